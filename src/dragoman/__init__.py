@@ -1,0 +1,1 @@
+"""Dragoman: the runtime for conversations in which a language model calls tools."""

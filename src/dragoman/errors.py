@@ -1,0 +1,115 @@
+"""Every error Dragoman raises on purpose, and who is meant to read it.
+
+DragomanError
+├── ProviderError           a model's server said no; `.retryable` says whether asking again may help
+│   └── ContextOverflow     the request was longer than the model can take
+├── ToolFailed              a tool said no; the model reads the text and may try again
+├── BadRequest              the caller asked for something that cannot be; nothing was stored
+│   ├── NotFound            no such conversation, message, turn, call or question
+│   ├── TurnBusy            a turn of this branch is still running
+│   ├── TurnEnded           the turn is over: it can be neither steered nor answered
+│   └── AlreadyAnswered     somebody else was first
+├── ConfigError             the configuration or the construction of a component is wrong
+└── EngineError             ours: a bug, or two owners of one turn; nobody catches these
+    ├── IllegalFact         the machine's table does not allow this fact in this state
+    └── Fenced              another process has taken this turn over
+"""
+
+from __future__ import annotations
+
+
+class DragomanError(Exception):
+    """The root: `except DragomanError` catches everything below and nothing else."""
+
+
+class ProviderError(DragomanError):
+    """A model could not answer: what its server said, where, and what may help."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "provider",
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.hint = hint
+
+    def __str__(self) -> str:
+        status = f" (HTTP {self.status})" if self.status else ""
+        hint = f". {self.hint}" if self.hint else ""
+        return f"{self.message}{status}{hint}"
+
+
+class ContextOverflow(ProviderError):
+    """The request was longer than the model can take."""
+
+    def __init__(self, message: str, *, status: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, kind="context_overflow", status=status, hint=hint)
+
+
+class ToolFailed(DragomanError):
+    """Raise it in a tool: the call fails, the model reads the text, the turn goes on."""
+
+
+class BadRequest(DragomanError):
+    """The caller asked for something that cannot be. Nothing was stored."""
+
+
+class NotFound(BadRequest):
+    def __init__(self, noun: str, id: str) -> None:
+        super().__init__(f"there is no {noun} {id!r}")
+        self.noun = noun
+        self.id = id
+
+
+class TurnBusy(BadRequest):
+    def __init__(self, turn: str) -> None:
+        super().__init__(
+            f"turn {turn} of this branch is still running: "
+            "wait for it, cancel it, steer it, or send with queue=True"
+        )
+        self.turn = turn
+
+
+class TurnEnded(BadRequest):
+    def __init__(self, turn: str, state: str) -> None:
+        super().__init__(f"turn {turn} is over ({state}): send a new message instead")
+        self.turn = turn
+        self.state = state
+
+
+class AlreadyAnswered(BadRequest):
+    def __init__(self, question: str, how: str) -> None:
+        super().__init__(f"question {question} was already answered: {how}")
+        self.question = question
+        self.how = how
+
+
+class ConfigError(DragomanError):
+    """The configuration, or the way a component was built, is wrong."""
+
+
+class EngineError(DragomanError):
+    """A bug of ours, or a second owner of a turn. Not to be caught."""
+
+
+class IllegalFact(EngineError):
+    """The table in `turn/machine.py` does not allow this fact now."""
+
+
+class Fenced(EngineError):
+    def __init__(self, turn: str, epoch: int) -> None:
+        super().__init__(
+            f"turn {turn} was taken over by another process; epoch {epoch} may no longer write to it"
+        )
+        self.turn = turn
+        self.epoch = epoch

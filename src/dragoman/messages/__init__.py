@@ -1,0 +1,1 @@
+"""What is said: values only, no I/O, no clock."""

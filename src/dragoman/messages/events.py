@@ -1,0 +1,262 @@
+"""What a turn tells the world while it runs. Names are noun first; every event is numbered in its turn.
+
+Decoders make the events of a reply (reasoning, text, call.input, message.end) without a number; the
+turn's log numbers them when it publishes them. Nothing here is stored: facts are (`turn/facts.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Arguments, CallState, ToolResult
+from dragoman.messages.usage import Usage
+
+# ── the turn ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class TurnStart:
+    turn: str
+    conversation: str
+    message: str  # what the person said
+    resumed: bool = False
+    seq: int = 0
+    type: Literal["turn.start"] = "turn.start"
+
+
+@dataclass(slots=True)
+class TurnState:
+    state: str
+    seq: int = 0
+    type: Literal["turn.state"] = "turn.state"
+
+
+@dataclass(slots=True)
+class TurnEnd:
+    state: str
+    text: str
+    usage: Usage
+    error: str | None = None
+    seq: int = 0
+    type: Literal["turn.end"] = "turn.end"
+
+
+@dataclass(slots=True)
+class StepStart:
+    """A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again."""
+
+    step: int
+    attempt: int
+    message: str
+    parent: str | None
+    model: str
+    seq: int = 0
+    type: Literal["step.start"] = "step.start"
+
+
+@dataclass(slots=True)
+class StepEnd:
+    step: int
+    usage: Usage
+    seq: int = 0
+    type: Literal["step.end"] = "step.end"
+
+
+@dataclass(slots=True)
+class Notice:
+    """Something a person may want to know and need not act on."""
+
+    text: str
+    kind: str = "notice"
+    seq: int = 0
+    type: Literal["notice"] = "notice"
+
+
+@dataclass(slots=True)
+class ErrorRaised:
+    message: str
+    kind: str = "error"
+    retryable: bool = False
+    seq: int = 0
+    type: Literal["error"] = "error"
+
+
+# ── a reply, as it arrives ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class ReasoningStart:
+    seq: int = 0
+    type: Literal["reasoning.start"] = "reasoning.start"
+
+
+@dataclass(slots=True)
+class ReasoningDelta:
+    text: str
+    seq: int = 0
+    type: Literal["reasoning.delta"] = "reasoning.delta"
+
+
+@dataclass(slots=True)
+class ReasoningEnd:
+    signature: str | None = None
+    wire: str | None = None
+    opaque: JsonValue = None
+    seconds: float | None = None
+    seq: int = 0
+    type: Literal["reasoning.end"] = "reasoning.end"
+
+
+@dataclass(slots=True)
+class TextStart:
+    seq: int = 0
+    type: Literal["text.start"] = "text.start"
+
+
+@dataclass(slots=True)
+class TextDelta:
+    text: str
+    seq: int = 0
+    type: Literal["text.delta"] = "text.delta"
+
+
+@dataclass(slots=True)
+class TextEnd:
+    seq: int = 0
+    type: Literal["text.end"] = "text.end"
+
+
+@dataclass(slots=True)
+class CallInputStart:
+    call: str
+    tool: str
+    provider_id: str | None = None
+    seq: int = 0
+    type: Literal["call.input.start"] = "call.input.start"
+
+
+@dataclass(slots=True)
+class CallInputDelta:
+    """A piece of the argument text: for display alone."""
+
+    call: str
+    text: str
+    seq: int = 0
+    type: Literal["call.input.delta"] = "call.input.delta"
+
+
+@dataclass(slots=True)
+class CallInputEnd:
+    """The arguments are complete: an object, or the `raw` text and what is wrong with it."""
+
+    call: str
+    tool: str
+    arguments: Arguments | None
+    raw: str | None = None
+    signature: str | None = None
+    seq: int = 0
+    type: Literal["call.input.end"] = "call.input.end"
+
+
+@dataclass(slots=True)
+class MessageEnd:
+    """The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown."""
+
+    finish: str
+    usage: Usage = field(default_factory=Usage)
+    message: str = ""
+    seq: int = 0
+    type: Literal["message.end"] = "message.end"
+
+
+@dataclass(slots=True)
+class MessageAdded:
+    """A whole message came onto the tree at once: from a plugin, or from a person who steers."""
+
+    message: Message
+    seq: int = 0
+    type: Literal["message.added"] = "message.added"
+
+
+# ── a call ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class CallAsked:
+    """A person is asked: about the call before it runs, about its result, or by the tool itself."""
+
+    call: str
+    question: str
+    kind: str
+    tool: str
+    arguments: Arguments
+    text: str
+    seq: int = 0
+    type: Literal["call.asked"] = "call.asked"
+
+
+@dataclass(slots=True)
+class CallStart:
+    call: str
+    tool: str
+    arguments: Arguments
+    client: bool = False  # a client is to run it and deliver the result
+    at: float | None = None
+    seq: int = 0
+    type: Literal["call.start"] = "call.start"
+
+
+@dataclass(slots=True)
+class CallProgress:
+    call: str
+    value: JsonValue
+    seq: int = 0
+    type: Literal["call.progress"] = "call.progress"
+
+
+@dataclass(slots=True)
+class CallEnd:
+    call: str
+    tool: str
+    arguments: Arguments
+    state: CallState
+    result: ToolResult
+    original: Arguments | None = None
+    at: float | None = None
+    seq: int = 0
+    type: Literal["call.end"] = "call.end"
+
+
+Event: TypeAlias = (
+    TurnStart
+    | TurnState
+    | TurnEnd
+    | StepStart
+    | StepEnd
+    | Notice
+    | ErrorRaised
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | TextStart
+    | TextDelta
+    | TextEnd
+    | CallInputStart
+    | CallInputDelta
+    | CallInputEnd
+    | MessageEnd
+    | MessageAdded
+    | CallAsked
+    | CallStart
+    | CallProgress
+    | CallEnd
+)
+
+EVENT: TypeAdapter[Event] = TypeAdapter(
+    Annotated[Event, Field(discriminator="type")],
+    config={"defer_build": True},  # built when first used: importing dragoman stays cheap
+)

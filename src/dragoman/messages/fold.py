@@ -1,0 +1,187 @@
+"""Events in, messages out: the only place where a message is built from what streams in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from dragoman.messages import events as e
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, Error, Part, Reasoning, Text, ToolCall
+
+
+class Draft:
+    """A reply while it arrives. Feeding it costs an append; the message is made when somebody looks."""
+
+    def __init__(self, empty: Message) -> None:
+        self._message = empty
+        self._parts: list[Part | list[str]] = []  # a list holds the pieces of a part that is still open
+        self._open: dict[str, int] = {}  # "text", "reasoning" or a call's id → its place in _parts
+        self._calls: dict[str, int] = {}
+        self._built: Message | None = empty
+
+    @property
+    def id(self) -> str:
+        return self._message.id
+
+    @property
+    def message(self) -> Message:
+        """The message so far."""
+        if self._built is None:
+            self._built = replace(self._message, parts=tuple(self._so_far()))
+        return self._built
+
+    def apply(self, event: e.Event) -> None:
+        self._built = None
+        fold = _FOLD.get(type(event))
+        if fold is not None:
+            fold(self, event)
+
+    def fail(self, error: Error) -> None:
+        """Mark the message with the error it broke off with."""
+        self._built = None
+        self._close_all()
+        self._parts.append(error)
+
+    # ── one method for each event that shapes a message ───────────────────────────────────────────
+
+    def _start_reasoning(self, event: e.ReasoningStart) -> None:
+        self._begin("reasoning")
+
+    def _start_text(self, event: e.TextStart) -> None:
+        self._begin("text")
+
+    def _add_reasoning(self, event: e.ReasoningDelta) -> None:
+        self._pieces("reasoning").append(event.text)
+
+    def _add_text(self, event: e.TextDelta) -> None:
+        self._pieces("text").append(event.text)
+
+    def _end_reasoning(self, event: e.ReasoningEnd) -> None:
+        place, text = self._close("reasoning")
+        self._parts[place] = Reasoning(
+            text, event.signature, event.wire, self._message.model, event.opaque, event.seconds
+        )
+
+    def _end_text(self, event: e.TextEnd) -> None:
+        place, text = self._close("text")
+        self._parts[place] = Text(text)
+
+    def _start_call(self, event: e.CallInputStart) -> None:
+        self._calls[event.call] = len(self._parts)
+        self._parts.append(ToolCall(event.call, event.tool, provider_id=event.provider_id))
+
+    def _end_call(self, event: e.CallInputEnd) -> None:
+        self._change(
+            event.call,
+            tool=event.tool,
+            arguments=event.arguments or {},
+            raw=event.raw,
+            signature=event.signature,
+        )
+
+    def _ask_call(self, event: e.CallAsked) -> None:
+        if event.kind == "review":
+            self._change(event.call, state=CallState.REVIEWING)
+        elif event.kind != "tool":  # a tool that asks goes on running
+            self._change(event.call, state=CallState.ASKED, arguments=event.arguments)
+
+    def _run_call(self, event: e.CallStart) -> None:
+        self._change(event.call, state=CallState.RUNNING, arguments=event.arguments, started=event.at)
+
+    def _settle_call(self, event: e.CallEnd) -> None:
+        self._change(
+            event.call,
+            tool=event.tool,
+            arguments=event.arguments,
+            state=event.state,
+            result=event.result,
+            original=event.original,
+            ended=event.at,
+        )
+
+    def _end(self, event: e.MessageEnd) -> None:
+        self._close_all()
+        self._message = replace(self._message, finish=event.finish, usage=event.usage)
+
+    # ── open and closed parts ─────────────────────────────────────────────────────────────────────
+
+    def _begin(self, kind: str) -> None:
+        self._open[kind] = len(self._parts)
+        self._parts.append([])
+
+    def _pieces(self, kind: str) -> list[str]:
+        if kind not in self._open:
+            self._begin(kind)
+        pieces = self._parts[self._open[kind]]
+        assert isinstance(pieces, list)
+        return pieces
+
+    def _close(self, kind: str) -> tuple[int, str]:
+        text = "".join(self._pieces(kind))
+        return self._open.pop(kind), text
+
+    def _close_all(self) -> None:
+        self._parts = [*self._so_far()]
+        self._open.clear()
+
+    def _change(self, call: str, **changes: object) -> None:
+        place = self._calls[call]
+        part = self._parts[place]
+        assert isinstance(part, ToolCall)
+        self._parts[place] = replace(part, **changes)  # type: ignore[arg-type]  # the names are ToolCall's
+
+    def _so_far(self) -> list[Part]:
+        reasoning = self._open.get("reasoning")
+        return [
+            part
+            if not isinstance(part, list)
+            else Reasoning("".join(part), model=self._message.model)
+            if place == reasoning
+            else Text("".join(part))
+            for place, part in enumerate(self._parts)
+        ]
+
+
+_FOLD: dict[type, Callable[[Draft, Any], None]] = {
+    e.ReasoningStart: Draft._start_reasoning,
+    e.ReasoningDelta: Draft._add_reasoning,
+    e.ReasoningEnd: Draft._end_reasoning,
+    e.TextStart: Draft._start_text,
+    e.TextDelta: Draft._add_text,
+    e.TextEnd: Draft._end_text,
+    e.CallInputStart: Draft._start_call,
+    e.CallInputEnd: Draft._end_call,
+    e.CallAsked: Draft._ask_call,
+    e.CallStart: Draft._run_call,
+    e.CallEnd: Draft._settle_call,
+    e.MessageEnd: Draft._end,
+}
+
+
+def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> list[Message]:
+    """The messages a whole turn's events tell of, in the order in which they began."""
+    drafts: dict[str, Draft | Message] = {}
+    calls: dict[str, Draft] = {}
+    current: Draft | None = None
+    for event in events:
+        match event:
+            case e.StepStart():
+                empty = Message(
+                    event.message, conversation, event.parent, "assistant", (), turn=turn, model=event.model
+                )
+                current = drafts[event.message] = Draft(empty)
+            case e.MessageAdded():
+                drafts[event.message.id] = event.message
+            case e.CallInputStart():
+                assert current is not None
+                calls[event.call] = current
+                current.apply(event)
+            case e.CallAsked() | e.CallStart() | e.CallEnd():
+                calls[event.call].apply(event)
+            case _:
+                if current is not None:
+                    current.apply(event)
+    messages = (draft.message if isinstance(draft, Draft) else draft for draft in drafts.values())
+    return [message for message in messages if message.parts]

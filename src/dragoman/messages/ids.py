@@ -1,0 +1,24 @@
+"""Ids: a short noun and eighty random bits, readable aloud and safe in URLs and file names."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
+
+
+def new_id(noun: str) -> str:
+    """`new_id("turn")` → `turn_9x3k…`, sixteen characters after the noun."""
+    return f"{noun}_{_spell(secrets.token_bytes(10))}"
+
+
+def derived_id(noun: str, *origin: object) -> str:
+    """The same id for the same origin: what is done again after a crash gets the name it had."""
+    digest = hashlib.sha256("\0".join(map(str, origin)).encode()).digest()
+    return f"{noun}_{_spell(digest[:10])}"
+
+
+def _spell(data: bytes) -> str:
+    number = int.from_bytes(data, "big")
+    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(75, -5, -5))

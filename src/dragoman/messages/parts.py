@@ -1,0 +1,152 @@
+"""The parts a message is made of: one closed union, told apart by `type`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, JsonValue
+
+Json: TypeAlias = JsonValue
+Arguments: TypeAlias = dict[str, JsonValue]
+
+
+class CallState(StrEnum):
+    """Where a call is. Everything from COMPLETED on is settled: it has its one result."""
+
+    PENDING = "pending"  # its arguments arrive, or nothing has been decided yet
+    ASKED = "asked"  # a person is asked whether it may run
+    RUNNING = "running"  # it runs, here or in a client
+    REVIEWING = "reviewing"  # it ran, and a person is asked whether the model may see the result
+    COMPLETED = "completed"
+    FAILED = "failed"
+    REJECTED = "rejected"  # by a person or by a rule: it did not run
+    WITHHELD = "withheld"  # it ran, and the model may not see the result
+    SKIPPED = "skipped"  # a limit was reached: it did not run
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"  # the process died while it ran: nobody knows how far it got
+
+    @property
+    def settled(self) -> bool:
+        return self not in UNSETTLED
+
+
+UNSETTLED = frozenset({CallState.PENDING, CallState.ASKED, CallState.RUNNING, CallState.REVIEWING})
+
+
+@dataclass(slots=True, frozen=True)
+class Text:
+    text: str
+    type: Literal["text"] = "text"
+
+
+@dataclass(slots=True, frozen=True)
+class Reasoning:
+    """What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes."""
+
+    text: str
+    signature: str | None = None
+    wire: str | None = None
+    model: str | None = None
+    opaque: Json = None  # a provider's own block, to be sent back exactly as it came
+    seconds: float | None = None
+    type: Literal["reasoning"] = "reasoning"
+
+
+@dataclass(slots=True, frozen=True)
+class File:
+    """An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`)."""
+
+    media_type: str
+    blob: str | None = None
+    url: str | None = None
+    name: str | None = None
+    size: int | None = None
+    type: Literal["file"] = "file"
+
+
+@dataclass(slots=True, frozen=True)
+class ToolResult:
+    """What came of a call. `text` is what the model reads; `value` is the JSON it was made from, if any.
+
+    `blob` holds the whole output where `text` is only its head and tail.
+    """
+
+    text: str
+    value: Json = None
+    title: str | None = None
+    metadata: dict[str, JsonValue] = field(default_factory=dict)
+    attachments: tuple[File, ...] = ()
+    blob: str | None = None
+    note: str | None = None  # what the model is told beside the text: edited arguments, an edited result
+
+
+@dataclass(slots=True, frozen=True)
+class ToolCall:
+    """A call, its state and its result, together: a settled call without a result cannot be written."""
+
+    id: str
+    tool: str
+    arguments: Arguments = field(default_factory=dict)
+    raw: str | None = None  # the argument text as it came, kept only where it is not the arguments' JSON
+    state: CallState = CallState.PENDING
+    result: ToolResult | None = None
+    provider_id: str | None = None
+    signature: str | None = None  # a provider's mark on the call, to be sent back as it came
+    original: Arguments | None = None  # what the model asked for, where a person or plugin changed it
+    started: float | None = None
+    ended: float | None = None
+    type: Literal["call"] = "call"
+
+    def __post_init__(self) -> None:
+        if self.state.settled and self.result is None:
+            raise ValueError(f"call {self.id} is {self.state} but has no result")
+
+    @property
+    def hash(self) -> str:
+        """The fingerprint an approval is bound to."""
+        return arguments_hash(self.tool, self.arguments)
+
+
+@dataclass(slots=True, frozen=True)
+class StepBoundary:
+    """Stands where one model request ended and the next began, in a message that holds several."""
+
+    step: int
+    type: Literal["step"] = "step"
+
+
+@dataclass(slots=True, frozen=True)
+class Summary:
+    """Takes the place of everything before `keeps_from` when a request is built. The originals stay."""
+
+    text: str
+    keeps_from: str | None  # the first message that is still sent as it is; None: nothing before this one
+    type: Literal["summary"] = "summary"
+
+
+@dataclass(slots=True, frozen=True)
+class Error:
+    """Marks a reply that broke off, and says why. Never sent to a model."""
+
+    message: str
+    kind: str = "error"
+    retryable: bool = False
+    type: Literal["error"] = "error"
+
+
+Part: TypeAlias = Annotated[
+    Text | Reasoning | ToolCall | File | StepBoundary | Summary | Error, Field(discriminator="type")
+]
+
+
+def canonical(value: Json) -> str:
+    """One spelling for equal JSON values."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def arguments_hash(tool: str, arguments: Arguments) -> str:
+    return hashlib.sha256(f"{tool}\0{canonical(arguments)}".encode()).hexdigest()[:32]

@@ -1,0 +1,59 @@
+"""What a model is asked: the value that leaves `turn/prepare` and enters a wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.message import Message, Role
+from dragoman.messages.parts import Part
+
+
+@dataclass(slots=True, frozen=True)
+class Said:
+    """A message as a request carries it: who said what. Ids, times and metadata stay at home."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class ToolSpec:
+    """A tool as a model is shown it."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+    examples: tuple[JsonValue, ...] = ()
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str  # any other word names a tool
+
+
+@dataclass(slots=True)
+class Request:
+    """One model request. Plugins may change it in `on_before_request`; wires only read it.
+
+    `options` are the provider-neutral ones of every wire (`temperature`, `max_tokens`, `top_p`, `stop`,
+    `reasoning_effort`, `response_schema`, …); a wire ignores what it does not know, and `extra` goes
+    into the body as it is.
+    """
+
+    model: str
+    messages: tuple[Said, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: ToolChoice | None = None
+    options: dict[str, JsonValue] = field(default_factory=dict)
+    extra: dict[str, JsonValue] = field(default_factory=dict)
+
+    def set_messages(self, messages: Iterable[Message | Said]) -> None:
+        """Replace the messages. Of each, only what a request may carry is kept."""
+        self.messages = tuple(Said(message.role, message.parts) for message in messages)
+
+    def without_tools(self) -> None:
+        self.tools = ()
+        self.tool_choice = None

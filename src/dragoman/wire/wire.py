@@ -1,0 +1,92 @@
+"""What the house asks of a model, and what a wire has to be able to do.
+
+A wire turns a `Request` into a provider's body and a provider's frames into our events; it is pure.
+A `Model` answers requests with events: over HTTP with a wire (`wire/http.py`), or from a script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from dragoman.messages.events import (
+    Event,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from dragoman.messages.request import Request
+
+
+class Decoder(Protocol):
+    """Frames in, events out. `end` closes whatever is open and says how the reply finished."""
+
+    def feed(self, frame: bytes) -> Iterator[Event]: ...
+
+    def end(self) -> Iterator[Event]: ...
+
+
+class Wire(Protocol):
+    """One provider protocol: a body for a request, a decoder for its reply."""
+
+    name: str
+
+    def encode(self, request: Request) -> dict[str, JsonValue]: ...
+
+    def decoder(self, reply: str) -> Decoder:
+        """A decoder for the reply with this id; the calls in it are named after it."""
+
+
+class Model(Protocol):
+    """Something that answers. `name` is how people write it: `provider/model`."""
+
+    name: str
+    context: int | None  # tokens it can take, where known
+
+    def stream(self, request: Request, reply: str) -> AsyncIterator[Sequence[Event]]:
+        """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError."""
+
+
+def call_id(reply: str, position: int) -> str:
+    """Our own id for the call at this position of a reply. Providers' ids repeat, or are missing."""
+    return f"call_{reply.removeprefix('msg_')}_{position}"
+
+
+class Prose:
+    """Text and reasoning as they alternate: sees to it that each starts once and ends before the other."""
+
+    def __init__(self, wire: str) -> None:
+        self._wire = wire
+        self._open: str | None = None
+
+    def text(self, piece: str) -> Iterator[Event]:
+        if piece:
+            if self._open != "text":
+                yield from self.close()
+                self._open = "text"
+                yield TextStart()
+            yield TextDelta(piece)
+
+    def reasoning(self, piece: str) -> Iterator[Event]:
+        if piece:
+            if self._open != "reasoning":
+                yield from self.close()
+                self._open = "reasoning"
+                yield ReasoningStart()
+            yield ReasoningDelta(piece)
+
+    def close(self, *, signature: str | None = None, opaque: JsonValue = None) -> Iterator[Event]:
+        """End what is open. A signature or an opaque block without open reasoning makes one of its own."""
+        if self._open == "text":
+            yield TextEnd()
+        if self._open != "reasoning" and (signature is not None or opaque is not None):
+            yield ReasoningStart()
+            self._open = "reasoning"
+        if self._open == "reasoning":
+            yield ReasoningEnd(signature, self._wire, opaque)
+        self._open = None
