@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import Field, JsonValue
 
+from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, ToolResult
 from dragoman.messages.usage import Usage
@@ -256,7 +257,4 @@ Event: TypeAlias = (
     | CallEnd
 )
 
-EVENT: TypeAdapter[Event] = TypeAdapter(
-    Annotated[Event, Field(discriminator="type")],
-    config={"defer_build": True},  # built when first used: importing dragoman stays cheap
-)
+EVENT: Codec[Event] = Codec(Annotated[Event, Field(discriminator="type")])

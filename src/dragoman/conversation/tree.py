@@ -1,0 +1,147 @@
+"""A conversation is a tree of messages: paths, versions, and where a new message would hang. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResult
+from dragoman.messages.usage import Usage
+
+
+@dataclass(slots=True, frozen=True)
+class Conversation:
+    """What is known of a conversation besides its messages. `leaf` is where the next message hangs."""
+
+    id: str
+    title: str | None = None
+    leaf: str | None = None
+    user: str | None = None
+    settings: dict[str, JsonValue] = field(default_factory=dict)
+    usage: Usage = Usage()
+    created: float = 0.0
+    updated: float = 0.0
+
+
+class Tree:
+    """The messages of one conversation by id, and their children in the order in which they came."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._messages: dict[str, Message] = {}
+        self._children: dict[str | None, list[str]] = {}
+        for message in messages:
+            self.add(message)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages.values())
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._messages
+
+    def __getitem__(self, id: str) -> Message:
+        try:
+            return self._messages[id]
+        except KeyError:
+            raise NotFound("message", id) from None
+
+    def add(self, message: Message) -> None:
+        """Put in a message, or the newer state of one that is there."""
+        if message.id not in self._messages:
+            if message.parent is not None and message.parent not in self._messages:
+                raise BadRequest(f"message {message.id} hangs on {message.parent}, which is not in this tree")
+            self._children.setdefault(message.parent, []).append(message.id)
+        self._messages[message.id] = message
+
+    def path(self, leaf: str | None) -> list[Message]:
+        """From the first message to this one."""
+        path = []
+        while leaf is not None:
+            path.append(self[leaf])
+            leaf = path[-1].parent
+        path.reverse()
+        return path
+
+    def recent(self, leaf: str | None) -> list[Message]:
+        """As much of the path as a model may still be shown: back to what the last summary keeps."""
+        path: list[Message] = []
+        stop: str | None = None
+        summed = False
+        while leaf is not None:
+            message = self[leaf]
+            path.append(message)
+            if message.id == stop:
+                break
+            if not summed and (summary := summary_of(message)) is not None:
+                summed, stop = True, summary.keeps_from
+                if stop is None:
+                    break
+            leaf = message.parent
+        path.reverse()
+        return path
+
+    def versions(self, id: str) -> list[str]:
+        """The message and its siblings, oldest first: what ‹2/3› counts."""
+        return list(self._children[self[id].parent])
+
+    def children(self, id: str | None) -> list[str]:
+        return list(self._children.get(id, ()))
+
+    def tip(self, id: str) -> str:
+        """The newest leaf below a message: where one lands when switching to that branch."""
+        while children := self._children.get(id):
+            id = children[-1]
+        return id
+
+    def question_of(self, id: str) -> Message:
+        """The user message that a message answers, or the message itself if a person wrote it."""
+        message = self[id]
+        while message.role != "user" or message.author is not None:
+            if message.parent is None:
+                raise BadRequest(f"message {id} answers no user message, so it cannot be run again")
+            message = self[message.parent]
+        return message
+
+
+def summary_of(message: Message) -> Summary | None:
+    return next((part for part in message.parts if isinstance(part, Summary)), None)
+
+
+def copied(messages: Iterable[Message], conversation: str) -> dict[str, Message]:
+    """The same messages in another conversation, under new ids; by the ids they had."""
+    ids: dict[str | None, str | None] = {None: None}
+    turns: dict[str | None, str | None] = {None: None}
+    copies: dict[str, Message] = {}
+    for message in messages:
+        id = ids[message.id] = new_id("msg")
+        turn = turns.setdefault(message.turn, new_id("turn"))
+        parts = tuple(_copied_part(part, ids) for part in message.parts)
+        copies[message.id] = replace(
+            message, id=id, conversation=conversation, parent=ids[message.parent], parts=parts, turn=turn
+        )
+    return copies
+
+
+def _copied_part(part: Part, ids: dict[str | None, str | None]) -> Part:
+    match part:
+        case ToolCall():
+            return _settled(replace(part, id=new_id("call")))
+        case Summary():
+            return replace(part, keeps_from=ids.get(part.keeps_from))
+        case _:
+            return part
+
+
+def _settled(call: ToolCall) -> ToolCall:
+    """A call that is still under way is not copied with its future: the copy was never run."""
+    if call.state.settled:
+        return call
+    result = ToolResult("This call had no result when the conversation was copied.")
+    return replace(call, state=CallState.CANCELLED, result=result)

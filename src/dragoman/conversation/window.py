@@ -1,0 +1,70 @@
+"""What of a path a model is shown: summaries in place of what they sum up, earlier tool use by policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from dragoman.conversation.tree import summary_of
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part, Text, ToolCall, canonical
+from dragoman.messages.request import Said
+
+Policy: TypeAlias = Literal["full", "results", "hint", "none"]
+"""How tool use of earlier turns is sent: as it was; each result as a text; one text for the whole
+trail in front of the answer; not at all."""
+
+
+def window(path: Sequence[Message], policy: Policy = "full", turn: str | None = None) -> tuple[Said, ...]:
+    """The messages of a request. `turn` is the running one: its own tool use is always sent in full."""
+    shown = [message for message in _after_summary(path) if not message.says_nothing]
+    if policy == "full":
+        return tuple(Said(message.role, message.parts) for message in shown)
+    return tuple(
+        said
+        for of, messages in groupby(shown, key=lambda message: message.turn)
+        for said in _by_policy(list(messages), "full" if of == turn else policy)
+    )
+
+
+def trail(messages: Sequence[Message]) -> str:
+    """The tool use of a turn as one text, to stand in front of its answer."""
+    return "".join(_line(call) for message in messages for call in message.calls)
+
+
+def _after_summary(path: Sequence[Message]) -> list[Message]:
+    for place in range(len(path) - 1, -1, -1):
+        if (summary := summary_of(path[place])) is not None:
+            ids = [message.id for message in path[:place]]
+            start = ids.index(summary.keeps_from) if summary.keeps_from in ids else place
+            return [path[place], *path[start:place], *path[place + 1 :]]
+    return list(path)
+
+
+def _by_policy(messages: list[Message], policy: Policy) -> Iterator[Said]:
+    if policy == "full" or not any(message.calls for message in messages):
+        yield from (Said(message.role, message.parts) for message in messages)
+    elif policy == "hint":
+        yield from (Said(message.role, message.parts) for message in messages if message.role == "user")
+        answer = "".join(message.text for message in messages if message.role == "assistant")
+        yield Said("assistant", (Text(trail(messages) + answer),))
+    else:
+        for message in messages:
+            parts = tuple(_without_calls(message, results=policy == "results"))
+            if parts and not replace(message, parts=parts).says_nothing:
+                yield Said(message.role, parts)
+
+
+def _without_calls(message: Message, *, results: bool) -> Iterator[Part]:
+    for part in message.parts:
+        if not isinstance(part, ToolCall):
+            yield part
+        elif results:
+            yield Text(_line(part))
+
+
+def _line(call: ToolCall) -> str:
+    result = call.result.text if call.result else "no result"
+    return f"[{call.tool} {canonical(call.arguments)} → {call.state}: {result}]\n"

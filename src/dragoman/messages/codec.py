@@ -1,0 +1,34 @@
+"""Values to JSON and back. The machinery behind it is built when it is first used, not on import."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from pydantic import JsonValue, TypeAdapter
+
+T = TypeVar("T")
+
+
+class Codec(Generic[T]):
+    """JSON text, or JSON values, for one type. What is None is left out, and None again when read."""
+
+    def __init__(self, type: Any) -> None:
+        self._type = type
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self._type)
+
+    def dump(self, value: T) -> str:
+        return self._adapter.dump_json(value, exclude_none=True).decode()
+
+    def load(self, text: str | bytes) -> T:
+        return self._adapter.validate_json(text)
+
+    def to_json(self, value: T) -> JsonValue:
+        json: JsonValue = self._adapter.dump_python(value, mode="json", exclude_none=True)
+        return json
+
+    def from_json(self, value: object) -> T:
+        return self._adapter.validate_python(value)

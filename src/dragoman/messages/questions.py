@@ -1,0 +1,134 @@
+"""Questions to a person, the answers they give, and the rules that make a question unnecessary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.parts import Arguments, ToolResult
+
+Action: TypeAlias = Literal["allow", "ask", "deny"]
+
+Kind: TypeAlias = Literal[
+    "approve",  # may this call run?
+    "run",  # manual mode: the person runs it by a click
+    "loop",  # the model repeats itself: once more?
+    "interrupted",  # the process died while it ran: run it again?
+    "review",  # may the model see this result?
+    "tool",  # the tool itself asks
+]
+
+Verdict: TypeAlias = Literal["allow", "reject", "stop", "release", "withhold", "reply"]
+
+Scope: TypeAlias = Literal["once", "conversation", "always"]
+
+VERDICTS: dict[Kind, frozenset[Verdict]] = {
+    "approve": frozenset({"allow", "reject"}),
+    "run": frozenset({"allow", "reject"}),
+    "loop": frozenset({"allow", "reject", "stop"}),
+    "interrupted": frozenset({"allow", "reject"}),
+    "review": frozenset({"release", "withhold"}),
+    "tool": frozenset({"reply", "reject"}),
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Rule:
+    """`permission` is a tool's permission word, `pattern` what it is used on. The last match wins."""
+
+    permission: str
+    pattern: str = "*"
+    action: Action = "ask"
+
+    def __str__(self) -> str:
+        on = "" if self.pattern == "*" else f" on {self.pattern}"
+        return f"{self.action} {self.permission}{on}"
+
+
+@dataclass(slots=True, frozen=True)
+class Grant:
+    """A rule somebody gave by an answer: listed, and revocable. Without a conversation it holds in all."""
+
+    id: str
+    rule: Rule
+    conversation: str | None = None
+    created: float = 0.0
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """What a person decided. Made by the functions below."""
+
+    verdict: Verdict
+    scope: Scope = "once"
+    arguments: Arguments | None = None  # run with these instead
+    reason: str | None = None  # told to the model
+    value: JsonValue = None  # the reply to a tool's question, or the text to release instead
+    hash: str | None = None  # of the arguments the person saw; checked where given
+    by: str | None = None
+    at: float = 0.0
+
+
+@dataclass(slots=True, frozen=True)
+class Question:
+    """Something only a person may decide. Stored: it outlives the process and is answered once."""
+
+    id: str
+    conversation: str
+    turn: str
+    call: str
+    kind: Kind
+    tool: str
+    text: str
+    arguments: Arguments
+    hash: str
+    server: str | None = None  # where the tool lives, if not here
+    rules: tuple[Rule, ...] = ()  # what "always" would add
+    choices: tuple[str, ...] = ()
+    schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
+    result: ToolResult | None = None  # what is to be reviewed
+    asked: float = 0.0
+    answer: Answer | None = None
+    closed: str | None = None  # why nobody need answer any more
+
+
+def allow_once(arguments: Arguments | None = None) -> Answer:
+    """Let the call run, this time; with `arguments`, as edited."""
+    return Answer("allow", arguments=arguments)
+
+
+def allow_for_conversation() -> Answer:
+    """Let it run, and do not ask again in this conversation."""
+    return Answer("allow", scope="conversation")
+
+
+def allow_always() -> Answer:
+    """Let it run, and do not ask again anywhere until the rule is revoked."""
+    return Answer("allow", scope="always")
+
+
+def reject(reason: str | None = None) -> Answer:
+    """Do not let it run. The model reads the reason."""
+    return Answer("reject", reason=reason)
+
+
+def stop(reason: str | None = None) -> Answer:
+    """To the loop guard: no more calls, ask the model for its answer."""
+    return Answer("stop", reason=reason)
+
+
+def release(text: str | None = None) -> Answer:
+    """Let the model see the result; with `text`, see that instead."""
+    return Answer("release", value=text)
+
+
+def withhold(reason: str | None = None) -> Answer:
+    """The model does not see the result, only that there is one it may not see."""
+    return Answer("withhold", reason=reason)
+
+
+def reply(value: JsonValue) -> Answer:
+    """To a tool that asked."""
+    return Answer("reply", value=value)

@@ -1,0 +1,139 @@
+"""Makes room when a conversation no longer fits: old tool outputs go first, then the head is summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dragoman.conversation.tree import summary_of
+from dragoman.conversation.window import window
+from dragoman.errors import ConfigError, ContextOverflow, ProviderError
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
+from dragoman.messages.request import Request, Said
+from dragoman.messages.usage import Usage
+from dragoman.turn.plugin import Plugin
+from dragoman.turn.view import TurnView
+
+CLEARED = "[An old result, cleared to make room.]"
+_PROMPT = (
+    "Sum up the conversation so far for yourself, so that you can go on without it: what the person wants, "
+    "what was decided and found out, names, numbers and file paths that matter, what is still to be done."
+)
+
+
+class Compaction(Plugin):
+    """Acts when a request would fill more than `threshold` of the model's context; None turns it off.
+
+    The originals stay in the tree. It makes the request smaller, or says that it cannot.
+    """
+
+    def __init__(
+        self,
+        threshold: float | None = 0.8,
+        *,
+        context: int | None = None,
+        keep: int = 6,
+        clear_after: int = 3,
+    ) -> None:
+        if threshold is not None and not 0 < threshold <= 1:
+            raise ConfigError(f"the compaction threshold is above 0 and at most 1, or None, not {threshold}")
+        self.threshold = threshold
+        self.context = context  # tokens, where the model's own number is not known
+        self.keep = keep  # messages that are never summed up
+        self.clear_after = clear_after  # messages whose results are never cleared
+
+    async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        limit = turn.context or self.context
+        if self.threshold is None or limit is None or size(request) <= limit * self.threshold:
+            return
+        self._clear(request)
+        if size(request) <= limit * self.threshold:
+            return
+        await self._sum_up(request, turn, "the context is nearly full")
+        self._clear(request)
+        if size(request) > limit:
+            raise ProviderError(
+                "the conversation does not fit into the model's context, even summed up",
+                kind="context_overflow",
+                hint="start a new conversation, or use a model with a larger context",
+            )
+
+    async def on_error(self, error: Exception, turn: TurnView) -> bool:
+        """The provider says that it was too much: sum up, and ask again, once a turn."""
+        if self.threshold is None or not isinstance(error, ContextOverflow):
+            return False
+        if any(summary_of(message) is not None for message in turn.messages):
+            return False
+        request = Request(turn.model, window(turn.path))
+        return await self._sum_up(request, turn, "the provider refused the request as too long")
+
+    def _clear(self, request: Request) -> None:
+        """Leave out what older calls returned. The newest results stay."""
+        last = len(request.messages) - self.clear_after
+        request.messages = tuple(
+            Said(said.role, tuple(map(_cleared, said.parts))) if place < last else said
+            for place, said in enumerate(request.messages)
+        )
+
+    async def _sum_up(self, request: Request, turn: TurnView, reason: str) -> bool:
+        head, keeps_from = _split(turn.path, self.keep)
+        if not head:
+            return False
+        await turn.begin_compaction(reason)
+        turn.notice(f"summing up the conversation: {reason}", "compaction")
+        asked = Request(
+            turn.model,
+            (*_as_text(head), Said("user", (Text(_PROMPT),))),
+            options={"max_tokens": 2000},
+        )
+        reply = await turn.complete(asked)
+        if not reply.text.strip():
+            raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
+        await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
+        request.messages = window(turn.path)
+        return True
+
+
+def size(request: Request) -> int:
+    """Tokens, by the usual rule of thumb of four characters each: enough to see that a limit is near."""
+    texts = [request.system, *(canonical(tool.parameters) + tool.description for tool in request.tools)]
+    texts += [_text_of(part) for said in request.messages for part in said.parts]
+    return sum(len(text) // 4 + 4 for text in texts)
+
+
+def _split(path: Sequence[Message], keep: int) -> tuple[list[Message], str | None]:
+    """The head that is summed up, and the first message that is not. Results are never split off: a call
+    and its result are one part."""
+    start = next((n for n in range(len(path) - 1, -1, -1) if summary_of(path[n]) is not None), 0)
+    shown = list(path[start:])
+    cut = max(len(shown) - keep, 0)
+    while cut < len(shown) and shown[cut].role != "user":
+        cut += 1  # the rest begins with something a person said
+    if cut >= len(shown):
+        cut = max(len(shown) - 1, 0)
+    return shown[:cut], shown[cut].id if cut < len(shown) else None
+
+
+def _as_text(head: Sequence[Message]) -> tuple[Said, ...]:
+    """The head as plain text: it is read, not answered, and calls in it need no tools to be offered."""
+    lines = []
+    for said in window(head):
+        texts = [_text_of(_cleared(part)) for part in said.parts]
+        lines.append(f"{said.role}: " + "\n".join(text for text in texts if text))
+    return (Said("user", (Text("\n\n".join(lines)),)),)
+
+
+def _cleared(part: Part) -> Part:
+    if not isinstance(part, ToolCall) or part.result is None or len(part.result.text) <= len(CLEARED) * 4:
+        return part
+    return replace(part, result=ToolResult(CLEARED, note=part.result.note))
+
+
+def _text_of(part: Part) -> str:
+    match part:
+        case ToolCall():
+            result = part.result.text if part.result else ""
+            return f"{part.tool}({canonical(part.arguments)}) → {part.state}: {result}"
+        case _:
+            return getattr(part, "text", "")

@@ -1,0 +1,251 @@
+"""The composition root: a store, a model, tools and plugins in, a house to hold conversations in out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation, Tree, copied
+from dragoman.conversation.window import Policy
+from dragoman.errors import ConfigError, NotFound
+from dragoman.messages.ids import new_id
+from dragoman.messages.parts import Part
+from dragoman.messages.questions import Answer, Grant, Question, Rule
+from dragoman.plugins.compaction import Compaction
+from dragoman.plugins.length import Length
+from dragoman.plugins.limits import Budget, RoundLimit
+from dragoman.plugins.loop_guard import LoopGuard
+from dragoman.plugins.privacy import Privacy
+from dragoman.plugins.titles import Titles
+from dragoman.plugins.tool_history import ToolHistory
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Found, Store
+from dragoman.store.transfer import exported, imported, markdown
+from dragoman.tools.builtin.read_output import read_output
+from dragoman.tools.permissions import parse_rule
+from dragoman.tools.tool import Tool, tool
+from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.turn.driver import Driver
+from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
+from dragoman.turn.inbox import Inbox
+from dragoman.turn.kit import Kit, Mode
+from dragoman.turn.plugin import Plugin
+from dragoman.wire.wire import Model
+
+
+class Runtime:
+    """A house. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
+
+    Whatever was going on in the store when an earlier process ended goes on when this one opens it.
+    """
+
+    def __init__(
+        self,
+        store: str | Path | Store,
+        *,
+        model: Model | Callable[[str | None], Model],
+        tools: Iterable[Tool | Group | Callable[..., Any]] = (),
+        plugins: Sequence[Plugin] = (),
+        allow: Iterable[str] = (),
+        ask: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        rules: Iterable[Rule] = (),
+        system: str = "",
+        options: Mapping[str, JsonValue] | None = None,
+        mode: Mode = "auto",
+        on_reject: Literal["continue", "stop"] = "continue",
+        max_rounds: int = 10,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+        max_seconds: float | None = None,
+        max_calls: int | None = None,
+        concurrency: int = 16,
+        tool_history: Policy = "full",
+        compact_at: float | None = 0.8,
+        private: Mapping[str, str] | None = None,
+        titles_by_model: bool = False,
+        workspace: str | Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store: Store = SqliteStore(store) if isinstance(store, str | Path) else store
+        built_in: list[Plugin] = [
+            *([ToolHistory(tool_history)] if tool_history != "full" else []),
+            Compaction(compact_at),
+            *([Privacy(private)] if private else []),
+            RoundLimit(max_rounds),
+            Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
+            LoopGuard(),
+            Length(),
+            Titles(by_model=titles_by_model),
+        ]
+        self.kit = Kit(
+            store=self.store,
+            model=model if callable(model) else _only(model),
+            toolbox=Toolbox(_groups(tools)),
+            plugins=[*built_in, *plugins],
+            rules=[
+                Rule("read_output", "*", "allow"),
+                *rules,
+                *(parse_rule(text, "allow") for text in allow),
+                *(parse_rule(text, "ask") for text in ask),
+                *(parse_rule(text, "deny") for text in deny),
+            ],
+            system=system,
+            options=dict(options or {}),
+            mode=mode,
+            on_reject=on_reject,
+            concurrency=concurrency,
+            workspace=Path(workspace) if workspace is not None else None,
+            clock=clock,
+            today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
+        )
+        self.driver = Driver(self.kit)
+        self.inbox = Inbox(self.kit, self.driver)
+
+    async def __aenter__(self) -> Self:
+        await self.store.open()
+        await self.driver.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.driver.close()
+        await self.store.close()
+
+    # ── conversations ─────────────────────────────────────────────────────────────────────────────
+
+    async def conversation(
+        self, id: str | None = None, *, user: str | None = None, **settings: JsonValue
+    ) -> ConversationHandle:
+        """The conversation of this id, or a new one. Settings: model, mode, system, options, tools."""
+        if id is None:
+            now = self.kit.clock()
+            id = new_id("conv")
+            conversation = Conversation(id, user=user, settings=settings, created=now, updated=now)
+            await self.store.add_conversation(conversation)
+        else:
+            await self.store.conversation(id)
+            if settings:
+                raise ConfigError(
+                    f"conversation {id} is there already: change its settings with set_settings"
+                )
+        return ConversationHandle(id, self.store, self.driver, self.inbox)
+
+    async def send(
+        self, said: str | Sequence[Part], conversation: str | None = None, **options: Any
+    ) -> TurnHandle:
+        """Say something, in a new conversation if none is named."""
+        return await (await self.conversation(conversation)).send(said, **options)
+
+    async def conversations(self, **page: Any) -> list[Conversation]:
+        return await self.store.conversations(**page)
+
+    async def search(self, query: str, **page: Any) -> list[Found]:
+        return await self.store.search(query, **page)
+
+    async def fork(self, conversation: str, message: str) -> ConversationHandle:
+        """A new conversation that begins with the path to this message."""
+        messages, _ = await self.store.messages(conversation)
+        info = await self.store.conversation(conversation)
+        id, now = new_id("conv"), self.kit.clock()
+        copies = copied(Tree(messages).path(message), id)
+        forked = Conversation(
+            id,
+            title=info.title,
+            leaf=copies[message].id,
+            user=info.user,
+            settings=info.settings,
+            created=now,
+            updated=now,
+        )
+        await self.store.add_conversation(forked, list(copies.values()))
+        return ConversationHandle(id, self.store, self.driver, self.inbox)
+
+    async def delete(self, conversation: str) -> None:
+        """Everything that was said in it. A turn that runs in it is cancelled first."""
+        for row in await self.store.turns(conversation):
+            if row.live:
+                await self.inbox.cancel(row.id, "the conversation is deleted")
+                await self.turn(row.id).reached("cancelled")
+        await self.store.delete_conversation(conversation)
+
+    async def export(self, conversation: str) -> dict[str, JsonValue]:
+        """Everything, as JSON that `import_conversation` takes."""
+        return await exported(self.store, conversation)
+
+    async def export_markdown(self, conversation: str) -> str:
+        """The path to the leaf, for reading."""
+        info = await self.store.conversation(conversation)
+        messages, _ = await self.store.messages(conversation)
+        return markdown(info, Tree(messages).path(info.leaf))
+
+    async def import_conversation(
+        self, data: Mapping[str, JsonValue], *, user: str | None = None
+    ) -> ConversationHandle:
+        """A copy, under new ids, of what `export` gave."""
+        id = await imported(self.store, data, user=user, now=self.kit.clock())
+        return ConversationHandle(id, self.store, self.driver, self.inbox)
+
+    # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
+
+    def turn(self, id: str) -> TurnHandle:
+        return TurnHandle(id, self.store, self.driver, self.inbox)
+
+    async def answer(self, question: str, answer: Answer) -> Question:
+        return await self.inbox.answer(question, answer)
+
+    async def questions(self) -> list[Question]:
+        """Everything that waits for a person."""
+        return await self.store.questions()
+
+    async def grants(self) -> list[Grant]:
+        """What people allowed by their answers, and has not been revoked."""
+        return await self.store.grants()
+
+    async def revoke(self, grant: str) -> None:
+        await self.store.revoke(grant)
+
+
+def run_sync(said: str, *, model: Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
+    """One question, one answer, for programs without an event loop. Calls that no rule allows are refused
+    by default, since nobody is there to be asked."""
+
+    async def run() -> TurnResult:
+        async with Runtime(store, model=model, **house) as runtime:
+            turn = await runtime.send(said)
+            async for event in turn.events():
+                if event.type == "call.asked":
+                    await turn.answer(event.question, Answer("reject", reason="nobody is there to ask"))
+            return await turn.result()
+
+    return asyncio.run(run())
+
+
+def _groups(tools: Iterable[Tool | Group | Callable[..., Any]]) -> list[Group]:
+    """Loose tools make a group of their own, first; then the groups, in the order given."""
+    loose: list[Tool] = []
+    groups: list[Group] = []
+    for one in tools:
+        if isinstance(one, Group):
+            groups.append(one)
+        else:
+            loose.append(one if isinstance(one, Tool) else tool(one))
+    own = [Group("tools", tuple(loose))] if loose else []
+    return [*own, *groups, Group("output", (read_output,))] if own or groups else []
+
+
+def _only(model: Model) -> Callable[[str | None], Model]:
+    def named(name: str | None) -> Model:
+        if name is not None and name != model.name:
+            raise NotFound("model", name)
+        return model
+
+    return named

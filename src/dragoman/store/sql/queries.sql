@@ -1,0 +1,226 @@
+-- Every statement the store runs, by name, with a sentence on what it is for.
+
+-- ── conversations ────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_conversation
+INSERT INTO conversations (id, title, leaf, user, settings, usage, created, updated)
+VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated);
+
+-- name: conversation
+SELECT id, title, leaf, user, settings, usage, created, updated, revision FROM conversations WHERE id = :id;
+
+-- name: conversations
+-- One page of the list, the most recently used first; `before` is the last line of the page before.
+SELECT id, title, leaf, user, settings, usage, created, updated, revision FROM conversations
+WHERE (:user IS NULL OR user = :user) AND (:before IS NULL OR updated < :before)
+ORDER BY updated DESC, id LIMIT :limit;
+
+-- name: set_title
+UPDATE conversations SET title = :title WHERE id = :id;
+
+-- name: set_settings
+UPDATE conversations SET settings = :settings WHERE id = :id;
+
+-- name: set_leaf
+UPDATE conversations SET leaf = :leaf, updated = max(updated, :at) WHERE id = :id;
+
+-- name: move_leaf
+-- Only where the person still looks at the branch that grew.
+UPDATE conversations SET leaf = :to WHERE id = :id AND leaf IS :from;
+
+-- name: touch_conversation
+-- Whoever keeps a copy of the tree sees by the revision that it is old.
+UPDATE conversations SET revision = revision + 1, updated = max(updated, :at) WHERE id = :id
+RETURNING revision;
+
+-- name: set_usage
+UPDATE conversations SET usage = :usage WHERE id = :id;
+
+-- name: usage_of
+SELECT usage FROM conversations WHERE id = :id;
+
+-- name: delete_conversation
+DELETE FROM conversations WHERE id = :id;
+
+-- name: forget_text
+DELETE FROM message_text WHERE rowid IN (SELECT seq FROM messages WHERE conversation = :id);
+
+-- name: forget_parents
+-- Lets the messages of a conversation be deleted in any order.
+UPDATE messages SET parent = NULL WHERE conversation = :id;
+
+-- name: forget_turns
+DELETE FROM turns WHERE conversation = :id;
+
+-- ── messages and calls ───────────────────────────────────────────────────────────────────────────
+
+-- name: add_message
+INSERT INTO messages (id, conversation, parent, turn, role, body)
+VALUES (:id, :conversation, :parent, :turn, :role, :body);
+
+-- name: messages
+SELECT body FROM messages WHERE conversation = :conversation ORDER BY seq;
+
+-- name: message
+SELECT body, conversation, turn FROM messages WHERE id = :id;
+
+-- name: add_call
+INSERT INTO calls (id, message, turn, tool, state, body) VALUES (:id, :message, :turn, :tool, :state, :body);
+
+-- name: change_call
+UPDATE calls SET tool = :tool, state = :state, body = :body, held = :held WHERE id = :id;
+
+-- name: calls_of_conversation
+SELECT c.body FROM calls c JOIN messages m ON m.id = c.message WHERE m.conversation = :conversation;
+
+-- name: calls_of_message
+SELECT body FROM calls WHERE message = :message;
+
+-- name: call
+SELECT c.body, c.held, m.conversation FROM calls c JOIN messages m ON m.id = c.message WHERE c.id = :id;
+
+-- ── turns and facts ──────────────────────────────────────────────────────────────────────────────
+
+-- name: add_turn
+INSERT INTO turns (id, conversation, message, state, owner, epoch, created)
+VALUES (:id, :conversation, :message, :state, :owner, 1, :created);
+
+-- name: turn
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE id = :id;
+
+-- name: turn_of_call
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
+
+-- name: live_turns
+-- What a starting process looks through: turns that nobody may be running any more.
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE live = 1
+ORDER BY created;
+
+-- name: live_turn_at
+-- The running turn that a message belongs to, or that was started by it: its branch is busy.
+SELECT t.id FROM turns t WHERE t.live = 1 AND t.conversation = :conversation
+  AND (t.message = :message OR t.id = (SELECT turn FROM messages WHERE id = :message));
+
+-- name: turns_of_conversation
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE conversation = :conversation ORDER BY created, id;
+
+-- name: take_turn
+-- A new owner: whatever an old one still wants to write is refused from here on.
+UPDATE turns SET owner = :owner, epoch = epoch + 1 WHERE id = :id AND live = 1 AND epoch = :epoch
+RETURNING epoch;
+
+-- name: leave_turn
+UPDATE turns SET owner = NULL WHERE id = :id AND epoch = :epoch;
+
+-- name: move_turn
+-- Finds no row when the epoch is no longer ours, or when a fact before these was not written.
+UPDATE turns SET state = :state, live = :live, steerable = :steerable, facts = facts + :count
+WHERE id = :id AND epoch = :epoch AND facts = :before
+RETURNING conversation;
+
+-- name: add_fact
+INSERT INTO facts (turn, seq, epoch, body) VALUES (:turn, :seq, :epoch, :body);
+
+-- name: facts
+SELECT body FROM facts WHERE turn = :turn ORDER BY seq;
+
+-- ── questions ────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_question
+INSERT INTO questions (id, conversation, turn, call, body) VALUES (:id, :conversation, :turn, :call, :body);
+
+-- name: question
+SELECT body FROM questions WHERE id = :id;
+
+-- name: open_questions
+-- What waits for a person: the approval list.
+SELECT q.body FROM questions q JOIN conversations c ON c.id = q.conversation
+WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR c.user = :user)
+ORDER BY q.rowid;
+
+-- name: questions_of_turn
+SELECT body FROM questions WHERE turn = :turn ORDER BY rowid;
+
+-- name: settle_question
+-- Only the first one finds it open.
+UPDATE questions SET open = 0, body = :body WHERE id = :id AND open = 1;
+
+-- ── what comes in for a turn ─────────────────────────────────────────────────────────────────────
+
+-- name: add_letter
+INSERT INTO letters (turn, kind, body) VALUES (:turn, :kind, :body);
+
+-- name: letters
+SELECT seq, kind, body FROM letters WHERE turn = :turn ORDER BY seq;
+
+-- name: steering
+SELECT count(*) FROM letters WHERE turn = :turn AND kind = 'steer';
+
+-- name: drop_letter
+DELETE FROM letters WHERE seq = :seq;
+
+-- name: drop_letters
+DELETE FROM letters WHERE turn = :turn;
+
+-- name: turns_with_letters
+SELECT DISTINCT turn FROM letters;
+
+-- name: enqueue
+INSERT INTO queue (turn, after, conversation, body) VALUES (:turn, :after, :conversation, :body);
+
+-- name: last_in_queue
+SELECT turn FROM queue WHERE conversation = :conversation AND after = :after ORDER BY seq DESC LIMIT 1;
+
+-- name: queue
+-- Turns that may begin: the one they wait for is over.
+SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id = q.after
+WHERE t.live = 0 ORDER BY q.seq;
+
+-- name: queued
+SELECT turn, conversation, body, after FROM queue WHERE turn = :turn;
+
+-- name: requeue
+-- The rest of a queue waits for the one that has just begun.
+UPDATE queue SET after = :turn WHERE after = :after;
+
+-- name: dequeue
+DELETE FROM queue WHERE turn = :turn;
+
+-- ── grants ───────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_grant
+INSERT INTO grants (id, conversation, permission, pattern, action, created)
+VALUES (:id, :conversation, :permission, :pattern, :action, :created);
+
+-- name: grants
+-- The rules that hold in a conversation, or all of them.
+SELECT id, conversation, permission, pattern, action, created FROM grants
+WHERE :conversation IS NULL OR conversation IS NULL OR conversation = :conversation
+ORDER BY conversation IS NOT NULL, created, id;
+
+-- name: revoke_grant
+DELETE FROM grants WHERE id = :id;
+
+-- ── search ───────────────────────────────────────────────────────────────────────────────────────
+
+-- name: unindexed
+-- Messages that came since the last search.
+SELECT seq, body FROM messages WHERE seq > coalesce((SELECT max(rowid) FROM message_text), 0) ORDER BY seq;
+
+-- name: index_text
+INSERT INTO message_text (rowid, text) VALUES (:seq, :text);
+
+-- name: search
+SELECT m.id, m.conversation, c.title, snippet(message_text, 0, '«', '»', '…', 24) AS snippet
+FROM message_text t JOIN messages m ON m.seq = t.rowid JOIN conversations c ON c.id = m.conversation
+WHERE message_text MATCH :query AND (:user IS NULL OR c.user = :user)
+ORDER BY rank LIMIT :limit;
+
+-- name: search_short
+-- Words of one or two characters, which the trigram index cannot find.
+SELECT m.id, m.conversation, c.title, substr(t.text, max(1, instr(t.text, :query) - 40), 120) AS snippet
+FROM message_text t JOIN messages m ON m.seq = t.rowid JOIN conversations c ON c.id = m.conversation
+WHERE instr(lower(t.text), lower(:query)) > 0 AND (:user IS NULL OR c.user = :user)
+ORDER BY m.seq DESC LIMIT :limit;

@@ -1,0 +1,494 @@
+"""The store in one SQLite file: a writer thread that shares commits, a reader beside it, files for blobs."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, Fenced, NotFound, TurnBusy
+from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.questions import Answer, Grant, Question
+from dragoman.store.blobs import Blobs
+from dragoman.store.owner import Owner
+from dragoman.store.queries import migrations, queries
+from dragoman.store.rows import (
+    CALL,
+    JSON,
+    MESSAGE,
+    QUESTION,
+    RESULT,
+    USAGE,
+    call_row,
+    calls_by_id,
+    conversation_of,
+    conversation_row,
+    grant_of,
+    message_body,
+    question_body,
+    turn_of,
+    whole_message,
+)
+from dragoman.store.store import Change, Found, Letter, LetterKind, Start, Started, TurnRow, Unread
+from dragoman.store.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """Implements `store.Store`. The folder `<file>.files` beside the database holds blobs and locks."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.files = self.path.with_name(self.path.name + ".files")
+        self._blobs = Blobs(self.files / "blobs")
+        self._sql = queries()
+        self._version = -1
+
+    async def open(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._owner = Owner(self.files / "owners")
+            connection = _connect(self.path)
+            _migrate(connection)
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(f"cannot open the store {self.path}: {error}") from error
+        self._writer = Writer(connection)
+        self._reader = _connect(self.path)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="dragoman-reader")
+        await self.changed()
+
+    async def close(self) -> None:
+        await self._writer.close()
+        self._pool.shutdown()
+        self._reader.close()
+        self._owner.close()
+
+    # ── conversations ─────────────────────────────────────────────────────────────────────────────
+
+    async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            db.execute(self._sql["add_conversation"], conversation_row(conversation))
+            for message in messages:
+                self._add_message(db, message)
+
+        await self._writer.submit(write)
+
+    async def conversation(self, id: str) -> Conversation:
+        return conversation_of(await self._one("conversation", "conversation", id=id))
+
+    async def conversations(
+        self, *, user: str | None = None, limit: int = 50, before: float | None = None
+    ) -> list[Conversation]:
+        rows = await self._all("conversations", user=user, limit=limit, before=before)
+        return [conversation_of(row) for row in rows]
+
+    async def set_title(self, conversation: str, title: str) -> None:
+        await self._change("conversation", conversation, "set_title", title=title)
+
+    async def set_settings(self, conversation: str, settings: dict[str, JsonValue]) -> None:
+        body = JSON.dump(settings)
+        await self._change("conversation", conversation, "set_settings", settings=body)
+
+    async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            self._own_message(db, conversation, leaf)
+            db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": at})
+
+        await self._writer.submit(write)
+
+    async def delete_conversation(self, id: str) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            for name in ("forget_text", "forget_turns", "forget_parents"):
+                db.execute(self._sql[name], {"id": id})
+            if not db.execute(self._sql["delete_conversation"], {"id": id}).rowcount:
+                raise NotFound("conversation", id)
+
+        await self._writer.submit(write)
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+    async def messages(self, conversation: str) -> tuple[list[Message], int]:
+        def read(db: sqlite3.Connection) -> tuple[list[Message], int]:
+            row = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
+            if row is None:
+                raise NotFound("conversation", conversation)
+            key = {"conversation": conversation}
+            bodies = [body for (body,) in db.execute(self._sql["messages"], key)]
+            calls = calls_by_id(body for (body,) in db.execute(self._sql["calls_of_conversation"], key))
+            return [whole_message(body, calls) for body in bodies], row["revision"]
+
+        return await self._read(read)
+
+    async def revision(self, conversation: str) -> int:
+        row = await self._one("conversation", "conversation", id=conversation)
+        revision: int = row["revision"]
+        return revision
+
+    async def message(self, id: str) -> Message:
+        row = await self._one("message", "message", id=id)
+        calls = calls_by_id(body for (body,) in await self._all("calls_of_message", message=id))
+        return whole_message(row["body"], calls)
+
+    async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
+        row = await self._one("call", "call", id=id)
+        held = RESULT.load(row["held"]) if row["held"] else None
+        return CALL.load(row["body"]), row["conversation"], held
+
+    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+        def write(db: sqlite3.Connection) -> list[Found]:
+            for seq, body in db.execute(self._sql["unindexed"]).fetchall():
+                text = MESSAGE.load(body).text
+                db.execute(self._sql["index_text"], {"seq": seq, "text": text})
+            short = min(map(len, query.split()), default=0) < 3
+            wanted = query.strip() if short else " ".join(f'"{_quoted(word)}"' for word in query.split())
+            rows = db.execute(
+                self._sql["search_short" if short else "search"],
+                {"query": wanted, "user": user, "limit": limit},
+            )
+            return [Found(row["id"], row["conversation"], row["title"], row["snippet"]) for row in rows]
+
+        return await self._writer.submit(write) if query.strip() else []
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self, start: Start) -> Started | None:
+        return await self._writer.submit(lambda db: self._start(db, start))
+
+    async def begin_queued(self, turn: str) -> Started | None:
+        def write(db: sqlite3.Connection) -> Started | None:
+            row = db.execute(self._sql["queued"], {"turn": turn}).fetchone()
+            if row is None:
+                return None
+            body = JSON.load(row["body"])
+            message = MESSAGE.from_json(body["message"])
+            db.execute(self._sql["dequeue"], {"turn": turn})
+            db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
+            fact, at = str(body["fact"]), message.created
+            return self._start(db, Start(turn, row["conversation"], fact, at, message, queue=False))
+
+        return await self._writer.submit(write)
+
+    async def is_queued(self, turn: str) -> bool:
+        return bool(await self._all("queued", turn=turn))
+
+    async def queue(self) -> list[str]:
+        return [row["turn"] for row in await self._all("queue")]
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[int]:
+        return self._writer.submit(lambda db: self._append(db, turn, epoch, seq, change), sync=sync)
+
+    async def turn(self, id: str) -> TurnRow:
+        return turn_of(await self._one("turn", "turn", id=id))
+
+    async def turn_of_call(self, call: str) -> TurnRow:
+        return turn_of(await self._one("turn_of_call", "running call", id=call))
+
+    async def turns(self, conversation: str) -> list[TurnRow]:
+        return [turn_of(row) for row in await self._all("turns_of_conversation", conversation=conversation)]
+
+    async def live_turns(self) -> list[TurnRow]:
+        return [turn_of(row) for row in await self._all("live_turns")]
+
+    async def facts(self, turn: str) -> list[str]:
+        return [body for (body,) in await self._all("facts", turn=turn)]
+
+    async def take(self, turn: str) -> int | None:
+        row = await self.turn(turn)
+        if not row.live or (row.owner is not None and self._owner.alive(row.owner)):
+            return None
+        key = {"id": turn, "owner": self._owner.name, "epoch": row.epoch}
+        taken = await self._writer.submit(
+            lambda db: db.execute(self._sql["take_turn"], key).fetchone(), sync=True
+        )
+        return taken["epoch"] if taken else None
+
+    async def leave(self, turn: str, epoch: int) -> None:
+        key = {"id": turn, "epoch": epoch}
+        await self._writer.submit(lambda db: db.execute(self._sql["leave_turn"], key).rowcount)
+
+    # ── questions, letters, grants ────────────────────────────────────────────────────────────────
+
+    async def question(self, id: str) -> Question:
+        return QUESTION.load((await self._one("question", "question", id=id))["body"])
+
+    async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
+        rows = await self._all("open_questions", conversation=conversation, user=user)
+        return [QUESTION.load(body) for (body,) in rows]
+
+    async def questions_of(self, turn: str) -> list[Question]:
+        return [QUESTION.load(body) for (body,) in await self._all("questions_of_turn", turn=turn)]
+
+    async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
+        def write(db: sqlite3.Connection) -> Question:
+            row = db.execute(self._sql["question"], {"id": question}).fetchone()
+            if row is None:
+                raise NotFound("question", question)
+            asked = QUESTION.load(row["body"])
+            if asked.answer is not None or asked.closed is not None:
+                how = asked.answer.verdict if asked.answer else asked.closed
+                raise AlreadyAnswered(question, str(how))
+            settled = replace(asked, answer=answer)
+            body = question_body(settled)
+            db.execute(self._sql["settle_question"], {"id": question, "body": body})
+            letter = JSON.dump({"question": question})
+            db.execute(self._sql["add_letter"], {"turn": asked.turn, "kind": "answer", "body": letter})
+            for grant in grants:
+                self._add_grant(db, grant)
+            return settled
+
+        return await self._writer.submit(write)
+
+    async def post(self, turn: str, kind: LetterKind, body: dict[str, JsonValue]) -> bool:
+        def write(db: sqlite3.Connection) -> bool:
+            row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
+            if row is None:
+                raise NotFound("turn", turn)
+            if not row["live"] or (kind == "steer" and not row["steerable"]):
+                return False
+            text = JSON.dump(body)
+            db.execute(self._sql["add_letter"], {"turn": turn, "kind": kind, "body": text})
+            return True
+
+        return await self._writer.submit(write)
+
+    async def letters(self, turn: str) -> list[Letter]:
+        rows = await self._all("letters", turn=turn)
+        return [Letter(row["seq"], row["kind"], JSON.load(row["body"])) for row in rows]
+
+    async def with_letters(self) -> list[str]:
+        return [turn for (turn,) in await self._all("turns_with_letters")]
+
+    async def changed(self) -> bool:
+        def read(db: sqlite3.Connection) -> bool:
+            before = self._version
+            (self._version,) = db.execute("PRAGMA data_version").fetchone()
+            return self._version != before
+
+        return await self._read(read)
+
+    async def grants(self, conversation: str | None = None) -> list[Grant]:
+        return [grant_of(row) for row in await self._all("grants", conversation=conversation)]
+
+    async def revoke(self, grant: str) -> None:
+        await self._change("grant", grant, "revoke_grant")
+
+    # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def put_blob(self, data: bytes) -> str:
+        return await asyncio.to_thread(self._blobs.put, data)
+
+    async def blob(self, key: str) -> bytes:
+        return await asyncio.to_thread(self._blobs.get, key)
+
+    # ── what the operations above are made of; these run in the writer's thread ───────────────────
+
+    def _start(self, db: sqlite3.Connection, start: Start) -> Started | None:
+        row = db.execute(self._sql["conversation"], {"id": start.conversation}).fetchone()
+        if row is None:
+            raise NotFound("conversation", start.conversation)
+        message = start.message
+        if message is not None and message.parent is None and not start.root:
+            message = replace(message, parent=row["leaf"])
+        at = start.again if message is None else message.parent
+        if at is not None:
+            self._own_message(db, start.conversation, at)
+            key = {"conversation": start.conversation, "message": at}
+            if (busy := db.execute(self._sql["live_turn_at"], key).fetchone()) is not None:
+                if not start.queue or message is None:
+                    raise TurnBusy(busy["id"])
+                self._enqueue(db, start, busy["id"])
+                return None
+        if message is not None:
+            self._add_message(db, message)
+        first = message.id if message is not None else start.again
+        turn = {
+            "id": start.turn,
+            "conversation": start.conversation,
+            "message": first,
+            "state": "preparing",
+            "owner": self._owner.name,
+            "created": start.at,
+        }
+        db.execute(self._sql["add_turn"], turn)
+        db.execute(self._sql["add_fact"], {"turn": start.turn, "seq": 1, "epoch": 1, "body": start.fact})
+        touched: dict[str, object] = {"id": start.conversation, "at": start.at}
+        db.execute(self._sql["set_leaf"], {**touched, "leaf": first})
+        revision = db.execute(self._sql["touch_conversation"], touched).fetchone()["revision"]
+        begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
+        return Started(begun, conversation_of(row), message, revision)
+
+    def _enqueue(self, db: sqlite3.Connection, start: Start, busy: str) -> None:
+        assert start.message is not None
+        body = {
+            "message": MESSAGE.to_json(replace(start.message, parent=None)),
+            "fact": start.fact,
+        }
+        row = {"turn": start.turn, "after": busy, "conversation": start.conversation}
+        db.execute(self._sql["enqueue"], {**row, "body": JSON.dump(body)})
+
+    def _append(self, db: sqlite3.Connection, turn: str, epoch: int, seq: int, change: Change) -> int:
+        moved = db.execute(
+            self._sql["move_turn"],
+            {
+                "id": turn,
+                "epoch": epoch,
+                "before": seq - 1,
+                "count": len(change.facts),
+                "state": change.state,
+                "live": change.live,
+                "steerable": change.steerable,
+            },
+        ).fetchone()
+        if moved is None:
+            raise Fenced(turn, epoch)
+        for place, fact in enumerate(change.facts):
+            row = {"turn": turn, "seq": seq + place, "epoch": epoch, "body": fact}
+            db.execute(self._sql["add_fact"], row)
+        for message in change.messages:
+            self._add_message(db, message)
+        for call in change.calls:
+            db.execute(self._sql["change_call"], call_row(call, change.held.get(call.id)))
+        for question in change.questions:
+            self._add_question(db, question)
+        for question_id, why in change.closed.items():
+            self._close_question(db, question_id, why)
+        for letter in change.letters:
+            db.execute(self._sql["drop_letter"], {"seq": letter})
+        if not change.steerable and db.execute(self._sql["steering"], {"turn": turn}).fetchone()[0]:
+            raise Unread
+        if not change.live:
+            db.execute(self._sql["drop_letters"], {"turn": turn})
+        return self._touch(db, moved["conversation"], change)
+
+    def _touch(self, db: sqlite3.Connection, conversation: str, change: Change) -> int:
+        """The conversation's own row: its leaf, its usage, its revision."""
+        if change.leaf is not None:
+            before, to = change.leaf
+            db.execute(self._sql["move_leaf"], {"id": conversation, "from": before, "to": to})
+        if change.usage is not None:
+            before = db.execute(self._sql["usage_of"], {"id": conversation}).fetchone()["usage"]
+            usage = USAGE.load(before) + change.usage
+            body = USAGE.dump(usage)
+            db.execute(self._sql["set_usage"], {"id": conversation, "usage": body})
+        at = max((message.created for message in change.messages), default=0)
+        row = db.execute(self._sql["touch_conversation"], {"id": conversation, "at": at}).fetchone()
+        revision: int = row["revision"]
+        return revision
+
+    def _own_message(self, db: sqlite3.Connection, conversation: str, id: str) -> None:
+        row = db.execute(self._sql["message"], {"id": id}).fetchone()
+        if row is None:
+            raise NotFound("message", id)
+        if row["conversation"] != conversation:
+            raise BadRequest(f"message {id} belongs to another conversation, not to {conversation}")
+
+    def _add_message(self, db: sqlite3.Connection, message: Message) -> None:
+        row = {
+            "id": message.id,
+            "conversation": message.conversation,
+            "parent": message.parent,
+            "turn": message.turn,
+            "role": message.role,
+            "body": message_body(message),
+        }
+        db.execute(self._sql["add_message"], row)
+        for call in message.calls:
+            place = {"message": message.id, "turn": message.turn}
+            db.execute(self._sql["add_call"], {**call_row(call), **place})
+
+    def _add_question(self, db: sqlite3.Connection, question: Question) -> None:
+        row = {
+            "id": question.id,
+            "conversation": question.conversation,
+            "turn": question.turn,
+            "call": question.call,
+            "body": question_body(question),
+        }
+        db.execute(self._sql["add_question"], row)
+
+    def _close_question(self, db: sqlite3.Connection, id: str, why: str) -> None:
+        row = db.execute(self._sql["question"], {"id": id}).fetchone()
+        question = QUESTION.load(row["body"])
+        if question.answer is None:
+            body = question_body(replace(question, closed=why))
+            db.execute(self._sql["settle_question"], {"id": id, "body": body})
+
+    def _add_grant(self, db: sqlite3.Connection, grant: Grant) -> None:
+        row = {
+            "id": grant.id,
+            "conversation": grant.conversation,
+            "permission": grant.rule.permission,
+            "pattern": grant.rule.pattern,
+            "action": grant.rule.action,
+            "created": grant.created,
+        }
+        db.execute(self._sql["add_grant"], row)
+
+    # ── reading and simple changes ────────────────────────────────────────────────────────────────
+
+    async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, read, self._reader)
+
+    async def _all(self, name: str, **key: object) -> list[sqlite3.Row]:
+        return await self._read(lambda db: db.execute(self._sql[name], key).fetchall())
+
+    async def _one(self, name: str, noun: str, *, id: str) -> sqlite3.Row:
+        rows = await self._all(name, id=id)
+        if not rows:
+            raise NotFound(noun, id)
+        return rows[0]
+
+    async def _change(self, noun: str, id: str, name: str, **key: object) -> None:
+        row = {"id": id, **key}
+        changed = await self._writer.submit(lambda db: db.execute(self._sql[name], row).rowcount)
+        if not changed:
+            raise NotFound(noun, id)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
+    db.row_factory = sqlite3.Row
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Bring the file to today's schema, a step at a time, each in a transaction of its own."""
+    steps = migrations()
+    if (version := _version(db)) > steps[-1][0]:
+        raise ConfigError(
+            f"the store was written by a newer Dragoman (schema {version}, this one knows {steps[-1][0]}): "
+            "upgrade Dragoman, or name another file"
+        )
+    for number, script in steps:
+        if number > version:
+            done = f"INSERT INTO schema_version VALUES ({number})"
+            try:
+                db.executescript(f"BEGIN IMMEDIATE;\n{script}\n{done};\nCOMMIT;")
+            except sqlite3.OperationalError:
+                db.rollback()
+                if _version(db) < number:  # else another process was faster
+                    raise
+
+
+def _version(db: sqlite3.Connection) -> int:
+    (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()
+    row = db.execute("SELECT max(version) FROM schema_version").fetchone() if there else None
+    return (row[0] if row else None) or 0
+
+
+def _quoted(word: str) -> str:
+    return word.replace('"', '""')

@@ -1,0 +1,122 @@
+"""A conversation out of the store as JSON or Markdown, and JSON back into it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import JsonValue, ValidationError
+
+from dragoman.conversation.tree import Conversation, Tree, copied
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.codec import Codec
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolCall, canonical
+from dragoman.store.store import Store
+
+_FORMAT = "dragoman.conversation/1"
+_CONVERSATION: Codec[Conversation] = Codec(Conversation)
+_MESSAGES: Codec[list[Message]] = Codec(list[Message])
+
+
+async def exported(store: Store, conversation: str) -> dict[str, JsonValue]:
+    """Everything there is: every branch, every call with its result, attachments and long outputs."""
+    info = await store.conversation(conversation)
+    messages, _ = await store.messages(conversation)
+    blobs: dict[str, JsonValue] = {}
+    for key in sorted({key for message in messages for key in _blobs(message)}):
+        try:
+            blobs[key] = base64.b64encode(await store.blob(key)).decode()
+        except NotFound:
+            continue  # the file is gone; what was said about it is not
+    return {
+        "format": _FORMAT,
+        "conversation": _CONVERSATION.to_json(info),
+        "messages": _MESSAGES.to_json(messages),
+        "blobs": blobs,
+    }
+
+
+async def imported(store: Store, data: Mapping[str, JsonValue], *, user: str | None, now: float) -> str:
+    """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole."""
+    if data.get("format") != _FORMAT:
+        raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
+    try:
+        info = _CONVERSATION.from_json(data.get("conversation"))
+        messages = _MESSAGES.from_json(data.get("messages"))
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise BadRequest(f"the export is damaged at {where}: {fault['msg']}") from error
+    tree = Tree(messages)
+    id = new_id("conv")
+    copies = copied(tree, id)
+    if info.leaf is not None and info.leaf not in copies:
+        raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
+    blobs = data.get("blobs")
+    for key, text in (blobs if isinstance(blobs, dict) else {}).items():
+        if await store.put_blob(base64.b64decode(str(text))) != key:
+            raise BadRequest(f"the export is damaged: blob {key} is not what its name says")
+    conversation = Conversation(
+        id,
+        title=info.title,
+        leaf=copies[info.leaf].id if info.leaf else None,
+        user=user,
+        settings=info.settings,
+        usage=info.usage,
+        created=info.created,
+        updated=now,
+    )
+    await store.add_conversation(conversation, list(copies.values()))
+    return id
+
+
+def markdown(info: Conversation, path: Sequence[Message]) -> str:
+    """For reading: who said what, and what was called with what result."""
+    lines = [f"# {info.title or 'Conversation'}", ""]
+    for message in path:
+        lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]
+        for text in _paragraphs(message):
+            lines += [text, ""]
+    return "\n".join(lines)
+
+
+def _paragraphs(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield text
+            case Reasoning(text=text):
+                yield "> " + text.replace("\n", "\n> ")
+            case ToolCall():
+                result = part.result.text if part.result else "no result yet"
+                fence = "`" * max(3, _longest_run(result) + 1)
+                yield f"**{part.tool}** `{canonical(part.arguments)}` · {part.state}"
+                yield f"{fence}\n{result}\n{fence}"
+            case File():
+                yield f"[{part.name or part.media_type}]({part.url or part.blob})"
+            case Summary(text=text):
+                yield f"*Summary of what came before:* {text}"
+            case Error(message=text):
+                yield f"**Error:** {text}"
+            case _:
+                pass
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _blobs(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, File) and part.blob:
+            yield part.blob
+        if isinstance(part, ToolCall) and part.result is not None:
+            if part.result.blob:
+                yield part.result.blob
+            yield from (file.blob for file in part.result.attachments if file.blob)

@@ -1,0 +1,77 @@
+"""Rules and a call's patterns in, one decision out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dragoman.errors import ConfigError
+from dragoman.messages.questions import Action, Rule
+
+
+@dataclass(slots=True, frozen=True)
+class Decision:
+    """`rule` is what decided; None where no rule matched, which means ask."""
+
+    action: Action
+    rule: Rule | None = None
+
+
+def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> Decision:
+    """Whether a call that touches these patterns may run. Each must be allowed; one denied is enough for no.
+
+    All are looked at for a denial before any leads to a question, so that nobody is asked in vain.
+    """
+    decisions = [_last_match(permission, pattern, rules) for pattern in patterns or ("*",)]
+    for action in ("deny", "ask"):
+        for decision in decisions:
+            if decision.action == action:
+                return decision
+    return decisions[-1]
+
+
+def hidden(permission: str, rules: Sequence[Rule]) -> bool:
+    """True where the last rule on a permission denies everything: the tool is then not even offered."""
+    last = next((rule for rule in reversed(rules) if _matches(rule.permission, permission)), None)
+    return last is not None and last.action == "deny" and last.pattern == "*"
+
+
+def parse_rule(text: str, action: Action) -> Rule:
+    """`"shell:git *"` or `"shell"` or `"*"` → a rule. What stands before the colon is the permission."""
+    permission, _, pattern = text.partition(":")
+    if not permission.strip():
+        raise ConfigError(
+            f"{text!r} is no rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'"
+        )
+    return Rule(permission.strip(), pattern.strip() or "*", action)
+
+
+def rules_in_words(rules: Iterable[Rule]) -> str:
+    """What "always" would mean, as a person reads it."""
+    return "; ".join(
+        f"{rule.action} {rule.permission} for everything"
+        if rule.pattern == "*"
+        else f"{rule.action} {rule.permission} for {rule.pattern!r}"
+        for rule in rules
+    )
+
+
+def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Decision:
+    for rule in reversed(rules):
+        if _matches(rule.permission, permission) and _matches(rule.pattern, pattern):
+            return Decision(rule.action, rule)
+    return Decision("ask")
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return pattern == "*" or _compiled(pattern).fullmatch(text) is not None
+
+
+@lru_cache(1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """`*` is any text, `?` one character; a trailing ` *` may be missing, so `git *` also matches `git`."""
+    stem, optional = (pattern[:-2], r"(?: .*)?") if pattern.endswith(" *") else (pattern, "")
+    wild = {"*": ".*", "?": "."}
+    return re.compile("".join(wild.get(c, re.escape(c)) for c in stem) + optional, re.DOTALL)

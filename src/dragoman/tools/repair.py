@@ -1,0 +1,112 @@
+"""What a model wrote in, a call that can run out, or words that tell the model what was wrong.
+
+Only mends that lose nothing and leave no choice: spelling variants of a name that exists, an object where
+its JSON text was due and the other way round. Never the nearest name, never a guessed value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.parts import Arguments, canonical
+from dragoman.tools.schema import Parameters, problems
+
+
+def repair_name(name: str, names: Iterable[str]) -> str | None:
+    """The one tool that is meant, if case, separators and a namespace are all that differ."""
+    known = list(names)
+    if name in known:
+        return name
+    for spelling in (name, re.split(r"[.:/]", name)[-1]):
+        meant = [candidate for candidate in known if _spelled(candidate) == _spelled(spelling)]
+        if len(meant) == 1:
+            return meant[0]
+    return None
+
+
+def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
+    """The arguments that fit, as JSON and as the function wants them. ToolFailed says what does not fit."""
+    try:
+        return arguments, parameters.validate(arguments)
+    except ValidationError as error:
+        mended = json.loads(canonical(arguments))
+        changed = [_mend(mended, fault["loc"], fault["type"]) for fault in error.errors(include_url=False)]
+        if not any(changed):
+            raise ToolFailed(_explained(error)) from error
+    try:
+        return mended, parameters.validate(mended)
+    except ValidationError as error:
+        raise ToolFailed(_explained(error)) from error
+
+
+def unknown_tool(name: str, names: Iterable[str]) -> str:
+    known = ", ".join(names)
+    return f"There is no tool {name!r}. " + (
+        f"The tools are: {known}." if known else "There are no tools now."
+    )
+
+
+def incomplete_arguments(raw: str) -> str:
+    return (
+        "The call did not run: its arguments are not one complete JSON object. "
+        f"They were: {raw[:500]}{'…' if len(raw) > 500 else ''}"
+    )
+
+
+_WANTS_TEXT = {"string_type"}
+_WANTS_STRUCTURE: dict[str, type] = {
+    "dict_type": dict,
+    "model_type": dict,
+    "model_attributes_type": dict,
+    "dataclass_type": dict,
+    "list_type": list,
+    "tuple_type": list,
+    "set_type": list,
+}
+
+
+def _mend(arguments: Arguments, where: tuple[int | str, ...], fault: str) -> bool:
+    """Mend one value in place, if there is only one way to."""
+    if not where:
+        return False
+    *path, last = where
+    holder: JsonValue = arguments
+    for step in path:
+        if isinstance(holder, dict) and step in holder:
+            holder = holder[str(step)]
+        elif isinstance(holder, list) and isinstance(step, int) and step < len(holder):
+            holder = holder[step]
+        else:
+            return False  # a step inside a union: there is more than one reading
+    if isinstance(holder, dict) and last in holder:
+        mended = _mended(holder[str(last)], fault)
+        if mended is not None:
+            holder[str(last)] = mended
+            return True
+    return False
+
+
+def _mended(value: JsonValue, fault: str) -> JsonValue:
+    if fault in _WANTS_TEXT and isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    wanted = _WANTS_STRUCTURE.get(fault)
+    if wanted is not None and isinstance(value, str):
+        try:
+            decoded: JsonValue = json.loads(value)
+        except ValueError:
+            return None
+        return decoded if isinstance(decoded, wanted) else None
+    return None
+
+
+def _spelled(name: str) -> str:
+    return re.sub(r"[-_\s]", "", name).lower()
+
+
+def _explained(error: ValidationError) -> str:
+    return f"The call did not run: its arguments do not fit.\n{problems(error)}"

@@ -1,0 +1,232 @@
+"""A tool: the decorator that makes one, what it is given, and what it may return."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
+
+from pydantic import BaseModel, JsonValue
+
+from dragoman.errors import ConfigError
+from dragoman.messages.parts import Arguments, File
+from dragoman.messages.questions import Rule
+from dragoman.messages.request import ToolSpec
+from dragoman.tools.schema import Parameters, context_name, parameters_of, summary
+from dragoman.tools.workspace import inside
+
+Replay: TypeAlias = Literal["never", "ask", "safe"]
+"""What may be done with a call that had started when the process died: leave it be, ask, run it again."""
+
+Review: TypeAlias = Literal["never", "on_error", "always"]
+"""Which results a person sees before the model does."""
+
+Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends in one
+Run: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
+Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
+
+
+@dataclass(slots=True)
+class ToolOutput:
+    """What a tool returns when a text or a JSON value does not say it all."""
+
+    value: JsonValue
+    title: str | None = None
+    metadata: dict[str, JsonValue] = field(default_factory=dict)
+    attachments: tuple[File, ...] = ()
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ToolContext:
+    """What a running call may know and do. Take it by writing a parameter of this type."""
+
+    conversation: str
+    turn: str
+    message: str
+    call: str
+    cancelled: Callable[[], bool]
+    ask: Callable[..., Awaitable[JsonValue]]  # ask(text, choices=()) → what the person answered
+    progress: Callable[[JsonValue], None]
+    read_output: Callable[[str], Awaitable[str]]  # the whole output of an earlier call of this conversation
+    workspace: Path | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same when the call is run again after a crash: give it to services that take one."""
+        return f"{self.turn}:{self.call}"
+
+    def inside_workspace(self, path: str) -> Path:
+        """The file of this name in the workspace. ToolFailed for whatever would lead out of it."""
+        return inside(self.workspace, path)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Tool:
+    """A tool, whatever it was made from. `run` is None where a client runs it."""
+
+    name: str
+    description: str
+    parameters: Parameters
+    run: Run | None
+    permission: str
+    patterns: Patterns
+    replay: Replay = "never"
+    review: Review = "never"
+    timeout: float = 120.0
+    sequential: bool = False
+    cancellable: bool = False  # its own work may be stopped half-way
+    repeats: bool = False  # polling: the loop guard leaves it alone
+    identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
+    max_lines: int = 2000
+    max_bytes: int = 50_000
+    examples: tuple[JsonValue, ...] = ()
+    server: str | None = None
+
+    @property
+    def client(self) -> bool:
+        return self.run is None
+
+    def spec(self, name: str | None = None) -> ToolSpec:
+        return ToolSpec(name or self.name, self.description, self.parameters.schema, self.examples)
+
+    def always(self, arguments: Arguments) -> tuple[Rule, ...]:
+        """The rules that would make a question like this one unnecessary."""
+        return tuple(Rule(self.permission, pattern, "allow") for pattern in self.patterns(arguments))
+
+
+@overload
+def tool(target: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = ...,
+    description: str | None = ...,
+    permission: str | None = ...,
+    pattern: str | Patterns | None = ...,
+    replay: Replay = ...,
+    review: Review = ...,
+    timeout: float = ...,
+    sequential: bool = ...,
+    cancellable: bool = ...,
+    repeats: bool = ...,
+    identity: Callable[[Arguments], JsonValue] | None = ...,
+    max_lines: int = ...,
+    max_bytes: int = ...,
+    examples: Sequence[JsonValue] = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(target: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a tool of a function, of a callable object, or of a pydantic model with a `run` method.
+
+        @tool
+        def add(a: int, b: int) -> int:
+            "Add two numbers."
+            return a + b
+
+    `pattern` names the parameter that permission rules look at, or is a function from the arguments to the
+    patterns. Synchronous functions run in a thread of their own. A generator's yields are progress; what it
+    returns, or the last thing it yields, is the result.
+    """
+    local = sys._getframe(1).f_locals  # so that types defined beside the tool are found
+    if target is not None:
+        return _make(target, local)
+    return lambda function: _make(function, local, **options)
+
+
+def client_tool(
+    name: str, description: str, parameters: type[BaseModel], *, permission: str | None = None, **options: Any
+) -> Tool:
+    """A tool that a client runs: the call waits until somebody delivers its result."""
+    described = Parameters(name, parameters)
+    return _tool(name, description, described, None, permission=permission, **options)
+
+
+def _make(target: Callable[..., Any], local: Mapping[str, Any], **options: Any) -> Tool:
+    described = options.pop("description", None) or summary(inspect.getdoc(target) or "")
+    if isinstance(target, type):
+        return _from_model(target, local, described, **options)
+    named = inspect.isroutine(target)
+    name = options.pop("name", None) or (target.__name__ if named else _snake(type(target).__name__))
+    function: Callable[..., Any] = target if named else target.__call__  # type: ignore[operator]  # an object
+    taken = context_name(function, local, ToolContext)
+    parameters = parameters_of(name, function, local, ToolContext)
+
+    def run(arguments: BaseModel, context: ToolContext) -> Returned:
+        values = {key: getattr(arguments, key) for key in type(arguments).model_fields}
+        return function(**values, **({taken: context} if taken else {}))
+
+    return _tool(name, described, parameters, _as_kind(function, run), **options)
+
+
+def _from_model(model: type, local: Mapping[str, Any], description: str, **options: Any) -> Tool:
+    name = options.pop("name", None) or _snake(model.__name__)
+    if not issubclass(model, BaseModel) or not callable(method := getattr(model, "run", None)):
+        raise ConfigError(
+            f"tool {name}: a class becomes a tool as a pydantic model with a run method, "
+            "or by making an object of it that can be called"
+        )
+    taken = context_name(method, local, ToolContext)
+
+    def run(arguments: BaseModel, context: ToolContext) -> Returned:
+        return method(arguments, **({taken: context} if taken else {}))
+
+    return _tool(name, description, Parameters(name, model), _as_kind(method, run), **options)
+
+
+def _tool(name: str, description: str, parameters: Parameters, run: Run | None, **options: Any) -> Tool:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+        raise ConfigError(f"tool {name!r}: a name is 1 to 64 letters, digits, _ and -")
+    timeout = options.get("timeout", 120.0)
+    if not timeout > 0:
+        raise ConfigError(f"tool {name}: the timeout must be a number above 0, not {timeout!r}")
+    pattern = options.pop("pattern", None)
+    permission = options.pop("permission", None) or name
+    options["examples"] = tuple(options.get("examples", ()))
+    return Tool(
+        name=name,
+        description=description,
+        parameters=parameters,
+        run=run,
+        permission=permission,
+        patterns=pattern if callable(pattern) else _pattern_of(name, pattern, parameters),
+        **options,
+    )
+
+
+def _pattern_of(tool: str, parameter: str | None, parameters: Parameters) -> Patterns:
+    if parameter is None:
+        return lambda _: ("*",)
+    if parameter not in parameters.model.model_fields:
+        raise ConfigError(f"tool {tool}: pattern names {parameter!r}, which is not one of its parameters")
+    return lambda arguments: (str(arguments.get(parameter, "")),)
+
+
+def _as_kind(function: Callable[..., Any], run: Run) -> Run:
+    """Mark the runner as what the function is, so that the executor knows how to call it."""
+    if inspect.isasyncgenfunction(function):
+
+        async def stream(arguments: BaseModel, context: ToolContext) -> AsyncIterator[Any]:
+            async for value in run(arguments, context):
+                yield value
+
+        return stream
+    if inspect.isgeneratorfunction(function):
+
+        def steps(arguments: BaseModel, context: ToolContext) -> Generator[Any, None, Any]:
+            return (yield from run(arguments, context))
+
+        return steps
+    if inspect.iscoroutinefunction(function):
+
+        async def wait(arguments: BaseModel, context: ToolContext) -> Any:
+            return await run(arguments, context)
+
+        return wait
+    return run
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

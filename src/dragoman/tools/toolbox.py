@@ -1,0 +1,80 @@
+"""Groups of tools in, the tools a conversation has on out, each under a name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dragoman.errors import ConfigError
+from dragoman.messages.questions import Rule
+from dragoman.messages.request import ToolSpec
+from dragoman.tools.permissions import hidden
+from dragoman.tools.repair import repair_name
+from dragoman.tools.tool import Tool
+
+
+@dataclass(slots=True, frozen=True)
+class Group:
+    """Tools that belong together, with the rules of their use for the system prompt."""
+
+    name: str
+    tools: tuple[Tool, ...]
+    rules: str = ""
+
+    def __post_init__(self) -> None:
+        names = [tool.name for tool in self.tools]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ConfigError(f"group {self.name}: there are two tools named {', '.join(twice)}")
+
+
+class Toolbox:
+    """All tools there are. Groups given first keep their names; the order never changes by itself."""
+
+    def __init__(self, groups: Iterable[Group] = ()) -> None:
+        self.groups = tuple(groups)
+        names = [group.name for group in self.groups]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ConfigError(f"there are two tool groups named {', '.join(twice)}")
+
+    def __bool__(self) -> bool:
+        return any(group.tools for group in self.groups)
+
+    def offer(self, rules: Sequence[Rule] = (), switches: Mapping[str, bool] | None = None) -> Offer:
+        """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`)."""
+        off = {name for name, on in (switches or {}).items() if not on}
+        tools: dict[str, Tool] = {}
+        texts: list[str] = []
+        for group in self.groups:
+            if group.name in off:
+                continue
+            chosen = [
+                tool
+                for tool in group.tools
+                if f"{group.name}.{tool.name}" not in off and not hidden(tool.permission, rules)
+            ]
+            for tool in chosen:
+                name = tool.name if tool.name not in tools else f"{group.name}_{tool.name}"
+                if name in tools:
+                    raise ConfigError(f"two tools would be offered as {name}: rename one of them")
+                tools[name] = tool
+            if chosen and group.rules:
+                texts.append(group.rules.strip())
+        return Offer(tools, "\n\n".join(texts))
+
+
+@dataclass(slots=True, frozen=True)
+class Offer:
+    """The tools of one request by the names a model calls them."""
+
+    tools: Mapping[str, Tool]
+    rules: str = ""
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec(name) for name, tool in self.tools.items())
+
+    def find(self, name: str) -> tuple[str, Tool] | None:
+        """The tool a model means, by its exact name or a spelling of it."""
+        meant = repair_name(name, self.tools)
+        return (meant, self.tools[meant]) if meant is not None else None

@@ -1,0 +1,230 @@
+"""What happened in a turn, in the past tense. Facts are stored; a turn is rebuilt from nothing else.
+
+A fact names messages, calls and questions by id; their contents are rows written in the same transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, JsonValue
+
+from dragoman.messages.codec import Codec
+from dragoman.messages.parts import CallState
+from dragoman.messages.usage import Usage
+
+
+@dataclass(slots=True, frozen=True)
+class TurnOptions:
+    """What the caller asked of this turn, kept so that another process can go on with it."""
+
+    model: str | None = None
+    mode: str | None = None
+    system: str | None = None
+    options: dict[str, JsonValue] = field(default_factory=dict)
+    disabled: tuple[str, ...] = ()  # plugins that stay out of this turn
+
+
+@dataclass(slots=True, frozen=True)
+class CallMade:
+    """A call as a reply contains it."""
+
+    call: str
+    tool: str
+
+
+# ── the turn ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, frozen=True)
+class TurnStarted:
+    message: str
+    options: TurnOptions = TurnOptions()
+    at: float = 0.0
+    type: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(slots=True, frozen=True)
+class Steered:
+    """A person said something while the turn ran; the next request contains it."""
+
+    message: str
+    at: float = 0.0
+    type: Literal["steered"] = "steered"
+
+
+@dataclass(slots=True, frozen=True)
+class TurnCompleted:
+    at: float = 0.0
+    type: Literal["turn_completed"] = "turn_completed"
+
+
+@dataclass(slots=True, frozen=True)
+class TurnFailed:
+    error: str
+    kind: str = "error"
+    retryable: bool = False
+    at: float = 0.0
+    type: Literal["turn_failed"] = "turn_failed"
+
+
+@dataclass(slots=True, frozen=True)
+class TurnCancelled:
+    reason: str = ""
+    at: float = 0.0
+    type: Literal["turn_cancelled"] = "turn_cancelled"
+
+
+# ── a step ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, frozen=True)
+class RequestBuilt:
+    step: int
+    attempt: int
+    reply: str  # the id its reply will have
+    model: str
+    at: float = 0.0
+    type: Literal["request_built"] = "request_built"
+
+
+@dataclass(slots=True, frozen=True)
+class ReplyReceived:
+    step: int
+    message: str | None  # None: a plugin took the reply and placed nothing, or nothing had arrived
+    calls: tuple[CallMade, ...] = ()
+    finish: str = "stop"
+    usage: Usage = Usage()
+    at: float = 0.0
+    type: Literal["reply_received"] = "reply_received"
+
+
+@dataclass(slots=True, frozen=True)
+class MessageAppended:
+    message: str
+    by: str
+    request: bool = False  # asks for another step
+    at: float = 0.0
+    type: Literal["message_appended"] = "message_appended"
+
+
+@dataclass(slots=True, frozen=True)
+class StepFinished:
+    step: int
+    again: bool
+    at: float = 0.0
+    type: Literal["step_finished"] = "step_finished"
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionStarted:
+    reason: str
+    at: float = 0.0
+    type: Literal["compaction_started"] = "compaction_started"
+
+
+@dataclass(slots=True, frozen=True)
+class Compacted:
+    message: str
+    usage: Usage = Usage()
+    at: float = 0.0
+    type: Literal["compacted"] = "compacted"
+
+
+# ── a call ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, frozen=True)
+class CallAsked:
+    """A person is asked whether the call may run."""
+
+    call: str
+    question: str
+    at: float = 0.0
+    type: Literal["call_asked"] = "call_asked"
+
+
+@dataclass(slots=True, frozen=True)
+class CallStarted:
+    """On disk before the tool runs. `client`: a client runs it, and delivers the result."""
+
+    call: str
+    client: bool = False
+    at: float = 0.0
+    type: Literal["call_started"] = "call_started"
+
+
+@dataclass(slots=True, frozen=True)
+class CallInterrupted:
+    """Found running by a new owner; a person is asked whether it is to run again."""
+
+    call: str
+    question: str
+    at: float = 0.0
+    type: Literal["call_interrupted"] = "call_interrupted"
+
+
+@dataclass(slots=True, frozen=True)
+class ToolAsked:
+    """The running tool asks a person something of its own."""
+
+    call: str
+    question: str
+    at: float = 0.0
+    type: Literal["tool_asked"] = "tool_asked"
+
+
+@dataclass(slots=True, frozen=True)
+class ResultAsked:
+    """The call ran; a person is asked whether the model may see what came of it."""
+
+    call: str
+    question: str
+    at: float = 0.0
+    type: Literal["result_asked"] = "result_asked"
+
+
+@dataclass(slots=True, frozen=True)
+class QuestionAnswered:
+    """`approved` is the fingerprint of the arguments that may now run, if any may."""
+
+    call: str
+    question: str
+    verdict: str
+    approved: str | None = None
+    at: float = 0.0
+    type: Literal["question_answered"] = "question_answered"
+
+
+@dataclass(slots=True, frozen=True)
+class CallFinished:
+    """The call is settled. `closing`: a limit was reached, and the next request is the last."""
+
+    call: str
+    state: CallState
+    closing: bool = False
+    at: float = 0.0
+    type: Literal["call_finished"] = "call_finished"
+
+
+CallFact: TypeAlias = (
+    CallAsked | CallStarted | CallInterrupted | ToolAsked | ResultAsked | QuestionAnswered | CallFinished
+)
+
+Fact: TypeAlias = (
+    TurnStarted
+    | Steered
+    | TurnCompleted
+    | TurnFailed
+    | TurnCancelled
+    | RequestBuilt
+    | ReplyReceived
+    | MessageAppended
+    | StepFinished
+    | CompactionStarted
+    | Compacted
+    | CallFact
+)
+
+FACT: Codec[Fact] = Codec(Annotated[Fact, Field(discriminator="type")])

@@ -1,0 +1,232 @@
+"""What a caller holds: a conversation to talk in, and a turn to watch, steer and wait for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.errors import ProviderError
+from dragoman.messages import events as e
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part, ToolResult
+from dragoman.messages.questions import Answer, Question
+from dragoman.messages.usage import Usage
+from dragoman.store.store import Store
+from dragoman.turn.driver import Driver, Running
+from dragoman.turn.facts import FACT, Fact, TurnOptions
+from dragoman.turn.finalize import answer_of
+from dragoman.turn.inbox import Inbox
+from dragoman.turn.log import Listener, Snapshot
+from dragoman.turn.machine import State, Turn, replay
+
+_GLANCE = 0.1  # seconds between looks at a turn that another process runs
+
+
+@dataclass(slots=True, frozen=True)
+class TurnResult:
+    """What came of a turn."""
+
+    id: str
+    state: State
+    text: str
+    messages: tuple[Message, ...]
+    usage: Usage
+
+
+class TurnHandle:
+    """A turn, here or in another process, running or over."""
+
+    def __init__(self, id: str, store: Store, driver: Driver, inbox: Inbox) -> None:
+        self.id = id
+        self._store = store
+        self._driver = driver
+        self._inbox = inbox
+        self._running: Running | None = driver.running.get(id)
+
+    # ── watching ──────────────────────────────────────────────────────────────────────────────────
+
+    async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
+        """Every event after this number until the turn ends; of a turn that is over, what it said."""
+        running = await self._attached()
+        if running is not None:
+            async for event in running.log.events.follow(after):
+                yield event
+            return
+        turn = await self._wait_until_over()
+        for message in await self._messages():
+            yield e.MessageAdded(message)
+        yield e.TurnEnd(turn.state, answer_of(await self._messages()), turn.usage)
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
+        running = self._here()
+        if running is None:
+            raise LookupError(f"turn {self.id} does not run in this process: read its snapshot instead")
+        return running.log.subscribe(listener)
+
+    async def snapshot(self) -> Snapshot:
+        running = self._here()
+        if running is not None:
+            return running.log.snapshot()
+        row = await self._store.turn(self.id)
+        questions = [q for q in await self._store.questions_of(self.id) if q.answer is None and not q.closed]
+        return Snapshot(
+            self.id, row.conversation, await self.turn(), tuple(await self._messages()), tuple(questions), 0
+        )
+
+    async def reached(self, state: State | str) -> bool:
+        """Wait until the turn is in this state. False where it ends without getting there."""
+        running = await self._attached()
+        if running is None:
+            return (await self._wait_until_over()).state == state
+        arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def look(snapshot: Snapshot) -> None:
+            if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
+                arrived.set_result(snapshot.state == state)
+
+        unsubscribe = running.log.subscribe(look)
+        try:
+            return await arrived
+        finally:
+            unsubscribe()
+
+    async def result(self) -> TurnResult:
+        """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
+        running = self._here() or await self._attached()
+        if running is not None:
+            await asyncio.shield(running.task)
+            log = running.log
+            return TurnResult(
+                self.id, log.turn.state, answer_of(log.messages), tuple(log.messages), log.turn.usage
+            )
+        turn = await self._wait_until_over()
+        if turn.error is not None:
+            raise ProviderError(turn.error.error, kind=turn.error.kind, retryable=turn.error.retryable)
+        messages = await self._messages()
+        return TurnResult(self.id, turn.state, answer_of(messages), tuple(messages), turn.usage)
+
+    async def facts(self) -> list[Fact]:
+        return [FACT.load(body) for body in await self._store.facts(self.id)]
+
+    async def turn(self) -> Turn:
+        """What the machine makes of the stored facts."""
+        return replay(await self.facts())
+
+    @property
+    def question(self) -> str:
+        """The first open question of a turn that runs here."""
+        return self.questions[0].id
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        running = self._here()
+        return running.log.snapshot().questions if running is not None else ()
+
+    # ── acting ────────────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, question: str | Question, answer: Answer) -> Question:
+        id = question.id if isinstance(question, Question) else question
+        return await self._inbox.answer(id, answer)
+
+    async def steer(self, said: str | Sequence[Part]) -> None:
+        await self._inbox.steer(self.id, said)
+
+    async def cancel(self, reason: str = "") -> bool:
+        return await self._inbox.cancel(self.id, reason)
+
+    async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
+        """The result of a call that this client ran."""
+        whole = result if isinstance(result, ToolResult) else ToolResult(result)
+        await self._inbox.deliver(call, whole, failed=failed)
+
+    # ── where it is ───────────────────────────────────────────────────────────────────────────────
+
+    def _here(self) -> Running | None:
+        self._running = self._driver.running.get(self.id) or self._running
+        return self._running
+
+    async def _attached(self) -> Running | None:
+        """The turn as it runs here, taken up if nobody runs it; None where it is over or elsewhere."""
+        while self._here() is None and await self._store.is_queued(self.id):  # noqa: ASYNC110 - as below
+            await asyncio.sleep(_GLANCE)
+        return self._here() or await self._driver.take_up(self.id)
+
+    async def _wait_until_over(self) -> Turn:
+        while (await self._store.turn(self.id)).live:  # noqa: ASYNC110 - another process moves it
+            await asyncio.sleep(_GLANCE)
+        return await self.turn()
+
+    async def _messages(self) -> list[Message]:
+        row = await self._store.turn(self.id)
+        messages, _ = await self._store.messages(row.conversation)
+        return [message for message in messages if message.turn == self.id]
+
+
+class ConversationHandle:
+    """A conversation. Everything it does is stored when the call returns."""
+
+    def __init__(self, id: str, store: Store, driver: Driver, inbox: Inbox) -> None:
+        self.id = id
+        self._store = store
+        self._driver = driver
+        self._inbox = inbox
+
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        parent: str | None = None,
+        queue: bool = False,
+        model: str | None = None,
+        mode: str | None = None,
+        system: str | None = None,
+        options: dict[str, JsonValue] | None = None,
+        disable: Sequence[str] = (),
+    ) -> TurnHandle:
+        """Say something; a turn that answers begins. TurnBusy where one of this branch is running."""
+        wanted = TurnOptions(model, mode, system, options or {}, tuple(disable))
+        turn = await self._inbox.send(self.id, said, parent=parent, queue=queue, options=wanted)
+        return self.turn(turn)
+
+    async def edit(self, message: str, said: str | Sequence[Part]) -> TurnHandle:
+        """A new version of what a person said, and its answer."""
+        await self._own(message)
+        return self.turn(await self._inbox.edit(message, said))
+
+    async def rerun(self, message: str, *, model: str | None = None) -> TurnHandle:
+        """A new version of an answer."""
+        await self._own(message)
+        return self.turn(await self._inbox.rerun(message, options=TurnOptions(model=model)))
+
+    def turn(self, id: str) -> TurnHandle:
+        return TurnHandle(id, self._store, self._driver, self._inbox)
+
+    async def info(self) -> Conversation:
+        return await self._store.conversation(self.id)
+
+    async def tree(self) -> Tree:
+        messages, _ = await self._store.messages(self.id)
+        return Tree(messages)
+
+    async def messages(self) -> list[Message]:
+        """The path to the leaf: what the conversation looks like now."""
+        return (await self.tree()).path((await self.info()).leaf)
+
+    async def move_to(self, message: str) -> None:
+        """Look at another branch: its newest message becomes the leaf."""
+        tree = await self.tree()
+        await self._store.set_leaf(self.id, tree.tip(message), 0.0)
+
+    async def questions(self) -> list[Question]:
+        return await self._store.questions(conversation=self.id)
+
+    async def rename(self, title: str) -> None:
+        await self._store.set_title(self.id, title)
+
+    async def _own(self, message: str) -> None:
+        _ = (await self.tree())[message]

@@ -1,0 +1,169 @@
+"""The only doors into a turn: start, steer, answer, deliver, cancel. Each is stored before it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Tree
+from dragoman.errors import AlreadyAnswered, BadRequest, ToolFailed, TurnEnded
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, Part, Text, ToolResult
+from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
+from dragoman.store.rows import MESSAGE, RESULT
+from dragoman.store.store import Start, Store
+from dragoman.tools.repair import repair_arguments
+from dragoman.tools.tool import Tool
+from dragoman.turn.driver import Driver
+from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.kit import MODES, Kit
+
+
+class Inbox:
+    """Takes what people and clients say, from whichever process, and sees that the turn hears of it."""
+
+    def __init__(self, kit: Kit, driver: Driver) -> None:
+        self._kit = kit
+        self._store: Store = kit.store
+        self._driver = driver
+
+    # ── a turn begins ─────────────────────────────────────────────────────────────────────────────
+
+    async def send(
+        self,
+        conversation: str,
+        said: str | Sequence[Part],
+        *,
+        parent: str | None = None,
+        queue: bool = False,
+        options: TurnOptions = TurnOptions(),
+    ) -> str:
+        """A new message at the leaf, or below `parent`, and a turn that answers it."""
+        message = self._user_message(conversation, said, parent)
+        return await self._start(conversation, options, message=message, queue=queue)
+
+    async def edit(
+        self, message: str, said: str | Sequence[Part], *, options: TurnOptions = TurnOptions()
+    ) -> str:
+        """A new version of a user message, and a turn that answers it. The old one stays."""
+        old = await self._store.message(message)
+        if old.role != "user" or old.author is not None:
+            raise BadRequest(f"message {message} was not written by a person: rerun it instead")
+        new = self._user_message(old.conversation, said, old.parent)
+        return await self._start(old.conversation, options, message=new, root=old.parent is None)
+
+    async def rerun(self, message: str, *, options: TurnOptions = TurnOptions()) -> str:
+        """A new version of an answer, or the first one where a user message has none."""
+        conversation = (await self._store.message(message)).conversation
+        messages, _ = await self._store.messages(conversation)
+        question = Tree(messages).question_of(message)
+        return await self._start(conversation, options, again=question.id)
+
+    async def _start(
+        self,
+        conversation: str,
+        options: TurnOptions,
+        *,
+        message: Message | None = None,
+        again: str | None = None,
+        root: bool = False,
+        queue: bool = False,
+    ) -> str:
+        self._check(options)
+        turn = new_id("turn")
+        if message is not None:
+            message = replace(message, turn=turn)
+        at = self._kit.clock()
+        fact = TurnStarted(message.id if message else str(again), options, at)
+        body = FACT.dump(fact)
+        start = Start(turn, conversation, body, at, message, again, root, queue)
+        started = await self._store.start(start)
+        if started is not None:
+            await self._driver.begin(started, fact)
+        return turn
+
+    def _check(self, options: TurnOptions) -> None:
+        """What can be known to be wrong is refused before anything is stored."""
+        self._kit.model(options.model)
+        if options.mode is not None and options.mode not in MODES:
+            raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+
+    def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
+        parts = (Text(said),) if isinstance(said, str) else tuple(said)
+        if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+            raise BadRequest("the message is blank: say something, or attach a file")
+        id = new_id("msg")
+        return Message(id, conversation, parent, "user", parts, created=self._kit.clock())
+
+    # ── while it runs ─────────────────────────────────────────────────────────────────────────────
+
+    async def steer(self, turn: str, said: str | Sequence[Part]) -> None:
+        """Say something to a running turn: its next request contains it."""
+        row = await self._store.turn(turn)
+        message = self._user_message(row.conversation, said, None)
+        body = {"message": MESSAGE.to_json(message)}
+        if not await self._store.post(turn, "steer", body):
+            raise TurnEnded(turn, (await self._store.turn(turn)).state)
+        await self._driver.wake(turn)
+
+    async def answer(self, question: str, answer: Answer) -> Question:
+        """Settle a question. The first answer counts; from whichever client it comes."""
+        asked = await self._store.question(question)
+        answer = replace(answer, at=self._kit.clock())
+        self._check_answer(asked, answer)
+        settled = await self._store.answer(question, answer, self._grants(asked, answer))
+        await self._driver.wake(asked.turn)
+        return settled
+
+    async def deliver(self, call: str, result: ToolResult, *, failed: bool = False) -> None:
+        """The result of a call that a client ran."""
+        found, _, _ = await self._store.call(call)
+        turn = (await self._store.turn_of_call(call)).id
+        if found.state is not CallState.RUNNING:
+            raise AlreadyAnswered(call, f"the call is {found.state}")
+        for letter in await self._store.letters(turn):
+            if letter.kind == "result" and letter.body.get("call") == call:
+                raise AlreadyAnswered(call, "a result was delivered before")
+        body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
+        if not await self._store.post(turn, "result", body):
+            raise TurnEnded(turn, (await self._store.turn(turn)).state)
+        await self._driver.wake(turn)
+
+    async def cancel(self, turn: str, reason: str = "") -> bool:
+        """Stop a turn, in whatever state and process it is. False where it was over already."""
+        if not await self._store.post(turn, "cancel", {"reason": reason}):
+            return False
+        await self._driver.wake(turn)
+        return True
+
+    # ── checks ────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_answer(self, asked: Question, answer: Answer) -> None:
+        if answer.verdict not in VERDICTS[asked.kind]:
+            words = ", ".join(sorted(VERDICTS[asked.kind]))
+            raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
+        if answer.hash is not None and answer.hash != asked.hash:
+            raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
+        tool = self._tool(asked.tool)
+        if answer.arguments is not None and tool is not None:
+            try:
+                repair_arguments(answer.arguments, tool.parameters)
+            except ToolFailed as error:
+                raise BadRequest(f"the edited arguments do not fit: {error}") from error
+        if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
+            raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+
+    def _tool(self, name: str) -> Tool | None:
+        found = self._kit.toolbox.offer().find(name)
+        return found[1] if found else None
+
+    def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
+        """The rules an answer leaves behind."""
+        if answer.verdict != "allow" or answer.scope == "once":
+            return []
+        where = asked.conversation if answer.scope == "conversation" or asked.kind == "loop" else None
+        rules = (Rule("loop", asked.tool, "allow"),) if asked.kind == "loop" else asked.rules
+        return [Grant(new_id("grant"), rule, where, answer.at) for rule in rules]

@@ -1,0 +1,341 @@
+"""Everything that decides what may happen next in a turn is in this file, and this file does no I/O.
+
+`TURN` says which fact moves a turn from which state where, `CALL` says the same of a call, and `SETTLES`
+says how a call in a given state may end. `advance` applies one fact; `replay` applies them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import reduce
+from typing import TypeAlias, get_args
+
+from dragoman.errors import IllegalFact
+from dragoman.messages.parts import CallState
+from dragoman.messages.usage import Usage
+from dragoman.turn.facts import (
+    CallAsked,
+    CallFact,
+    CallFinished,
+    CallInterrupted,
+    CallStarted,
+    Compacted,
+    CompactionStarted,
+    Fact,
+    MessageAppended,
+    QuestionAnswered,
+    ReplyReceived,
+    RequestBuilt,
+    ResultAsked,
+    Steered,
+    StepFinished,
+    ToolAsked,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnOptions,
+    TurnStarted,
+)
+
+
+class State(StrEnum):
+    IDLE = "idle"
+    PREPARING = "preparing"
+    STREAMING = "streaming"  # a step is asked of the model: its request is built, sent, and answered
+    TOOL_CALL = "tool_call"
+    WAITING = "waiting"  # every unfinished call waits for a person or a client
+    COMPACTING = "compacting"
+    FINALIZING = "finalizing"
+    COMPLETED = "completed"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        return self in ENDED
+
+
+ENDED = frozenset({State.COMPLETED, State.ERROR, State.CANCELLED})
+
+
+@dataclass(slots=True, frozen=True)
+class Call:
+    """What the machine knows of a call: enough to say what may happen to it."""
+
+    tool: str
+    step: int
+    state: CallState = CallState.PENDING
+    asked: bool = False  # it may run only with a person's leave
+    question: str | None = None  # the open one
+    approved: str | None = None  # the arguments' fingerprint a person said yes to
+    client: bool = False
+    starts: int = 0
+
+    @property
+    def held(self) -> bool:
+        """Nothing moves it but a person or a client."""
+        return self.question is not None or (self.client and self.state is CallState.RUNNING)
+
+
+@dataclass(slots=True, frozen=True)
+class Turn:
+    """A turn at one moment. Equal facts make equal turns."""
+
+    state: State = State.IDLE
+    message: str = ""
+    options: TurnOptions = TurnOptions()
+    step: int = 0
+    attempt: int = 0
+    reply: str | None = None  # the id of the reply that is awaited or was received last
+    replied: bool = True  # the current step has its reply
+    finished: bool = True  # the current step is over
+    finish: str = ""  # how the last reply ended
+    rounds: int = 0  # replies that held calls
+    closing: bool = False  # a limit was reached: the next request is the last, and has no tools
+    calls: Mapping[str, Call] = field(default_factory=dict)
+    appended: tuple[str, ...] = ()  # messages of plugins
+    goes_on: bool = False  # something said in this step asks for another one
+    usage: Usage = Usage()
+    error: TurnFailed | None = None
+    started: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        return tuple(id for id, call in self.calls.items() if not call.state.settled)
+
+
+# ── the tables ────────────────────────────────────────────────────────────────────────────────────
+
+Choice: TypeAlias = Callable[[Turn], State]  # where the fact's content decides, seen in the turn it made
+
+
+def _tools_or_end(turn: Turn) -> State:
+    return State.TOOL_CALL if turn.unsettled else State.FINALIZING
+
+
+def _waiting_or_not(turn: Turn) -> State:
+    calls = [turn.calls[id] for id in turn.unsettled]
+    return State.WAITING if calls and all(call.held for call in calls) else State.TOOL_CALL
+
+
+def _again_or_end(turn: Turn) -> State:
+    return State.STREAMING if turn.goes_on else State.FINALIZING
+
+
+_STOPS: dict[type[Fact], State | Choice] = {TurnFailed: State.ERROR, TurnCancelled: State.CANCELLED}
+_CALLS: dict[type[Fact], State | Choice] = dict.fromkeys(get_args(CallFact), _waiting_or_not)
+
+TURN: dict[State, dict[type[Fact], State | Choice]] = {
+    State.IDLE: {TurnStarted: State.PREPARING},
+    State.PREPARING: {
+        RequestBuilt: State.STREAMING,
+        Steered: State.PREPARING,
+        MessageAppended: State.PREPARING,
+        CompactionStarted: State.COMPACTING,
+        **_STOPS,
+    },
+    State.STREAMING: {
+        RequestBuilt: State.STREAMING,
+        ReplyReceived: _tools_or_end,
+        Steered: State.STREAMING,
+        MessageAppended: State.STREAMING,
+        CompactionStarted: State.COMPACTING,
+        **_STOPS,
+    },
+    State.COMPACTING: {
+        CompactionStarted: State.COMPACTING,  # again, by a new owner
+        Compacted: State.STREAMING,
+        Steered: State.COMPACTING,
+        **_STOPS,
+    },
+    State.TOOL_CALL: {
+        **_CALLS,
+        Steered: State.TOOL_CALL,
+        MessageAppended: State.TOOL_CALL,
+        StepFinished: _again_or_end,
+        **_STOPS,
+    },
+    State.WAITING: {
+        **_CALLS,
+        Steered: State.WAITING,
+        MessageAppended: State.WAITING,
+        **_STOPS,
+    },
+    State.FINALIZING: {
+        Steered: State.FINALIZING,
+        MessageAppended: State.FINALIZING,
+        StepFinished: _again_or_end,
+        TurnCompleted: State.COMPLETED,
+        **_STOPS,
+    },
+    State.COMPLETED: {},
+    State.ERROR: {},
+    State.CANCELLED: {},
+}
+
+CALL: dict[CallState, dict[type[Fact], CallState]] = {
+    CallState.PENDING: {CallAsked: CallState.ASKED, CallStarted: CallState.RUNNING},
+    CallState.ASKED: {QuestionAnswered: CallState.PENDING},  # allowed: it waits for its start
+    CallState.RUNNING: {
+        CallStarted: CallState.RUNNING,  # again, by a new owner
+        CallInterrupted: CallState.ASKED,
+        ToolAsked: CallState.RUNNING,
+        QuestionAnswered: CallState.RUNNING,
+        ResultAsked: CallState.REVIEWING,
+    },
+    CallState.REVIEWING: {QuestionAnswered: CallState.REVIEWING},
+}
+
+SETTLES: dict[CallState, frozenset[CallState]] = {
+    CallState.PENDING: frozenset(
+        {CallState.FAILED, CallState.REJECTED, CallState.SKIPPED, CallState.CANCELLED, CallState.INTERRUPTED}
+    ),
+    CallState.ASKED: frozenset({CallState.REJECTED, CallState.CANCELLED, CallState.INTERRUPTED}),
+    CallState.RUNNING: frozenset(
+        {CallState.COMPLETED, CallState.FAILED, CallState.CANCELLED, CallState.INTERRUPTED}
+    ),
+    CallState.REVIEWING: frozenset(
+        {CallState.COMPLETED, CallState.FAILED, CallState.WITHHELD, CallState.CANCELLED}
+    ),
+}
+
+
+# ── applying a fact ───────────────────────────────────────────────────────────────────────────────
+
+
+def replay(facts: Iterable[Fact]) -> Turn:
+    """The turn these facts make."""
+    return reduce(advance, facts, Turn())
+
+
+def advance(turn: Turn, fact: Fact) -> Turn:
+    """The turn after this fact, or IllegalFact; the turn that was given is never changed."""
+    target = TURN[turn.state].get(type(fact))
+    if target is None:
+        raise IllegalFact(f"{_name(fact)}, but the turn is {turn.state}")
+    changed = _apply(turn, fact)
+    return replace(changed, state=target if isinstance(target, State) else target(changed))
+
+
+def _apply(turn: Turn, fact: Fact) -> Turn:
+    match fact:
+        case TurnStarted():
+            return replace(turn, message=fact.message, options=fact.options, started=fact.at)
+        case RequestBuilt():
+            return _build(turn, fact)
+        case ReplyReceived():
+            return _receive(turn, fact)
+        case StepFinished():
+            _refuse_if(fact, not turn.replied or turn.finished or fact.step != turn.step, _where(turn))
+            _refuse_unsettled(turn, fact)
+            return replace(turn, finished=True, goes_on=fact.again)
+        case Steered():
+            _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
+            return replace(turn, goes_on=True)
+        case MessageAppended():
+            _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
+            _refuse_if(fact, fact.message in turn.appended, f"{fact.message} is there already")
+            appended = (*turn.appended, fact.message)
+            return replace(turn, appended=appended, goes_on=turn.goes_on or fact.request)
+        case CompactionStarted():
+            _refuse_if(fact, turn.replied and not turn.finished, _where(turn))
+            return turn
+        case Compacted():
+            return replace(turn, usage=turn.usage + fact.usage)
+        case TurnCompleted():
+            _refuse_if(fact, not turn.finished, _where(turn))
+            return replace(turn, ended=fact.at)
+        case TurnFailed():
+            _refuse_unsettled(turn, fact)
+            return replace(turn, error=fact, ended=fact.at)
+        case TurnCancelled():
+            _refuse_unsettled(turn, fact)
+            return replace(turn, ended=fact.at)
+        case _:
+            return _change_call(turn, fact)
+
+
+def _build(turn: Turn, fact: RequestBuilt) -> Turn:
+    again = not turn.replied and (fact.step, fact.attempt) == (turn.step, turn.attempt + 1)
+    anew = turn.finished and (fact.step, fact.attempt) == (turn.step + 1, 1)
+    _refuse_if(fact, not (again or anew), _where(turn))
+    return replace(
+        turn,
+        step=fact.step,
+        attempt=fact.attempt,
+        reply=fact.reply,
+        replied=False,
+        finished=False,
+        goes_on=False,
+    )
+
+
+def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
+    _refuse_if(fact, turn.replied or fact.step != turn.step, _where(turn))
+    made = {call.call: Call(call.tool, fact.step) for call in fact.calls}
+    _refuse_if(
+        fact, len(made) < len(fact.calls) or bool(made.keys() & turn.calls.keys()), "a call id repeats"
+    )
+    return replace(
+        turn,
+        replied=True,
+        finish=fact.finish,
+        rounds=turn.rounds + bool(made),
+        calls={**turn.calls, **made},
+        usage=turn.usage + fact.usage,
+    )
+
+
+def _change_call(turn: Turn, fact: CallFact) -> Turn:
+    call = turn.calls.get(fact.call)
+    if call is None:
+        raise IllegalFact(f"{_name(fact)}, but the turn has no call {fact.call}")
+    state = CALL.get(call.state, {}).get(type(fact))
+    closing = turn.closing
+    if isinstance(fact, CallFinished):
+        state = fact.state if fact.state in SETTLES.get(call.state, ()) else None
+        closing = closing or fact.closing
+    if state is None:
+        raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
+    changed = replace(_ask_or_answer(call, fact), state=state)
+    return replace(turn, calls={**turn.calls, fact.call: changed}, closing=closing)
+
+
+def _ask_or_answer(call: Call, fact: CallFact) -> Call:
+    match fact:
+        case CallAsked() | CallInterrupted():
+            _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
+            return replace(call, question=fact.question, asked=True, approved=None)
+        case ToolAsked() | ResultAsked():
+            _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
+            return replace(call, question=fact.question)
+        case QuestionAnswered():
+            _refuse_if(fact, call.question != fact.question, f"call {fact.call} does not ask {fact.question}")
+            return replace(call, question=None, approved=fact.approved or call.approved)
+        case CallStarted():
+            _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
+            return replace(call, client=fact.client, starts=call.starts + 1, question=None)
+        case CallFinished():
+            return replace(call, question=None)
+
+
+def _refuse_unsettled(turn: Turn, fact: Fact) -> None:
+    _refuse_if(fact, bool(turn.unsettled), f"these calls have no result: {', '.join(turn.unsettled)}")
+
+
+def _refuse_if(fact: Fact, wrong: bool, why: str) -> None:
+    if wrong:
+        raise IllegalFact(f"{_name(fact)}, but {why}")
+
+
+def _where(turn: Turn) -> str:
+    phase = "over" if turn.finished else "answered" if turn.replied else "awaited"
+    return f"the turn is {turn.state}: step {turn.step}, attempt {turn.attempt}, is {phase}"
+
+
+def _name(fact: Fact) -> str:
+    call = getattr(fact, "call", None)
+    return f"{type(fact).__name__} of {call}" if call else type(fact).__name__

@@ -1,0 +1,197 @@
+"""What a plugin may do, hook by hook. Subclass `Plugin`, override what you need, register it.
+
+A hook that is not overridden costs nothing. Plugins get small values, never the engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.events import Event
+from dragoman.messages.fold import Draft
+from dragoman.messages.message import Message, Role
+from dragoman.messages.parts import Arguments, Part, Text, ToolCall, ToolResult
+from dragoman.messages.questions import Kind
+from dragoman.messages.request import Request
+from dragoman.tools.tool import Tool
+from dragoman.turn.view import TurnView
+
+Cleanup: TypeAlias = Callable[[], Awaitable[None] | None]
+
+
+@dataclass(slots=True)
+class PlannedCall:
+    """A call that is about to run. A plugin may change its arguments, or keep it from running."""
+
+    id: str
+    name: str
+    tool: Tool
+    arguments: Arguments
+    refused: str | None = None
+    skipped: str | None = None
+    question: tuple[Kind, str] | None = None
+
+    def refuse(self, reason: str) -> None:
+        """It does not run; the model reads the reason."""
+        self.refused = reason
+
+    def skip(self, reason: str) -> None:
+        """It does not run because a limit is reached: the model is asked once more, for its answer."""
+        self.skipped = reason
+
+    def ask(self, text: str, kind: Kind = "approve") -> None:
+        """It runs only if a person says so."""
+        self.question = (kind, text)
+
+
+@dataclass(slots=True)
+class Appending:
+    """A message that is about to be added. Replace `message` to change it."""
+
+    message: Message
+    prevented: bool = False
+    placed: list[Message] = field(default_factory=list)
+
+    def prevent(self) -> None:
+        """Do not add it. A plugin that wants it elsewhere calls `place`."""
+        self.prevented = True
+
+    def place(self, message: Message) -> None:
+        """Add this one, with whatever parent it has, in its stead."""
+        self.placed.append(message)
+
+
+@dataclass(slots=True, frozen=True)
+class Appended:
+    """A message that waits to be added when all plugins are done."""
+
+    parts: tuple[Part, ...]
+    role: Role
+    request: bool
+    priority: int
+
+
+class Appender:
+    """How `on_after_request` adds messages. One for each plugin and step."""
+
+    def __init__(self, now: Callable[[int, Appended], Awaitable[None]]) -> None:
+        self._now = now
+        self._count = 0
+        self.deferred: list[tuple[int, Appended]] = []
+
+    async def __call__(
+        self,
+        message: str | Sequence[Part],
+        *,
+        role: Role = "user",
+        request: bool = False,
+        priority: int = 0,
+        deferred: bool = False,
+    ) -> None:
+        """Add a message: at once, or, `deferred`, when all plugins are done, higher priority first.
+
+        `request` asks for another step, which begins at `on_before_request`.
+        """
+        parts = (Text(message),) if isinstance(message, str) else tuple(message)
+        wanted = Appended(parts, role, request, priority)
+        place, self._count = self._count, self._count + 1
+        if deferred:
+            self.deferred.append((place, wanted))
+        else:
+            await self._now(place, wanted)
+
+    async def and_request(self, message: str | Sequence[Part], **options: Any) -> None:
+        """The same with `request=True`."""
+        await self(message, **{**options, "request": True})
+
+
+class Plugin:
+    """Every hook is a no-op here, with a word on when it runs, in which order, and what an error does."""
+
+    @property
+    def name(self) -> str:
+        """A later plugin of the same name takes the place of an earlier one."""
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+
+    def on_turn_start(self, turn: TurnView) -> Awaitable[Cleanup | None] | AsyncIterator[None] | None:
+        """Once, before the first request, in registration order; once more, with `turn.resumed`, when
+        another process goes on with the turn. May return a cleanup, or be an async generator that yields
+        once and cleans up after. Cleanups run last, in reverse order, whatever happened. An error ends
+        the turn."""
+
+    async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        """Before every request, in registration order. May change the request. An error ends the turn."""
+
+    def on_stream_data(self, event: Event, draft: Draft, turn: TurnView) -> None:
+        """On every piece of a reply, in registration order, after it became part of the draft. Keep it
+        quick: it stands in the stream's way. An error ends the turn."""
+
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        """After every reply, all plugins at the same time, while its calls run. May append messages and
+        ask for another request. Runs again for the same reply if the process died meanwhile; what it had
+        appended is then not appended twice. An error ends the turn."""
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        """Before a reply or a plugin's message is added, in registration order; not for what a person
+        says. May change it, or prevent it. An error ends the turn."""
+
+    async def on_turn_end(self, turn: TurnView) -> None:
+        """Once, after success or cancel and before the cleanups, in registration order; not after an
+        error. An error ends the turn as failed."""
+
+    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+        """Before a call is judged and run, in registration order. May change its arguments, refuse it,
+        skip it, or have a person asked. An error ends the turn."""
+
+    async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult:
+        """After a call ran, in reverse registration order. What it returns is the result. An error ends
+        the turn."""
+        return result
+
+    async def system_prompt(self, text: str, turn: TurnView) -> str:
+        """Before every request, in registration order: the system prompt as the one before left it. An
+        error ends the turn."""
+        return text
+
+    async def request_params(self, options: dict[str, JsonValue], turn: TurnView) -> dict[str, JsonValue]:
+        """Before every request, in registration order: temperature and the like. An error ends the turn."""
+        return options
+
+    async def on_error(self, error: Exception, turn: TurnView) -> bool:
+        """When something failed, in registration order. True, where it was a request: the cause is mended,
+        ask again. Not called for what a cancelled turn raises. An error
+        is reported beside the first."""
+        return False
+
+    def on_event(self, event: Event, turn: TurnView) -> None:
+        """On every event of the turn, in registration order, to watch. An error is dropped."""
+
+
+class Hooks:
+    """The plugins of one turn, sorted by hook: only those that override it are called."""
+
+    def __init__(self, plugins: Sequence[Plugin], disabled: Sequence[str] = ()) -> None:
+        by_name = {plugin.name: plugin for plugin in plugins}
+        active = [plugin for name, plugin in by_name.items() if name not in disabled]
+        self.plugins = active
+        self.turn_start = _that_override(active, "on_turn_start")
+        self.before_request = _that_override(active, "on_before_request")
+        self.stream_data = _that_override(active, "on_stream_data")
+        self.after_request = _that_override(active, "on_after_request")
+        self.message_append = _that_override(active, "on_message_append")
+        self.turn_end = _that_override(active, "on_turn_end")
+        self.before_tool = _that_override(active, "before_tool")
+        self.after_tool = _that_override(active, "after_tool")[::-1]
+        self.system_prompt = _that_override(active, "system_prompt")
+        self.request_params = _that_override(active, "request_params")
+        self.error = _that_override(active, "on_error")
+        self.event = _that_override(active, "on_event")
+
+
+def _that_override(plugins: Sequence[Plugin], hook: str) -> list[Plugin]:
+    return [plugin for plugin in plugins if getattr(type(plugin), hook) is not getattr(Plugin, hook)]

@@ -1,0 +1,63 @@
+"""A turn whose process died in, a turn that can go on out: calls that were running are decided about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dragoman.messages.events import CallAsked, CallEnd
+from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.store.store import Change
+from dragoman.tools.toolbox import Offer
+from dragoman.turn.call import INTERRUPTED
+from dragoman.turn.facts import CallFinished, CallInterrupted
+from dragoman.turn.log import TurnLog
+from dragoman.turn.questions import question_about
+
+
+async def recover(log: TurnLog, offer: Offer) -> None:
+    """By each tool's own word: run it again, ask, or say that nobody knows. Everything else is found by
+    its state: a torn step is asked again, a question stays open, a client may still deliver."""
+    for id in log.turn.unsettled:
+        known = log.turn.calls[id]
+        if known.state is CallState.RUNNING and not known.client:
+            call = log.call(id)
+            found = offer.find(call.tool)
+            replay = found[1].replay if found is not None else "never"
+            if replay == "ask":
+                await _ask(log, call, offer)
+            elif replay == "never":
+                await _give_up(log, call)
+
+
+async def _ask(log: TurnLog, call: ToolCall, offer: Offer) -> None:
+    found = offer.find(call.tool)
+    starts = log.turn.calls[call.id].starts
+    question = question_about(log, call, found[1] if found else None, "interrupted", place=starts)
+    closed = _closed(log, call)
+    asked = replace(call, state=CallState.ASKED)
+    if log.turn.calls[call.id].question is not None:
+        await _give_up(log, call)  # it was asking something itself: two questions at once are one too many
+        return
+    await log.record(
+        CallInterrupted(call.id, question.id),
+        change=Change(calls=[asked], questions=[question], closed=closed),
+    )
+    log.publish(CallAsked(call.id, question.id, "interrupted", call.tool, call.arguments, question.text))
+
+
+async def _give_up(log: TurnLog, call: ToolCall) -> None:
+    result = ToolResult(INTERRUPTED)
+    settled = replace(call, state=CallState.INTERRUPTED, result=result, ended=log.now())
+    await log.record(
+        CallFinished(call.id, CallState.INTERRUPTED),
+        change=Change(calls=[settled], closed=_closed(log, call)),
+    )
+    log.publish(
+        CallEnd(call.id, call.tool, call.arguments, settled.state, result, settled.original, settled.ended)
+    )
+
+
+def _closed(log: TurnLog, call: ToolCall) -> dict[str, str]:
+    """The question that died with the tool that asked it."""
+    question = log.turn.calls[call.id].question
+    return {question: "the program stopped while the tool waited"} if question else {}

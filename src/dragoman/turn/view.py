@@ -1,0 +1,115 @@
+"""What a plugin sees of a turn: small values to read, and the few things it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.events import MessageAdded, MessageEnd, Notice
+from dragoman.messages.fold import Draft
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Summary, ToolCall
+from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
+from dragoman.store.store import Change
+from dragoman.turn.facts import Compacted, CompactionStarted
+from dragoman.turn.log import TurnLog
+from dragoman.turn.machine import Turn
+from dragoman.wire.wire import Model
+
+
+class TurnView:
+    """A turn, for plugins."""
+
+    def __init__(self, log: TurnLog, model: Model) -> None:
+        self._log = log
+        self._model = model
+
+    @property
+    def id(self) -> str:
+        return self._log.id
+
+    @property
+    def conversation(self) -> Conversation:
+        return self._log.conversation
+
+    @property
+    def resumed(self) -> bool:
+        """Another process began this turn."""
+        return self._log.resumed
+
+    @property
+    def turn(self) -> Turn:
+        """State, step, rounds, usage and the calls' states, as the machine has them."""
+        return self._log.turn
+
+    @property
+    def model(self) -> str:
+        return self._model.name
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model can take, where that is known."""
+        return self._model.context
+
+    @property
+    def path(self) -> Sequence[Message]:
+        """The messages up to the newest of this branch, as far back as a request may still reach."""
+        return tuple(self._log.path)
+
+    @property
+    def messages(self) -> list[Message]:
+        """Those of this turn alone."""
+        return self._log.messages
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """Every call of this turn, in order, in its present state."""
+        return [call for message in self.messages for call in message.calls]
+
+    @property
+    def seconds(self) -> float:
+        """Since the turn started, waiting included."""
+        return self._log.now() - self._log.turn.started
+
+    def notice(self, text: str, kind: str = "notice") -> None:
+        """Tell whoever listens."""
+        self._log.publish(Notice(text, kind))
+
+    async def complete(self, request: Request) -> Message:
+        """Ask the model something beside the conversation. Nothing of it is stored or shown."""
+        draft = Draft(Message(new_id("msg"), self.conversation.id, None, "assistant", (), model=self.model))
+        async for events in self._model.stream(request, draft.id):
+            for event in events:
+                draft.apply(event)
+                if isinstance(event, MessageEnd):
+                    return draft.message
+        return draft.message
+
+    async def set_title(self, title: str) -> None:
+        await self._log.store.set_title(self.conversation.id, title)
+        self._log.conversation = replace(self._log.conversation, title=title)
+        self._log.publish(Notice(title, "title"))
+
+    async def begin_compaction(self, reason: str) -> None:
+        """Say that the history is about to be summed up."""
+        await self._log.record(CompactionStarted(reason))
+
+    async def end_compaction(self, summary: str, keeps_from: str | None, usage: Usage) -> None:
+        """Put the summary on the tree, and go on."""
+        log = self._log
+        message = Message(
+            new_id("msg"),
+            log.conversation.id,
+            log.tip,
+            "user",
+            (Summary(summary, keeps_from),),
+            turn=log.id,
+            author="compaction",
+            usage=usage,
+            created=log.now(),
+        )
+        await log.record(Compacted(message.id, usage), change=Change(messages=[message], usage=usage))
+        log.publish(MessageAdded(message))

@@ -1,0 +1,125 @@
+"""A model that plays a script: for tests, demonstrations and whoever wants to see the house without a key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.errors import ProviderError
+from dragoman.messages import events as e
+from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
+from dragoman.wire.wire import Prose, call_id
+
+
+@dataclass(slots=True, frozen=True)
+class Call:
+    tool: str
+    arguments: dict[str, JsonValue] | str  # a text is sent as it is, also if it is no JSON
+
+
+@dataclass(slots=True, frozen=True)
+class Line:
+    """One reply: what is thought, said and called, in this order."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    thinks: str = ""
+    finish: str | None = None
+    usage: Usage = Usage(input=10, output=5)
+    error: Exception | None = None  # raised after everything else was sent
+    waits: float = 0.0  # seconds before each piece
+
+    def __add__(self, other: Line) -> Line:
+        """Two lines in one reply."""
+        return Line(
+            self.text + other.text,
+            self.calls + other.calls,
+            self.thinks + other.thinks,
+            other.finish or self.finish,
+            self.usage,
+            other.error or self.error,
+            max(self.waits, other.waits),
+        )
+
+
+Script: TypeAlias = Sequence[Line] | Callable[[Request], Line]
+
+
+def says(text: str, *, finish: str | None = None, waits: float = 0.0, usage: Usage | None = None) -> Line:
+    return Line(text, finish=finish, waits=waits, usage=usage or Usage(input=10, output=5))
+
+
+def thinks(text: str) -> Line:
+    return Line(thinks=text)
+
+
+def calls(tool: str, **arguments: JsonValue) -> Line:
+    return Line(calls=(Call(tool, arguments),))
+
+
+def calls_with(tool: str, arguments: str) -> Line:
+    """A call whose argument text is exactly this."""
+    return Line(calls=(Call(tool, arguments),))
+
+
+def fails(error: Exception | str, *, after: str = "") -> Line:
+    """Breaks off, after some text if there is any."""
+    return Line(after, error=error if isinstance(error, Exception) else ProviderError(error))
+
+
+class ScriptedModel:
+    """Answers with the next line of its script; a script that is a function sees the request."""
+
+    def __init__(
+        self, script: Script, *, name: str = "scripted/model", piece: int = 8, context: int | None = None
+    ) -> None:
+        self.name = name
+        self.context = context
+        self.requests: list[Request] = []
+        self._script = script
+        self._piece = piece
+
+    async def stream(self, request: Request, reply: str) -> AsyncIterator[Sequence[e.Event]]:
+        self.requests.append(request)
+        line = self._line(request)
+        for event in self._events(line, reply):
+            if line.waits:
+                await asyncio.sleep(line.waits)
+            yield (event,)
+        if line.error is not None:
+            raise line.error
+        yield (e.MessageEnd(line.finish or ("tool_calls" if line.calls else "stop"), line.usage),)
+
+    def _line(self, request: Request) -> Line:
+        if callable(self._script):
+            return self._script(request)
+        if len(self.requests) > len(self._script):
+            raise ProviderError(
+                f"the script has {len(self._script)} lines, and this is request {len(self.requests)}"
+            )
+        return self._script[len(self.requests) - 1]
+
+    def _events(self, line: Line, reply: str) -> Iterator[e.Event]:
+        prose = Prose("scripted")
+        for piece in self._pieces(line.thinks):
+            yield from prose.reasoning(piece)
+        for piece in self._pieces(line.text):
+            yield from prose.text(piece)
+        yield from prose.close()
+        for place, call in enumerate(line.calls):
+            id = call_id(reply, place)
+            raw = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+            yield e.CallInputStart(id, call.tool, provider_id=f"scripted_{place}")
+            for piece in self._pieces(raw):
+                yield e.CallInputDelta(id, piece)
+            given = None if isinstance(call.arguments, str) else call.arguments
+            yield e.CallInputEnd(id, call.tool, given, raw if given is None else None)
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        return (text[at : at + self._piece] for at in range(0, len(text), self._piece))
