@@ -1,0 +1,114 @@
+"""A turn's id in, its history out: every fact with the state it led to, and the open questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+
+from dragoman.errors import ConfigError
+from dragoman.messages.questions import Question
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import TurnRow
+from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.machine import Turn, advance
+
+
+def explain(turn: str, store: Path, *, as_json: bool) -> None:
+    if not store.exists():
+        raise ConfigError(f"there is no database {store}: name one with --store or DRAGOMAN_STORE")
+    row, facts, questions = asyncio.run(_read(turn, store))
+    if as_json:
+        print(json.dumps(_report(row, facts, questions), indent=2, ensure_ascii=False))
+    else:
+        _show(row, facts, questions)
+
+
+async def _read(turn: str, path: Path) -> tuple[TurnRow, list[Fact], list[Question]]:
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        row = await store.turn(turn)
+        facts = [FACT.load(body) for body in await store.facts(turn)]
+        return row, facts, await store.questions_of(turn)
+    finally:
+        await store.close()
+
+
+def _steps(facts: list[Fact]) -> list[tuple[Fact, Turn]]:
+    """Each fact with the turn it made."""
+    turn, steps = Turn(), []
+    for fact in facts:
+        turn = advance(turn, fact)
+        steps.append((fact, turn))
+    return steps
+
+
+def _report(row: TurnRow, facts: list[Fact], questions: list[Question]) -> dict[str, JsonValue]:
+    steps = _steps(facts)
+    turn = steps[-1][1]
+    calls: dict[str, JsonValue] = {
+        id: {"tool": call.tool, "state": call.state, "question": call.question}
+        for id, call in turn.calls.items()
+    }
+    return {
+        "turn": row.id,
+        "conversation": row.conversation,
+        "state": turn.state,
+        "owner": row.owner,
+        "epoch": row.epoch,
+        "facts": [{**_plain(fact), "state": after.state} for fact, after in steps],
+        "calls": calls,
+        "questions": [_asked(question) for question in questions if _is_open(question)],
+        "usage": asdict(turn.usage),
+        "error": turn.error.error if turn.error else None,
+    }
+
+
+def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
+    console = Console()
+    steps = _steps(facts)
+    turn = steps[-1][1]
+    console.print(f"[bold]{row.id}[/] of {row.conversation}: [bold]{turn.state}[/]", highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("#", "time", "fact", "state", ""):
+        table.add_column(heading, overflow="fold")
+    for number, (fact, after) in enumerate(steps, 1):
+        when = datetime.fromtimestamp(fact.at).strftime("%H:%M:%S.%f")[:-3]
+        about = ", ".join(
+            f"{key} {value}" for key, value in _plain(fact).items() if key not in ("at", "type")
+        )
+        table.add_row(str(number), when, type(fact).__name__, after.state, about)
+    console.print(table, highlight=False)
+    if turn.error is not None:
+        console.print(f"error: {turn.error.error}", highlight=False)
+    for question in filter(_is_open, questions):
+        console.print(f"asks {question.id} ({question.kind}): {question.text}", highlight=False)
+
+
+def _plain(fact: Fact) -> dict[str, JsonValue]:
+    """Less what is empty."""
+    body = FACT.to_json(fact)
+    assert isinstance(body, dict)
+    return {key: value for key, value in body.items() if value not in (None, (), [], {}, "")}
+
+
+def _asked(question: Question) -> JsonValue:
+    return {
+        "id": question.id,
+        "kind": question.kind,
+        "call": question.call,
+        "tool": question.tool,
+        "arguments": question.arguments,
+        "text": question.text,
+    }
+
+
+def _is_open(question: Question) -> bool:
+    return question.answer is None and question.closed is None
