@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -85,7 +85,7 @@ class ScriptedModel:
         self._script = script
         self._piece = piece
 
-    async def stream(self, request: Request, reply: str) -> AsyncIterator[Sequence[e.Event]]:
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
         self.requests.append(request)
         line = self._line(request)
         for event in self._events(line, reply):

@@ -6,7 +6,7 @@ A `Model` answers requests with events: over HTTP with a wire (`wire/http.py`), 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -48,7 +48,7 @@ class Model(Protocol):
     name: str
     context: int | None  # tokens it can take, where known
 
-    def stream(self, request: Request, reply: str) -> AsyncIterator[Sequence[Event]]:
+    def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError."""
 
 

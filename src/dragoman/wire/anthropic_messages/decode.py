@@ -1,0 +1,146 @@
+"""Events of the Messages stream in, our events out. No network, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic_core import from_json
+
+from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.usage import Usage
+from dragoman.wire.anthropic_messages.shapes import (
+    FINISH,
+    NAME,
+    Block,
+    Delta,
+    StreamEvent,
+    Tokens,
+    is_server_block,
+)
+from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.calls import Calls
+from dragoman.wire.refusal import refusal
+from dragoman.wire.wire import Prose
+
+BROKEN_OFF = ("length", "filter", "error")
+
+
+class Decoder:
+    """One reply. `finish_word` is the provider's own word for how it ended.
+
+    The content comes in numbered blocks, each with a start, deltas and a stop.
+    """
+
+    def __init__(self, reply: str) -> None:
+        self.finish_word: str | None = None
+        self._prose = Prose(NAME)
+        self._calls = Calls(reply)
+        self._open: dict[int, Block] = {}
+        self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
+        self._usage: Tokens = {}
+
+    def feed(self, frame: bytes) -> Iterator[Event]:
+        event: StreamEvent = from_json(frame)
+        match event.get("type"):
+            case "content_block_delta":
+                yield from self._delta(event.get("index", 0), event["delta"])
+            case "content_block_start":
+                yield from self._start(event.get("index", 0), event["content_block"])
+            case "content_block_stop":
+                yield from self._stop(event.get("index", 0))
+            case "message_start":
+                self._count(event["message"].get("usage"))
+            case "message_delta":
+                self._count(event.get("usage"))
+                self.finish_word = event["delta"].get("stop_reason") or self.finish_word
+            case "error":
+                raise refusal(event.get("error"))
+            case _:
+                pass  # `ping`, `message_stop`, and what they may think of later
+
+    def end(self) -> Iterator[Event]:
+        yield from self._prose.close()
+        finish = FINISH.get(self.finish_word or "", "unknown")
+        yield from self._calls.close(cut=self.finish_word is None or finish in BROKEN_OFF)
+        if len(self._calls) and finish in ("stop", "unknown"):
+            finish = "tool_calls"
+        yield MessageEnd(finish, _usage(self._usage))
+
+    # ── blocks ────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, index: int, block: Block) -> Iterator[Event]:
+        self._open[index] = block
+        self._pieces[index] = []
+        match block.get("type"):
+            case "text":
+                yield from self._prose.text(str(block.get("text") or ""))
+            case "thinking":
+                yield from self._prose.close()  # each block of thinking has a signature of its own
+                yield from self._prose.reasoning(str(block.get("thinking") or ""))
+                self._pieces[index].append(str(block.get("signature") or ""))
+            case "tool_use":
+                yield from self._prose.close()
+                yield from self._calls.start(index, str(block["name"]), id=str(block.get("id") or "") or None)
+            case _:
+                pass  # whole when it stops
+
+    def _delta(self, index: int, delta: Delta) -> Iterator[Event]:
+        match delta["type"]:
+            case "text_delta":
+                yield from self._prose.text(delta["text"])
+            case "input_json_delta":
+                self._pieces.setdefault(index, []).append(delta["partial_json"])
+                if self._open.get(index, {}).get("type") == "tool_use":
+                    yield from self._calls.piece(index=index, arguments=delta["partial_json"])
+            case "thinking_delta":
+                yield from self._prose.reasoning(delta["thinking"])
+            case "signature_delta":
+                self._pieces.setdefault(index, []).append(delta["signature"])
+            case "compaction_delta":
+                self._open.setdefault(index, {})["content"] = delta.get("content")
+            case _:
+                pass  # citations: what they cite stands in the text
+
+    def _stop(self, index: int) -> Iterator[Event]:
+        block = self._open.pop(index, {})
+        pieces = "".join(self._pieces.pop(index, ()))
+        match block.get("type"):
+            case "thinking":
+                yield from self._prose.close(signature=pieces or None)
+            case "redacted_thinking":
+                yield from self._prose.close()
+                yield from self._prose.close(opaque=block)
+            case "tool_use":
+                whole = block.get("input")
+                if pieces or whole:  # else only how the reply ends can tell whether nothing was meant
+                    yield from self._calls.end(index, whole if isinstance(whole, dict) and whole else None)
+            case str(type) if is_server_block(type):
+                yield from self._prose.close()
+                yield from self._prose.close(opaque=_whole(block, pieces))
+            case _:
+                pass
+
+    # ── how it ended ──────────────────────────────────────────────────────────────────────────────
+
+    def _count(self, usage: Tokens | None) -> None:
+        """Counts are totals so far. They come at the start, at the end, or some of them at each."""
+        for name, count in (usage or {}).items():
+            if count is not None:
+                self._usage[name] = count  # type: ignore[literal-required]  # the names are those of Tokens
+
+
+def _whole(block: Block, pieces: str) -> Block:
+    """A block of the provider's own tools, fit to be sent back: its input came in pieces."""
+    return {**block, "input": parse_arguments(pieces) or {}} if pieces else block
+
+
+def _usage(tokens: Tokens) -> Usage:
+    read, written = tokens.get("cache_read_input_tokens") or 0, tokens.get("cache_creation_input_tokens") or 0
+    of_output = tokens.get("output_tokens_details") or {}
+    return Usage(
+        (tokens.get("input_tokens") or 0) + read + written,  # they count the cached ones beside the others
+        tokens.get("output_tokens") or 0,
+        cached=read,
+        cache_written=written,
+        reasoning=of_output.get("thinking_tokens") or 0,
+    )

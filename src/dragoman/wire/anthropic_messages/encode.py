@@ -1,0 +1,304 @@
+"""A request in, the body of a Messages request out. Pure: the bytes of files come through `load`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.message import Role
+from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
+from dragoman.messages.request import Request, ToolSpec
+from dragoman.wire import files
+from dragoman.wire.anthropic_messages.shapes import (
+    BUDGETS,
+    DOCUMENTS,
+    EFFORTS,
+    IMAGES,
+    NAME,
+    SERVER_CALLS,
+    SERVER_FIELDS,
+    SMALLEST_BUDGET,
+    THINKING,
+    Block,
+    family,
+    is_server_block,
+)
+from dragoman.wire.extra import with_extra
+from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.history import (
+    CallIds,
+    description,
+    may_replay,
+    result_files,
+    result_text,
+    said_arguments,
+    said_name,
+    spoken,
+)
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.schemas import one_object, without_limits
+
+Body: TypeAlias = dict[str, JsonValue]
+
+
+def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
+    turns = _turns(request, load)
+    body: Body = {"model": request.model, "stream": True}
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system}]
+    body["messages"] = [{"role": turn.role, "content": [*turn.blocks]} for turn in turns]
+    body |= _tools(request, quirks, turns) | _options(request, quirks, turns)
+    _mark(body)
+    return with_extra(body, request.extra)
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+OPENING = "(The assistant spoke first.)"
+GO_ON = "Go on."
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one side says before the other does. The sides must alternate, and the person's comes first."""
+
+    role: Role
+    blocks: list[Block]
+
+
+def _turns(request: Request, load: Load) -> list[Turn]:
+    ids = CallIds()
+    turns: list[Turn] = []
+    for said in spoken(request.messages):
+        if said.role == "user":
+            _add(turns, "user", [_content_part(part, load) for part in said.parts])
+            continue
+        named = {place: ids.next(part) for place, part in enumerate(said.parts) if isinstance(part, ToolCall)}
+        blocks = [
+            block
+            for place, part in enumerate(said.parts)
+            for block in _assistant_part(part, named.get(place, ""), request)
+        ]
+        _add(turns, "assistant", blocks)
+        results = [
+            _result(part, named[place], load)
+            for place, part in enumerate(said.parts)
+            if isinstance(part, ToolCall)
+        ]
+        if results:
+            _add(turns, "user", results)
+    if not turns or turns[0].role == "assistant":
+        turns.insert(0, Turn("user", [{"type": "text", "text": OPENING}]))
+    waiting = _drop_torn_server_calls(turns)
+    for turn in turns:
+        while turn.role == "assistant" and turn.blocks[-1]["type"] in THINKING:
+            turn.blocks.pop()  # no reply may end in a thought
+    if turns[-1].role == "assistant" and not waiting:
+        turns.append(Turn("user", [{"type": "text", "text": GO_ON}]))
+    return turns
+
+
+def _add(turns: list[Turn], role: Role, blocks: list[Block]) -> None:
+    if turns and turns[-1].role == role:
+        turns[-1].blocks += blocks
+    else:
+        turns.append(Turn(role, blocks))
+
+
+def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
+    match part:
+        case Text():
+            yield {"type": "text", "text": part.text}
+        case ToolCall():
+            yield {"type": "tool_use", "id": id, "name": said_name(part), "input": {**said_arguments(part)}}
+        case Reasoning() if may_replay(part, NAME, request.model):
+            if isinstance(part.opaque, dict):
+                # Without their own tools in the request, what these left in the history would be refused.
+                theirs = is_server_block(str(part.opaque.get("type")))
+                if not theirs or not request.extra.keys().isdisjoint(SERVER_FIELDS):
+                    yield part.opaque
+            elif part.signature is not None:
+                yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
+        case _:
+            pass
+
+
+def _result(call: ToolCall, id: str, load: Load) -> Block:
+    brought = [_content_part(file, load) for file in result_files(call)]
+    content: list[JsonValue] = [{"type": "text", "text": result_text(call)}, *brought]
+    result: Block = {"type": "tool_result", "tool_use_id": id, "content": content}
+    if call.state is not CallState.COMPLETED and not brought:  # an error may hold nothing but text
+        result["is_error"] = True
+    return result
+
+
+def _content_part(part: Part, load: Load) -> Block:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    assert isinstance(part, File)
+    type = "image" if part.media_type in IMAGES else "document" if part.media_type in DOCUMENTS else None
+    source = _source(part, load) if type else None
+    if source is None:
+        return {"type": "text", "text": files.text_of(part, load)}
+    block: Block = {"type": type, "source": source}
+    if type == "document" and part.name:
+        block["title"] = part.name
+    return block
+
+
+def _source(file: File, load: Load) -> Body | None:
+    if data := files.base64_of(file, load):
+        return {"type": "base64", "media_type": file.media_type, "data": data}
+    return {"type": "url", "url": file.url} if file.url else None
+
+
+def _drop_torn_server_calls(turns: list[Turn]) -> bool:
+    """Leave out calls of the provider's own tools that never got a result, and results without a call.
+
+    The last reply may still wait for one: it goes on from there. True if it does.
+    """
+    replies = [turn for turn in turns if turn.role == "assistant"]
+    called = {block["id"] for turn in replies for block in turn.blocks if block["type"] in SERVER_CALLS}
+    answered = {block["tool_use_id"] for turn in replies for block in turn.blocks if "tool_use_id" in block}
+    behind = turns[-1].blocks if turns[-1].role == "user" else []
+    running = all(block["type"] == "tool_result" for block in behind)
+    waiting = False
+    for turn in replies:
+        kept: list[Block] = []
+        for block in turn.blocks:
+            torn = block["type"] in SERVER_CALLS and block["id"] not in answered
+            if torn and turn is replies[-1] and running:
+                waiting = True
+            elif torn or ("tool_use_id" in block and block["tool_use_id"] not in called):
+                continue
+            kept.append(block)
+        turn.blocks = kept
+    return waiting
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tools(request: Request, quirks: Quirks, turns: list[Turn]) -> Body:
+    if not request.tools:
+        return _tools_of_the_past(turns)
+    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
+    parallel = request.options.get("parallel_tool_calls") is not False or quirks.no_parallel_flag
+    choice = _choice(request, quirks)
+    if choice is not None or not parallel:
+        body["tool_choice"] = choice = choice or {"type": "auto"}
+        if not parallel and choice["type"] != "none":
+            choice["disable_parallel_tool_use"] = True
+    return body
+
+
+def _choice(request: Request, quirks: Quirks) -> Body | None:
+    match request.tool_choice:
+        case None:
+            return None
+        case "auto" | "none" as same:
+            return {"type": same}
+        case _ if quirks.no_forced_choice:
+            return {"type": "auto"}
+        case "required":
+            return {"type": "any"}
+        case name:
+            return {"type": "tool", "name": name}
+
+
+def _tool(tool: ToolSpec) -> Body:
+    return {"name": tool.name, "description": description(tool), "input_schema": one_object(tool.parameters)}
+
+
+def _tools_of_the_past(turns: list[Turn]) -> Body:
+    """A history with calls in it must come with tools, even if none is to be used any more."""
+    names = {
+        str(block["name"]): None for turn in turns for block in turn.blocks if block["type"] == "tool_use"
+    }
+    if not names:
+        return {}
+    tools: list[JsonValue] = [
+        {"name": name, "description": "Not available any more.", "input_schema": {"type": "object"}}
+        for name in names
+    ]
+    return {"tools": tools, "tool_choice": {"type": "none"}}
+
+
+# ── options ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _options(request: Request, quirks: Quirks, turns: list[Turn]) -> Body:
+    options, model = request.options, family(request.model)
+    limit = options.get("max_tokens")
+    if not isinstance(limit, int):
+        limit = model.max_tokens
+    body: Body = {"max_tokens": limit}
+    thinking = _thinking(request, quirks, turns, limit)
+    if thinking is not None:
+        body["thinking"] = thinking
+    elif model.sampling:
+        body |= _sampling(options)
+    stop = options.get("stop")
+    stops = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
+    if stops := [word for word in stops if isinstance(word, str) and word.strip()]:
+        body["stop_sequences"] = [*stops]
+    output: Body = {}
+    effort = options.get("reasoning_effort")
+    if isinstance(effort, str) and effort != "none" and model.thinking == "adaptive":
+        output["effort"] = EFFORTS.get(effort, effort)
+    if isinstance(schema := options.get("response_schema"), dict):
+        output["format"] = {"type": "json_schema", "schema": without_limits(schema)}
+    if output:
+        body["output_config"] = output
+    return body
+
+
+def _sampling(options: Body) -> Body:
+    """One of the two: the newer models refuse both together. Their temperatures end at 1."""
+    temperature, top_p = options.get("temperature"), options.get("top_p")
+    if isinstance(temperature, int | float):
+        return {"temperature": min(temperature, 1)}
+    return {} if top_p is None else {"top_p": top_p}
+
+
+def _thinking(request: Request, quirks: Quirks, turns: list[Turn], limit: int) -> Body | None:
+    """How the model is to think; None where it is not to, or may not."""
+    effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
+    how = family(request.model).thinking
+    choice = _choice(request, quirks) if request.tools else None
+    forced = choice is not None and choice["type"] in ("any", "tool")
+    if (effort in (None, "none") and not budget) or how == "no" or forced:
+        return None
+    if how == "adaptive":
+        return {"type": "adaptive", "display": "summarized"}
+    tokens = budget if isinstance(budget, int) else BUDGETS.get(str(effort), BUDGETS["medium"])
+    tokens = min(tokens, limit - SMALLEST_BUDGET)  # the answer needs room, too
+    if tokens < SMALLEST_BUDGET or _goes_on_without_thoughts(turns):
+        return None
+    return {"type": "enabled", "budget_tokens": tokens}
+
+
+def _goes_on_without_thoughts(turns: list[Turn]) -> bool:
+    """Whether results are to follow calls that were made without thinking, or by another model.
+
+    A model that is given a budget must find its own thoughts in front of the calls it goes on from.
+    """
+    if len(turns) < 2 or not any(block["type"] == "tool_result" for block in turns[-1].blocks):
+        return False
+    return turns[-2].blocks[0]["type"] not in THINKING
+
+
+# ── the cache ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _mark(body: Body) -> None:
+    """R2: what stays the same from step to step is marked: tools, system prompt, the last two user turns."""
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    said = [turn["content"] for turn in messages if isinstance(turn, dict) and turn["role"] == "user"]
+    for blocks in (body.get("tools"), body.get("system"), *said[-2:]):
+        if isinstance(blocks, list) and isinstance(last := blocks[-1], dict):
+            last["cache_control"] = {"type": "ephemeral"}

@@ -1,0 +1,105 @@
+"""The bytes of the Messages protocol: the words we know, what its models differ in, and its events."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, TypeAlias, TypedDict
+
+from pydantic import JsonValue
+
+NAME = "anthropic_messages"
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────
+
+FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "length",  # its own tools took long: it goes on when its reply is sent back
+    "refusal": "filter",
+}
+
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+DOCUMENTS = ("application/pdf",)
+
+THINKING = ("thinking", "redacted_thinking")
+SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
+SERVER_FIELDS = ("tools", "mcp_servers", "context_management")  # where a request asks for these
+
+
+def is_server_block(type: str) -> bool:
+    """What the provider's own tools leave in a reply. It goes back as it came."""
+    return type in SERVER_CALLS or type.endswith("_tool_result") or type == "compaction"
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Family(NamedTuple):
+    """In what models differ, as far as a request has to know."""
+
+    max_tokens: int  # asked for where the request names no limit: the field may not be missing
+    thinking: Literal["no", "budget", "adaptive"]
+    sampling: bool = True  # whether temperature and top_p are taken
+
+
+# The first whose name is part of the model's. What is not listed among Anthropic's is newer than this table.
+FAMILIES = (
+    ("claude-3-7", Family(32_000, "budget")),
+    ("claude-3-5", Family(8_192, "no")),
+    ("claude-3-", Family(4_096, "no")),
+    *((name, Family(32_000, "budget")) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "opus-4-5")),
+    *((name, Family(32_000, "budget")) for name in ("sonnet-4-0", "sonnet-4-2", "sonnet-4-5", "haiku-4-5")),
+    *((name, Family(32_000, "adaptive")) for name in ("opus-4-6", "sonnet-4-6")),
+    ("claude-", Family(32_000, "adaptive", sampling=False)),
+    ("", Family(8_192, "budget")),  # who imitates the protocol knows its older form
+)
+
+
+def family(model: str) -> Family:
+    spelled = re.sub("[.@]", "-", model)  # gateways write 4.5, Vertex puts an @ before the date
+    return next(found for name, found in FAMILIES if name in spelled)
+
+
+BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 20_000, "xhigh": 26_000, "max": 30_000}
+SMALLEST_BUDGET = 1_024
+EFFORTS = {"minimal": "low"}  # the only word of ours that is not one of theirs
+
+# ── events ────────────────────────────────────────────────────────────────────────────────────────
+
+Block: TypeAlias = dict[str, JsonValue]
+"""A piece of content. Some are sent back as they came, so none is taken apart further than need be."""
+
+
+class Delta(TypedDict, total=False):
+    type: str
+    text: str
+    partial_json: str
+    thinking: str
+    signature: str
+    content: JsonValue  # of a compaction
+    stop_reason: str | None
+
+
+class Tokens(TypedDict, total=False):
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_input_tokens: int | None
+    cache_creation_input_tokens: int | None
+    output_tokens_details: dict[str, int | None] | None
+
+
+class Message(TypedDict, total=False):
+    usage: Tokens | None
+
+
+class StreamEvent(TypedDict, total=False):
+    type: str
+    index: int
+    message: Message
+    content_block: Block
+    delta: Delta
+    usage: Tokens | None
+    error: JsonValue

@@ -1,0 +1,207 @@
+"""Calls that arrive in pieces: what a provider says of each, in; `call.input` events out.
+
+Shared by all wires. Those that announce a call with its whole name use `start`, `piece` and `end`, or
+`whole`; those that leave it to the reader which pieces belong together use `piece` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TypeAlias
+
+from pydantic_core import to_json
+
+from dragoman.messages.events import CallInputDelta, CallInputEnd, CallInputStart, Event
+from dragoman.messages.parts import Arguments, canonical
+from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.wire import call_id
+
+Spoken: TypeAlias = str | Arguments | None
+"""Arguments, or a piece of them, as a provider may say them."""
+
+
+class Calls:
+    """The calls of one reply. `len` is how many there are."""
+
+    def __init__(self, reply: str) -> None:
+        self._reply = reply
+        self._calls: list[_Call] = []
+        self._at: dict[Hashable, list[_Call]] = {}  # the calls that came at an index, the newest last
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    # ── calls that are announced ──────────────────────────────────────────────────────────────────
+
+    def start(
+        self, index: Hashable, name: str, *, id: str | None = None, signature: str | None = None
+    ) -> Iterator[Event]:
+        """A call begins, and this is its whole name."""
+        call = self._new(index, id)
+        call.name = name
+        call.signature = signature
+        yield from call.announce()
+
+    def end(self, index: Hashable, whole: Spoken = None, *, signature: str | None = None) -> Iterator[Event]:
+        """The call at this index is complete. `whole`: all its arguments, said once more or only now."""
+        for call in self._at.get(index, ())[-1:]:
+            call.signature = signature or call.signature
+            if whole:
+                yield from call.replace(whole)
+            yield from call.end()
+
+    def whole(
+        self, name: str, arguments: Spoken, *, id: str | None = None, signature: str | None = None
+    ) -> Iterator[Event]:
+        """A call that comes in one piece."""
+        index = object()
+        yield from self.start(index, name, id=id, signature=signature)
+        yield from self.end(index, arguments)
+
+    # ── calls that have to be found ───────────────────────────────────────────────────────────────
+
+    def piece(
+        self,
+        *,
+        index: Hashable = None,
+        id: str | None = None,
+        name: str | None = None,
+        arguments: Spoken = None,
+        signature: str | None = None,
+        new: bool = False,
+    ) -> Iterator[Event]:
+        """A piece of some call: of which one, its index and id tell as far as they can be trusted.
+
+        `new` says that it certainly begins a call.
+        """
+        call = None if new else self._find(index, id or None, name, arguments)
+        if call is None:
+            if not (id or name or arguments):
+                return  # a placeholder, no call
+            yield from self._announce()
+            call = self._new(index, id)
+        elif id:
+            call.provider_id = id
+        if signature:
+            call.signature = signature
+        if name:
+            call.take_name(name)
+        if arguments is not None and arguments != "":
+            yield from call.add(arguments)
+
+    def close(self, *, cut: bool = False) -> Iterator[Event]:
+        """The reply is over. `cut` says that it broke off: no arguments then means that none had come yet."""
+        for call in self._calls:
+            yield from call.end(cut=cut)
+
+    def _find(self, index: Hashable, id: str | None, name: str | None, arguments: Spoken) -> _Call | None:
+        """The call that a piece continues; None if it begins one."""
+        here = self._calls if index is None else self._at.get(index)
+        if not here:
+            return None
+        call = here[-1]
+        if id and call.provider_id != id:
+            earlier = next((old for old in reversed(here) if old.provider_id == id), None)
+            if earlier is None and call.provider_id is not None:
+                return None  # a new id at an occupied index is a new call
+            call = earlier or call
+        if name and call.is_over(name, arguments, id=id, loose=index is None and id is None):
+            return None
+        return call
+
+    def _announce(self) -> Iterator[Event]:
+        """Another call begins: what is held of the names so far is all there is."""
+        for call in self._calls:
+            if call.name and not call.announced:
+                yield from call.announce()
+
+    def _new(self, index: Hashable, id: str | None) -> _Call:
+        call = _Call(call_id(self._reply, len(self._calls)), id or None)
+        self._calls.append(call)
+        self._at.setdefault(index, []).append(call)
+        return call
+
+
+class _Call:
+    """One call while it arrives. It is announced when its name can grow no more: with its first argument."""
+
+    __slots__ = ("announced", "ended", "id", "name", "pieces", "provider_id", "signature")
+
+    def __init__(self, id: str, provider_id: str | None) -> None:
+        self.id = id
+        self.provider_id = provider_id
+        self.name = ""
+        self.signature: str | None = None
+        self.pieces: list[str] = []
+        self.announced = False
+        self.ended = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def take_name(self, name: str) -> None:
+        """A name comes whole, in pieces, or again and again: what is held already is not added once more."""
+        if not self.announced:
+            self.name = name if name.startswith(self.name) else self.name + name
+
+    def is_over(self, name: str, arguments: Spoken, *, id: str | None, loose: bool) -> bool:
+        """Whether a piece that brings a name belongs to another call, though index and id do not say so.
+
+        `loose` means that nothing but the order holds the pieces together.
+        """
+        if not self.name or not self.pieces:
+            return loose and self.name not in ("", name)
+        if name != self.name:
+            return True  # a name does not grow once there are arguments
+        text = _text(arguments)
+        if not text.lstrip().startswith("{"):
+            return False
+        held = parse_arguments(self.text)
+        if held is None or (id and not held):  # an empty object stood in for what comes now
+            return False
+        again = parse_arguments(text)
+        return again is None or canonical(again) != canonical(held)  # equal: the whole, once more
+
+    def add(self, arguments: str | Arguments) -> Iterator[Event]:
+        if self.ended:
+            return
+        if not isinstance(arguments, str):
+            yield from self.replace(arguments)
+            return
+        self.pieces.append(arguments)
+        if self.announced:
+            yield CallInputDelta(self.id, arguments)
+        elif self.name:
+            yield from self.announce()
+
+    def replace(self, whole: str | Arguments) -> Iterator[Event]:
+        """All arguments at once: they count, and the pieces were for display."""
+        text, shown = _text(whole), self.text
+        self.pieces[:] = [text]
+        if self.announced and text != shown and text.startswith(shown):
+            yield CallInputDelta(self.id, text[len(shown) :])
+        elif self.name and not self.announced:
+            yield from self.announce()
+
+    def announce(self) -> Iterator[Event]:
+        self.announced = True
+        yield CallInputStart(self.id, self.name, self.provider_id)
+        if self.pieces:
+            yield CallInputDelta(self.id, self.text)
+
+    def end(self, *, cut: bool = False) -> Iterator[Event]:
+        if self.ended:
+            return
+        self.ended = True
+        if not self.announced:
+            yield from self.announce()
+        text = self.text
+        arguments = None if cut and not text.strip() else parse_arguments(text)
+        yield CallInputEnd(self.id, self.name, arguments, text if arguments is None else None, self.signature)
+
+
+def _text(arguments: Spoken) -> str:
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    return to_json(arguments).decode()

@@ -1,0 +1,138 @@
+"""A JSON schema in; the subset that Gemini takes out. What that cannot say is said in words, or left out."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from dragoman.messages.parts import canonical
+from dragoman.wire.schemas import Schema, inlined
+
+TYPES = {
+    "string": "STRING",
+    "number": "NUMBER",
+    "integer": "INTEGER",
+    "boolean": "BOOLEAN",
+    "array": "ARRAY",
+    "object": "OBJECT",
+}
+SAME = ("description", "minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum")
+FORMATS = {"STRING": ("date-time",), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
+ANYTHING: Schema = {"type": "STRING"}  # a type is required; text can say anything
+
+
+def subset(schema: Schema) -> Schema:
+    return _converted(inlined(schema))
+
+
+def _converted(schema: Schema) -> Schema:
+    schema = _all_of(schema)
+    types = schema.get("type")
+    if (choices := _choices(schema)) is not None:
+        return _any_of(choices, schema)
+    if isinstance(types, list):
+        return _any_of([{**schema, "type": type} for type in types], {})
+    if "const" in schema:
+        schema = {**schema, "enum": [schema["const"]]}
+    result: Schema = {key: schema[key] for key in SAME if key in schema}
+    result["type"] = type = TYPES.get(str(types)) or _implied(schema)
+    if schema.get("nullable") is True:
+        result["nullable"] = True
+    if schema.get("format") in FORMATS.get(type, ()):
+        result["format"] = schema["format"]
+    if isinstance(values := schema.get("enum"), list):
+        _add_values(result, values)
+    if type == "OBJECT":
+        _add_properties(result, schema)
+    if type == "ARRAY":
+        result["items"] = _items(schema)
+    return result
+
+
+def _implied(schema: Schema) -> str:
+    """The type of a schema that does not name it."""
+    if "properties" in schema or "additionalProperties" in schema:
+        return "OBJECT"
+    return "ARRAY" if "items" in schema or "prefixItems" in schema else str(ANYTHING["type"])
+
+
+# ── alternatives ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _all_of(schema: Schema) -> Schema:
+    """All at once is one: what each of them says, laid together."""
+    parts = schema.get("allOf")
+    if not isinstance(parts, list):
+        return schema
+    whole: Schema = {key: value for key, value in schema.items() if key != "allOf"}
+    for part in parts:
+        for key, value in _all_of(part).items() if isinstance(part, dict) else ():
+            held = whole.get(key)
+            if isinstance(held, dict) and isinstance(value, dict):
+                whole[key] = held | value
+            elif isinstance(held, list) and isinstance(value, list):
+                whole[key] = [*held, *(one for one in value if one not in held)]
+            else:
+                whole.setdefault(key, value)
+    return whole
+
+
+def _choices(schema: Schema) -> list[Schema] | None:
+    for key in ("anyOf", "oneOf"):
+        if isinstance(found := schema.get(key), list):
+            return [choice for choice in found if isinstance(choice, dict)]
+    return None
+
+
+def _any_of(choices: list[Schema], around: Schema) -> Schema:
+    """One of several. `null` among them is a mark on the others, and nothing may stand beside `anyOf`."""
+    others = [choice for choice in choices if choice.get("type") != "null"]
+    flat = [one for choice in others for one in _flat(_converted(choice))] or [{**ANYTHING}]
+    if len(others) < len(choices):
+        for one in flat:
+            one["nullable"] = True
+    if (text := around.get("description")) and "description" not in flat[0]:
+        flat[0]["description"] = text
+    return flat[0] if len(flat) == 1 else {"anyOf": [*flat]}
+
+
+def _flat(schema: Schema) -> list[Schema]:
+    choices = schema.get("anyOf")
+    return [one for one in choices if isinstance(one, dict)] if isinstance(choices, list) else [schema]
+
+
+# ── what is inside ────────────────────────────────────────────────────────────────────────────────
+
+
+def _add_values(result: Schema, values: list[JsonValue]) -> None:
+    """An enumeration: of texts it may stand; of other things it is only described."""
+    if None in values:
+        result["nullable"] = True
+        values = [value for value in values if value is not None]
+    if values and all(isinstance(value, str) and value for value in values):
+        result |= {"type": "STRING", "enum": [*values]}
+    elif values:
+        said = f"One of: {', '.join(map(canonical, values))}"
+        result["description"] = f"{result['description']} ({said})" if "description" in result else said
+
+
+def _add_properties(result: Schema, schema: Schema) -> None:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or not properties:
+        return
+    converted: Schema = {
+        name: _converted(inner) if isinstance(inner, dict) else {**ANYTHING}
+        for name, inner in properties.items()
+    }
+    result["properties"] = converted
+    due = schema.get("required")
+    if isinstance(due, list) and (required := [name for name in due if name in properties]):
+        result["required"] = [*required]
+
+
+def _items(schema: Schema) -> Schema:
+    items = schema.get("items")
+    if isinstance(items, dict):
+        return _converted(items)
+    places = schema.get("prefixItems")
+    choices = [place for place in places if isinstance(place, dict)] if isinstance(places, list) else []
+    return _any_of(choices, {}) if choices else {**ANYTHING}

@@ -1,0 +1,112 @@
+"""The bytes of Gemini's API: the words we know, what its models differ in, and the chunks as we read them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypedDict
+
+from pydantic import JsonValue
+
+NAME = "gemini"
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────
+
+FINISH = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "filter",
+    "RECITATION": "filter",
+    "LANGUAGE": "filter",
+    "BLOCKLIST": "filter",
+    "PROHIBITED_CONTENT": "filter",
+    "SPII": "filter",
+    "IMAGE_SAFETY": "filter",
+    "MODEL_ARMOR": "filter",
+    "OTHER": "error",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "MALFORMED_RESPONSE": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+    "MISSING_THOUGHT_SIGNATURE": "error",
+}
+
+MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
+
+# What Google tells us to write where a call is not theirs, or its signature is lost.
+NO_SIGNATURE = "skip_thought_signature_validator"
+
+MEDIA = ("image", "audio", "video")
+NO_MEDIA = ("image/gif", "image/svg+xml", "image/bmp", "image/tiff")
+DOCUMENTS = ("application/pdf",)
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Family(NamedTuple):
+    """In what models differ, as far as a request has to know."""
+
+    thinking: Literal["no", "budget", "level"]
+    signs_calls: bool = False  # refuses a call of the current turn that bears no signature
+    json_with_tools: bool = False  # takes a response schema beside tools
+
+
+# The first whose name is part of the model's. What is not listed is newer than this table.
+FAMILIES = (
+    ("gemini-1", Family("no")),
+    ("gemini-2.0", Family("no")),
+    ("gemini-2", Family("budget")),
+    ("gemma", Family("no")),
+    ("", Family("level", signs_calls=True, json_with_tools=True)),
+)
+
+
+def family(model: str) -> Family:
+    return next(found for name, found in FAMILIES if name in model)
+
+
+BUDGETS = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_576}
+LEAST_OF_PRO = 128
+LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
+MOST = "high"  # for words that mean more than they have
+
+# ── chunks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FunctionCall(TypedDict, total=False):
+    id: str | None
+    name: str
+    args: dict[str, JsonValue] | None
+
+
+class Part(TypedDict, total=False):
+    text: str | None
+    thought: bool | None
+    thoughtSignature: str | None
+    functionCall: FunctionCall | None
+
+
+class Content(TypedDict, total=False):
+    parts: list[Part] | None
+
+
+class Candidate(TypedDict, total=False):
+    content: Content | None
+    finishReason: str | None
+    finishMessage: str | None
+
+
+class Feedback(TypedDict, total=False):
+    blockReason: str | None
+
+
+class Tokens(TypedDict, total=False):
+    promptTokenCount: int | None
+    candidatesTokenCount: int | None
+    thoughtsTokenCount: int | None
+    cachedContentTokenCount: int | None
+
+
+class Chunk(TypedDict, total=False):
+    candidates: list[Candidate] | None
+    promptFeedback: Feedback | None
+    usageMetadata: Tokens | None
+    error: JsonValue

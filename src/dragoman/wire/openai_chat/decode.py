@@ -1,0 +1,169 @@
+"""Chat-completion chunks in, our events out. No network, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from dragoman.errors import ProviderError
+from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.usage import Usage
+from dragoman.wire.calls import Calls
+from dragoman.wire.openai_chat import details
+from dragoman.wire.openai_chat.shapes import (
+    DONE,
+    FINISH,
+    NAME,
+    Block,
+    CallPiece,
+    Choice,
+    Chunk,
+    Detail,
+    Tokens,
+)
+from dragoman.wire.refusal import refusal
+from dragoman.wire.wire import Prose
+
+BROKEN_OFF = ("length", "filter", "error")
+
+
+class Decoder:
+    """One reply. `finish_word` is the provider's own word for how it ended."""
+
+    def __init__(self, reply: str) -> None:
+        self.finish_word: str | None = None
+        self._prose = Prose(NAME)
+        self._in_text = False
+        self._blank = ""  # white space that came where no text was open
+        self._details: list[Detail] = []
+        self._calls = Calls(reply)
+        self._usage: Tokens = {}
+        self._done = False
+
+    def feed(self, frame: bytes) -> Iterator[Event]:
+        if frame.startswith(DONE):
+            self._done = True
+            return
+        chunk: Chunk = from_json(frame)
+        if error := chunk.get("error"):
+            raise _refused(error)
+        if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
+            self._usage = usage
+        if choices := chunk.get("choices"):
+            yield from self._choice(choices[0])
+        elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
+            raise _refused(cast("JsonValue", chunk))
+
+    def end(self) -> Iterator[Event]:
+        yield from self._close()
+        finish = FINISH.get(self.finish_word or "", "unknown")
+        torn = self.finish_word is None and not self._done
+        yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
+        if len(self._calls) and finish in ("stop", "unknown"):
+            finish = "tool_calls"
+        yield MessageEnd(finish, _usage(self._usage))
+
+    # ── prose ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _choice(self, choice: Choice) -> Iterator[Event]:
+        if error := choice.get("error"):
+            raise _refused(error)
+        if delta := choice.get("delta"):
+            if thought := delta.get("reasoning_content") or delta.get("reasoning"):
+                yield from self._reasoning(thought)
+            if pieces := delta.get("reasoning_details"):
+                self._details += pieces
+                if not thought:  # else it says the same
+                    yield from self._reasoning(details.said(pieces))
+            if content := delta.get("content") or delta.get("refusal"):
+                yield from self._text(content) if isinstance(content, str) else self._blocks(content)
+            if calls := delta.get("tool_calls"):
+                yield from self._call_pieces(calls)
+        if word := choice.get("finish_reason"):
+            self.finish_word = word
+        if usage := choice.get("usage"):
+            self._usage = usage
+
+    def _text(self, text: str) -> Iterator[Event]:
+        if not self._in_text:
+            text = self._blank + text
+            if not text.strip():  # some models put blank lines before a call: that is no answer
+                self._blank = text
+                return
+            if self._details:
+                yield from self._close()
+            self._blank, self._in_text = "", True
+        yield from self._prose.text(text)
+
+    def _reasoning(self, thought: str) -> Iterator[Event]:
+        if thought:
+            self._blank, self._in_text = "", False
+            yield from self._prose.reasoning(thought)
+
+    def _blocks(self, blocks: list[Block]) -> Iterator[Event]:
+        for block in blocks:
+            if text := block.get("text"):
+                yield from self._text(text)
+            thinking = block.get("thinking") or ()
+            for thought in (thinking,) if isinstance(thinking, str) else thinking:
+                yield from self._reasoning(thought if isinstance(thought, str) else thought.get("text") or "")
+
+    def _close(self) -> Iterator[Event]:
+        self._blank, self._in_text = "", False
+        yield from self._prose.close(opaque=details.merged(self._details) or None)
+        self._details = []
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _call_pieces(self, pieces: list[CallPiece]) -> Iterator[Event]:
+        yield from self._close()
+        named: set[int | None] = set()  # two names at one index of one chunk are two calls
+        for piece in pieces:
+            function = piece.get("function") or {}
+            index, name = piece.get("index"), function.get("name")
+            yield from self._calls.piece(
+                index=index,
+                id=piece.get("id"),
+                name=name,
+                arguments=function.get("arguments"),
+                signature=_signature(piece),
+                new=bool(name) and index in named,
+            )
+            if name:
+                named.add(index)
+
+
+def _signature(piece: CallPiece) -> str | None:
+    extra = piece.get("extra_content")
+    return (extra.get("google") or {}).get("thought_signature") if extra else None
+
+
+# ── how it ended ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _usage(tokens: Tokens) -> Usage:
+    asked, said = tokens.get("prompt_tokens") or 0, tokens.get("completion_tokens") or 0
+    of_input = tokens.get("prompt_tokens_details") or {}
+    of_output = tokens.get("completion_tokens_details") or {}
+    thought = of_output.get("reasoning_tokens") or 0
+    if tokens.get("total_tokens") == asked + said + thought:
+        said += thought  # xAI counts thoughts beside the answer, the others in it
+    return Usage(
+        asked,
+        said,
+        cached=of_input.get("cached_tokens") or tokens.get("prompt_cache_hit_tokens") or 0,
+        cache_written=of_input.get("cache_write_tokens") or 0,
+        reasoning=thought,
+        cost=tokens.get("cost"),
+    )
+
+
+def _refused(error: JsonValue) -> ProviderError:
+    """An error inside a stream that began well. Its status, if any, is written into it."""
+    said = error if isinstance(error, dict) else {}
+    codes = (said.get("status_code"), said.get("status"), said.get("code"))
+    status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
+    return refusal(error, status=status)

@@ -1,0 +1,162 @@
+"""A request in, the body of a chat completion out. Pure: the bytes of files come through `load`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
+from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.wire import files
+from dragoman.wire.extra import with_extra
+from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.history import (
+    CallIds,
+    description,
+    may_replay,
+    result_text,
+    said_arguments,
+    said_name,
+    spoken,
+)
+from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, NAME
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.schemas import one_object
+from dragoman.wire.strict import is_strict, schema_name
+
+Body: TypeAlias = dict[str, JsonValue]
+
+
+def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
+    body: Body = {"model": request.model, "messages": list(_messages(request, quirks, load)), "stream": True}
+    if not quirks.no_stream_usage:
+        body["stream_options"] = {"include_usage": True}
+    return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _messages(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
+    if request.system:
+        yield {"role": "system", "content": request.system}
+    ids = CallIds(quirks.tool_ids)
+    calls: list[tuple[str, ToolCall]] = []
+    for said in spoken(request.messages, files_apart=True):
+        if said.role == "user":
+            if calls and quirks.reply_after_results:
+                yield {"role": "assistant", "content": "I have the results."}
+            yield {"role": "user", "content": _content(said.parts, load)}
+            calls = []
+        else:
+            calls = [(ids.next(part), part) for part in said.parts if isinstance(part, ToolCall)]
+            yield _assistant(said, calls, request.model, quirks)
+            for id, call in calls:
+                yield {"role": "tool", "tool_call_id": id, "content": result_text(call)}
+
+
+def _assistant(said: Said, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks) -> Body:
+    message: Body = {"role": "assistant", "content": _joined(said.parts) or None}
+    thoughts = [part for part in said.parts if isinstance(part, Reasoning) and may_replay(part, NAME, model)]
+    if details := [
+        detail for thought in thoughts if isinstance(thought.opaque, list) for detail in thought.opaque
+    ]:
+        message["reasoning_details"] = details
+    if calls:
+        message["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
+        if quirks.reasoning_field is not None:
+            message[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
+    return message
+
+
+def _call(id: str, call: ToolCall, quirks: Quirks) -> Body:
+    function: Body = {"name": said_name(call), "arguments": canonical(said_arguments(call))}
+    body: Body = {"id": id, "type": "function", "function": function}
+    if quirks.call_signatures and call.signature is not None:
+        body["extra_content"] = {"google": {"thought_signature": call.signature}}
+    return body
+
+
+def _joined(parts: tuple[Part, ...]) -> str:
+    """The text of a reply. What stood beside a call or a thought becomes a paragraph of its own."""
+    text = ""
+    before: Part | None = None
+    for part in parts:
+        if isinstance(part, Text):
+            text += part.text if not text or isinstance(before, Text) else f"\n\n{part.text}"
+        before = part
+    return text
+
+
+def _content(parts: tuple[Part, ...], load: Load) -> str | list[JsonValue]:
+    """Text alone is sent as a string: every imitator understands that."""
+    content = [_content_part(part, load) for part in parts]
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]
+
+
+def _content_part(part: Part, load: Load) -> Body:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    assert isinstance(part, File)
+    kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
+    data = files.base64_of(part, load) if kind == "application" or sound else None
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": files.address_of(part, load)}}
+    if sound and data:
+        return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
+    if data:
+        address = f"data:{part.media_type};base64,{data}"
+        return {"type": "file", "file": {"filename": part.name or "file", "file_data": address}}
+    return {"type": "text", "text": files.text_of(part, load)}
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tools(request: Request, quirks: Quirks) -> Body:
+    if not request.tools:
+        return {}
+    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
+    if (choice := request.tool_choice) is not None:
+        if choice in ("auto", "none"):
+            body["tool_choice"] = choice
+        elif quirks.no_forced_choice:
+            body["tool_choice"] = "auto"
+        elif choice == "required":
+            body["tool_choice"] = choice
+        else:
+            body["tool_choice"] = {"type": "function", "function": {"name": choice}}
+    parallel = request.options.get("parallel_tool_calls")
+    if parallel is not None and not quirks.no_parallel_flag:
+        body["parallel_tool_calls"] = parallel
+    return body
+
+
+def _tool(tool: ToolSpec) -> Body:
+    body: Body = {
+        "name": tool.name,
+        "description": description(tool),
+        "parameters": one_object(tool.parameters),
+    }
+    return {"type": "function", "function": body}
+
+
+# ── options ───────────────────────────────────────────────────────────────────────────────────────
+
+SAME = ("temperature", "top_p", "stop", "reasoning_effort")
+
+
+def _options(request: Request, quirks: Quirks) -> Body:
+    options = request.options
+    body: Body = {name: options[name] for name in SAME if options.get(name) is not None}
+    if (limit := options.get("max_tokens")) is not None:
+        body[quirks.max_tokens_field] = limit
+    if (schema := options.get("response_schema")) is not None:
+        format: Body = {"name": schema_name(schema), "schema": schema}
+        if not quirks.no_strict:
+            format["strict"] = is_strict(schema)
+        body["response_format"] = {"type": "json_schema", "json_schema": format}
+    return body

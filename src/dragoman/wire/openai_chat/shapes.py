@@ -1,0 +1,91 @@
+"""The bytes of Chat Completions: the words we know, and the chunks as far as we read them.
+
+Any field may be missing or null; the imitators differ in which.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypedDict
+
+from pydantic import JsonValue
+
+from dragoman.wire.calls import Spoken
+
+NAME = "openai_chat"
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────
+
+DONE = b"[DONE]"
+
+FINISH = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",  # Mistral: the model's limit, not the answer's
+    "content_filter": "filter",
+    "error": "error",
+    "insufficient_system_resource": "error",  # DeepSeek
+}
+
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
+# ── chunks ────────────────────────────────────────────────────────────────────────────────────────
+
+Detail: TypeAlias = dict[str, JsonValue]
+"""One of OpenRouter's `reasoning_details`: text, a summary or sealed data, or a piece of one."""
+
+
+class Block(TypedDict, total=False):
+    """Mistral's content, where it is a list: text, or a thought that is a list of texts again."""
+
+    type: str
+    text: str | None
+    thinking: list[Block] | str | None
+
+
+class Function(TypedDict, total=False):
+    name: str | None
+    arguments: Spoken
+
+
+class CallPiece(TypedDict, total=False):
+    index: int | None
+    id: str | None
+    function: Function | None
+    extra_content: dict[str, dict[str, str]] | None  # Gemini's mark on a call
+
+
+class Delta(TypedDict, total=False):
+    content: str | list[Block] | None
+    refusal: str | None
+    reasoning_content: str | None  # DeepSeek, llama.cpp
+    reasoning: str | None  # Ollama, OpenRouter, vLLM
+    reasoning_details: list[Detail] | None
+    tool_calls: list[CallPiece] | None
+
+
+class Tokens(TypedDict, total=False):
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    prompt_tokens_details: dict[str, int | None] | None
+    completion_tokens_details: dict[str, int | None] | None
+    prompt_cache_hit_tokens: int | None  # DeepSeek
+    cost: float | None  # OpenRouter
+
+
+class Choice(TypedDict, total=False):
+    delta: Delta | None
+    finish_reason: str | None
+    usage: Tokens | None  # Moonshot writes it here
+    error: JsonValue  # OpenRouter
+
+
+class Chunk(TypedDict, total=False):
+    object: str | None
+    choices: list[Choice] | None
+    usage: Tokens | None
+    error: JsonValue

@@ -1,0 +1,153 @@
+"""A request in, the body of a response request out. Pure: the bytes of files come through `load`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
+from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.wire import files
+from dragoman.wire.extra import with_extra
+from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.history import (
+    CallIds,
+    description,
+    may_replay,
+    result_files,
+    result_text,
+    said_arguments,
+    said_name,
+    spoken,
+)
+from dragoman.wire.openai_responses.shapes import AUDIO_FORMATS, ENCRYPTED_REASONING, NAME
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.schemas import one_object
+from dragoman.wire.strict import is_strict, schema_name
+
+Body: TypeAlias = dict[str, JsonValue]
+
+
+def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
+    body: Body = {"model": request.model, "input": list(_input(request, quirks, load)), "stream": True}
+    if request.system:
+        body["instructions"] = request.system
+    body["store"] = False
+    if not quirks.no_encrypted_reasoning:
+        body["include"] = [ENCRYPTED_REASONING]  # thoughts come back to us, for nothing is kept there
+    return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _input(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
+    ids = CallIds(quirks.tool_ids)
+    for said in spoken(request.messages):
+        if said.role == "user":
+            yield {"role": "user", "content": _content(said.parts, load)}
+        else:
+            calls = [(ids.next(part), part) for part in said.parts if isinstance(part, ToolCall)]
+            yield from _assistant(said, iter(calls), request.model)
+            for id, call in calls:
+                yield {"type": "function_call_output", "call_id": id, "output": _output(call, load)}
+
+
+def _assistant(said: Said, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
+    """A reply, item by item in its order. A thought is sent only together with what it led to."""
+    thoughts: list[Body] = []
+    for part in said.parts:
+        if isinstance(part, Reasoning):
+            if may_replay(part, NAME, model) and isinstance(part.opaque, dict):
+                thoughts.append(part.opaque)
+            continue
+        yield from thoughts
+        thoughts.clear()
+        yield {"role": "assistant", "content": part.text} if isinstance(part, Text) else _call(*next(calls))
+
+
+def _call(id: str, call: ToolCall) -> Body:
+    arguments = canonical(said_arguments(call))
+    return {"type": "function_call", "call_id": id, "name": said_name(call), "arguments": arguments}
+
+
+def _output(call: ToolCall, load: Load) -> str | list[JsonValue]:
+    return _content((Text(result_text(call)), *result_files(call)), load)
+
+
+def _content(parts: tuple[Part, ...], load: Load) -> str | list[JsonValue]:
+    """Text alone is sent as a string: every imitator understands that."""
+    content = [_content_part(part, load) for part in parts]
+    texts = [part["text"] for part in content if part["type"] == "input_text"]
+    return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]
+
+
+def _content_part(part: Part, load: Load) -> Body:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    assert isinstance(part, File)
+    kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
+    data = files.base64_of(part, load) if kind == "application" or sound else None
+    if kind == "image":
+        return {"type": "input_image", "image_url": files.address_of(part, load), "detail": "auto"}
+    if sound and data:
+        return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
+    if data:
+        address = f"data:{part.media_type};base64,{data}"
+        return {"type": "input_file", "filename": part.name or "file", "file_data": address}
+    if kind == "application" and part.url is not None:
+        return {"type": "input_file", "file_url": part.url}
+    return {"type": "input_text", "text": files.text_of(part, load)}
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tools(request: Request, quirks: Quirks) -> Body:
+    if not request.tools:
+        return {}
+    body: Body = {"tools": [_tool(tool, quirks) for tool in request.tools]}
+    if (choice := request.tool_choice) is not None:
+        if choice in ("auto", "none"):
+            body["tool_choice"] = choice
+        elif quirks.no_forced_choice:
+            body["tool_choice"] = "auto"
+        elif choice == "required":
+            body["tool_choice"] = choice
+        else:
+            body["tool_choice"] = {"type": "function", "name": choice}
+    parallel = request.options.get("parallel_tool_calls")
+    if parallel is not None and not quirks.no_parallel_flag:
+        body["parallel_tool_calls"] = parallel
+    return body
+
+
+def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
+    body: Body = {"type": "function", "name": tool.name}
+    body |= {"description": description(tool), "parameters": one_object(tool.parameters)}
+    if not quirks.no_strict:
+        body["strict"] = False  # left out it means true here, and what is optional becomes required
+    return body
+
+
+# ── options ───────────────────────────────────────────────────────────────────────────────────────
+
+SAME = ("temperature", "top_p")  # `stop` does not exist here
+REASONING = {"reasoning_effort": "effort", "reasoning_summary": "summary"}
+
+
+def _options(request: Request, quirks: Quirks) -> Body:
+    options = request.options
+    body: Body = {name: options[name] for name in SAME if options.get(name) is not None}
+    if (limit := options.get("max_tokens")) is not None:
+        body["max_output_tokens"] = limit
+    if reasoning := {REASONING[name]: options[name] for name in REASONING if options.get(name) is not None}:
+        body["reasoning"] = {**reasoning}
+    if (schema := options.get("response_schema")) is not None:
+        format: Body = {"type": "json_schema", "name": schema_name(schema), "schema": schema}
+        if not quirks.no_strict:
+            format["strict"] = is_strict(schema)
+        body["text"] = {"format": format}
+    return body

@@ -1,0 +1,260 @@
+"""A provider's error enters, in any spelling there is; a `ProviderError` that knows what may help leaves.
+
+Used for error responses (`wire/http.py`) and for errors inside a stream that began well (every decoder).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from dragoman.errors import ContextOverflow, ProviderError
+
+SHOWN = 500  # characters of a provider's own words that an error repeats
+
+
+@dataclass(slots=True, frozen=True)
+class Kind:
+    """One family of errors: how to recognise it, whether asking again may help, and what a person can do."""
+
+    name: str
+    statuses: frozenset[int] = frozenset()
+    codes: frozenset[str] = frozenset()  # the words of an error's `code`, `type`, `status` and `reason`
+    words: re.Pattern[str] | None = None  # in the message itself
+    retryable: bool = False
+    hint: str | None = None
+
+    def fits(self, status: int | None, codes: frozenset[str], message: str) -> bool:
+        return (
+            status in self.statuses
+            or not codes.isdisjoint(self.codes)
+            or (self.words is not None and self.words.search(message) is not None)
+        )
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+CONTEXT_OVERFLOW = "context_overflow"
+
+# The first that fits. What words tell stands before what a status tells: many servers answer 400 to all.
+KINDS = (
+    Kind(
+        "quota",
+        frozenset({402}),
+        frozenset(
+            {"insufficient_quota", "billing_hard_limit_reached", "billing_error", "insufficient_balance"}
+        ),
+        _words(
+            r"credit balance is too low",
+            r"insufficient (credits|balance|funds)",
+            r"exceeded your current quota",
+            r"out of credits",
+        ),
+        hint="The account has no credit or quota left: check its plan and billing",
+    ),
+    Kind(
+        "rate_limit",
+        frozenset({429}),
+        frozenset({"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"}),
+        retryable=True,
+        hint="Too many requests or tokens at once: wait, or ask the provider for a higher limit",
+    ),
+    Kind(
+        "auth",
+        frozenset({401}),
+        frozenset({"authentication_error", "invalid_api_key", "api_key_invalid", "unauthenticated"}),
+        _words(
+            r"api key not valid",
+            r"(invalid|incorrect|missing) (api[ _-]?key|x-api-key)",
+            r"no auth credentials",
+        ),
+        hint="Check the API key",
+    ),
+    Kind(
+        "filter",
+        codes=frozenset(
+            {
+                "content_filter",
+                "content_policy_violation",
+                "responsibleaipolicyviolation",
+                "data_inspection_failed",
+                "prohibited_content",
+                "cyber_policy_violation",
+            }
+        ),
+        words=_words(
+            r"content management policy", r"flagged by (our|the) (content|safety|moderation)", r"usage polic"
+        ),
+        hint="The provider's content filter stopped it: say it in other words, or use another model",
+    ),
+    Kind(
+        CONTEXT_OVERFLOW,
+        frozenset({413}),
+        frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"}),
+        _words(
+            r"prompt( is)? too long",
+            r"(input|request|prompt) is too long",
+            r"context (length|window|size|limit)",
+            r"max(imum)? (context|prompt|model) length",
+            r"token count.{0,40}exceeds",
+            r"too many (input )?tokens",
+            r"exceed\w* (the )?(model|max(imum)?) (token|length|number of tokens)",
+            r"exceeds max length",
+            r"reduce the length of (the|your) (messages|prompt|input)",
+            r"range of input length",
+            r"tokens? \+ `?max_new_tokens",
+        ),
+        hint="Shorten or compact the conversation, or choose a model that can take more",
+    ),
+    Kind(
+        "unknown_model",
+        frozenset({404}),
+        frozenset({"model_not_found", "not_found_error", "not_found", "deploymentnotfound"}),
+        _words(r"model.{0,80}(not found|does not exist|not exist)", r"(unknown|no such) model"),
+        hint="Check the model's name and the provider's address",
+    ),
+    Kind(
+        "permission",
+        frozenset({403}),
+        frozenset({"permission_error", "permission_denied"}),
+        hint="The key is known but may not do this: check its rights, its project and the region",
+    ),
+    Kind(
+        "overloaded",
+        frozenset({503, 529}),
+        frozenset({"overloaded_error", "unavailable", "service_unavailable", "engine_overloaded_error"}),
+        _words(r"overloaded", r"at capacity"),
+        retryable=True,
+        hint="The provider is overloaded: try again in a while, or use another model",
+    ),
+    Kind(
+        "timeout",
+        frozenset({408, 504}),
+        frozenset({"timeout_error", "deadline_exceeded", "request_timeout"}),
+        retryable=True,
+        hint="The provider took too long: try again",
+    ),
+    Kind(
+        "server",
+        frozenset({409, *range(500, 600)}),
+        frozenset({"api_error", "server_error", "internal", "internal_error", "internal_server_error"}),
+        retryable=True,
+        hint="The fault is on the provider's side: try again",
+    ),
+)
+
+OTHER = Kind("invalid_request")
+
+MAY_HEAL = frozenset({408, 409, 429})  # the only 4xx statuses that are ever asked again
+
+
+def refusal(said: JsonValue, *, status: int | None = None, retry_after: float | None = None) -> ProviderError:
+    """The error for what a provider said: its body as JSON, or as the text it was."""
+    message = _shortened(_message(said)) or "the provider refused and did not say why"
+    codes = frozenset(_codes(said))
+    kind = next((kind for kind in KINDS if kind.fits(status, codes, message)), OTHER)
+    if kind.name == CONTEXT_OVERFLOW:
+        return ContextOverflow(message, status=status, hint=kind.hint)
+    wait = _retry_delay(said) if retry_after is None else retry_after
+    # A quota that comes back at a known time is a rate limit by another name.
+    retryable = kind.retryable or (kind.name == "quota" and wait is not None)
+    if status is not None and 400 <= status < 500 and status not in MAY_HEAL:
+        retryable = False
+    return ProviderError(
+        message, kind=kind.name, status=status, retryable=retryable, retry_after=wait, hint=kind.hint
+    )
+
+
+def refusal_in_body(
+    body: bytes, *, status: int | None = None, retry_after: float | None = None
+) -> ProviderError:
+    """The error for the body of a response, whatever it is made of."""
+    try:
+        said = from_json(body)
+    except ValueError:
+        said = _plain(body)
+    return refusal(said, status=status, retry_after=retry_after)
+
+
+# ── where each of them writes it ──────────────────────────────────────────────────────────────────
+
+MESSAGES = ("message", "error", "detail", "msg", "error_message", "errors", "title")
+CODES = ("code", "type", "status", "reason")
+NESTED = ("error", "errors", "details", "innererror", "metadata")
+
+
+def _message(said: JsonValue) -> str:
+    """The sentence meant for people: the deepest `message` on the usual path."""
+    match said:
+        case str():
+            return said.strip()
+        case list():
+            return "; ".join(found for one in said if (found := _message(one)))
+        case dict():
+            behind = said.get("metadata")  # OpenRouter wraps what the provider behind it said
+            if isinstance(behind, dict) and isinstance(raw := behind.get("raw"), str):
+                return _message(_opened(raw))
+            for name in MESSAGES:
+                if found := _message(said.get(name)):
+                    return found
+    return ""
+
+
+def _opened(text: str) -> JsonValue:
+    try:
+        opened: JsonValue = from_json(text)
+    except ValueError:
+        return text
+    return opened
+
+
+def _codes(said: JsonValue) -> Iterator[str]:
+    for level in _levels(said):
+        for name in CODES:
+            if isinstance(code := level.get(name), str):
+                yield code.lower()
+
+
+def _levels(said: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    match said:
+        case list():
+            for one in said:
+                yield from _levels(one)
+        case dict():
+            yield said
+            for name in NESTED:
+                yield from _levels(said.get(name))
+
+
+def _retry_delay(said: JsonValue) -> float | None:
+    """Google says in the body when to come back: `"retryDelay": "34.5s"`."""
+    for level in _levels(said):
+        delay = level.get("retryDelay")
+        if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
+            return float(delay[:-1])
+    return None
+
+
+def _plain(body: bytes) -> str:
+    """Text as it is; of a web page, its words."""
+    text = body.decode(errors="replace")
+    if text.lstrip().startswith("<"):
+        text = re.sub(r"(?is)<(script|style)\b.*?</\1>|<[^>]*>", " ", text)
+    return " ".join(text.split())
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """The text with every secret taken out."""
+    for secret in secrets:
+        text = text.replace(secret, "‹key›")
+    return text

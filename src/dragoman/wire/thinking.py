@@ -1,0 +1,272 @@
+"""A reply's events in; the same events out, with what stood between `<think>` tags told apart as reasoning.
+
+For models whose server leaves the tags in the text. Tags may be cut anywhere; nothing is held back but what
+may yet become a tag, and blank lines next to one. Tags in code are left alone, and a reply whose provider
+tells reasoning apart itself passes through untouched.
+
+An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
+that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
+text before the tag has been shown as text, and cannot be unsaid: there the tag ends that text, and `mended`
+makes reasoning of it in the parts that are stored. `lone_end` tells the caller to know better next time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+
+from dragoman.messages.events import Event, MessageEnd, ReasoningDelta, TextDelta, TextEnd, TextStart
+from dragoman.messages.parts import Part, Reasoning, Text
+from dragoman.wire.wire import Prose
+
+OPENING = ("<think>", "<thinking>")
+CLOSING = ("</think>", "</thinking>")
+TAGS = "tags"  # stands where reasoning names its wire: it goes back to none
+
+
+class Thinking:
+    """One reply. Put it between a decoder and whoever folds and shows the events."""
+
+    def __init__(self, *, inside: bool = False) -> None:
+        self.lone_end = False
+        self._inside = inside  # reasoning is open, and nothing has come yet
+        self._thinking = False
+        self._apart = False  # the provider tells reasoning apart itself
+        self._tagged = False  # a tag has come: an end tag cannot be alone any more
+        self._spoke = False  # some of the answer has been told
+        self._held = ""  # what may become a tag
+        self._blank = ""  # white space in front of an answer or a thought
+        self._before = ""  # the last character of the thought so far
+        self._open = False  # a text is being told
+        self._texts = 0  # this many have begun
+        self._misread = 0  # this many of those were reasoning
+        self._prose = Prose(TAGS)
+        self._code = _Code()
+
+    def feed(self, event: Event) -> Iterator[Event]:
+        match event:
+            case TextDelta() if not self._apart:
+                if self._open and not self._held and self._code.passes(event.text):
+                    yield event  # most pieces of most answers
+                else:
+                    yield from self._take(event.text)
+            case TextStart() if not self._apart:
+                pass  # ours starts with the first word that is text
+            case TextEnd() if not self._apart:
+                yield from self._end()
+            case MessageEnd():
+                yield from self._end()
+                yield event
+            case _:
+                self._apart = self._apart or (isinstance(event, ReasoningDelta) and not self._tagged)
+                yield event
+
+    def mended(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """The folded parts of the reply, with what came before a lone end tag as the reasoning it was."""
+        texts = [place for place, part in enumerate(parts) if isinstance(part, Text)][: self._misread]
+        return tuple(
+            Reasoning(part.text, wire=TAGS) if place in texts and isinstance(part, Text) else part
+            for place, part in enumerate(parts)
+        )
+
+    # ── pieces ────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, piece: str) -> Iterator[Event]:
+        text, self._held = self._held + piece, ""
+        if self._inside:
+            text = self._begin_inside(text)
+        while text:
+            text = yield from self._think(text) if self._thinking else self._speak(text)
+
+    def _begin_inside(self, text: str) -> str:
+        """The prompt has opened the reasoning; some replies open it once more."""
+        text = text.lstrip()
+        tag = _tag(text, 0, OPENING)
+        if not text or tag is None:
+            self._held = text
+            return ""
+        self._inside = False
+        self._thinking = self._tagged = True
+        return text[len(tag) :]
+
+    def _think(self, text: str) -> Generator[Event, None, str]:
+        """Up to the end tag; returns what follows.
+
+        Code does not protect the tag here: thoughts often leave a fence open, and the answer would be lost in
+        it. Only the tag itself between backticks is a quotation.
+        """
+        at = -1
+        while (at := text.find("<", at + 1)) >= 0:
+            tag = _tag(text, at, CLOSING)
+            if tag == "":
+                continue
+            quoted = (text[at - 1] if at else self._before) == "`"
+            behind = text[at + len(tag) :] if tag else ""
+            if tag is None or (quoted and not behind):
+                yield from self._thought(text[:at])
+                self._held = text[at:]
+                return ""
+            if not (quoted and behind[0] == "`"):
+                yield from self._thought(text[:at])
+                yield from self._leave()
+                return behind
+        yield from self._thought(text)
+        return ""
+
+    def _speak(self, text: str) -> Generator[Event, None, str]:
+        """Up to a tag that is not in code; returns what follows."""
+        tags = OPENING if self._tagged else OPENING + CLOSING
+        for at in self._code.angles(text):
+            tag = _tag(text, at, tags)
+            if tag is None:
+                yield from self._answer(text[:at])
+                self._held = text[at:]
+                return ""
+            if tag:
+                yield from self._answer(text[:at])
+                if tag in CLOSING:
+                    yield from self._end_alone()
+                self._thinking, self._tagged = tag in OPENING, True
+                self._open, self._blank = False, ""
+                return text[at + len(tag) :]
+        yield from self._answer(text)
+        return ""
+
+    def _end(self) -> Iterator[Event]:
+        """The text is over, and so is whatever was open in it: what was held back is no tag."""
+        held, self._held = self._held, ""
+        if self._thinking or self._inside:
+            yield from self._thought("" if held in CLOSING else held)
+        else:
+            yield from self._answer(held)
+            if not self._tagged:
+                yield from self._prose.text(self._blank)
+        yield from self._prose.close()
+        self._begin_text()
+
+    # ── tags ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _leave(self) -> Iterator[Event]:
+        if self._before:  # two thoughts in a row stay two; an empty one is none
+            yield from self._prose.close()
+        self._begin_text()
+
+    def _end_alone(self) -> Iterator[Event]:
+        self.lone_end = True
+        self._misread = self._texts
+        yield from self._prose.close()
+        self._spoke = False
+        self._begin_text()
+
+    def _begin_text(self) -> None:
+        self._thinking = self._inside = self._open = False
+        self._blank = self._before = ""
+        self._code = _Code()
+
+    # ── words ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _answer(self, text: str) -> Iterator[Event]:
+        if not self._spoke:
+            text = self._blank + text
+            words = text.lstrip()
+            if not words:
+                self._blank = text
+                return
+            if self._tagged:  # blank lines belong to the tag, an indent to the answer
+                blank = text[: -len(words)]
+                text = blank[blank.rfind("\n") + 1 :] + words
+            self._spoke = True
+            self._blank = ""
+        if text:
+            if not self._open:
+                self._open = True
+                self._texts += 1
+            yield from self._prose.text(text)
+
+    def _thought(self, text: str) -> Iterator[Event]:
+        if not self._before:
+            text = text.lstrip()
+        if text:
+            self._before = text[-1]
+            yield from self._prose.reasoning(text)
+
+
+def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
+    """The tag that stands there; None if it may become one, and nothing if it cannot."""
+    rest = text[at : at + len("</thinking>")]
+    for tag in tags:
+        if rest.startswith(tag):
+            return tag
+        if tag.startswith(rest):
+            return None
+    return ""
+
+
+class _Code:
+    """Where text is code: in a fence, or behind backticks that are open on this line."""
+
+    _TOKEN = re.compile(r"`+|~+|<|\n|[^`~<\n]+")
+
+    def __init__(self) -> None:
+        self._fence = ""  # the marks that opened it
+        self._opened = False  # on this line
+        self._closing = False  # the marks that close it stand on this line, and nothing else so far
+        self._span = 0  # this many backticks are open
+        self._run = ""  # marks that may not be over yet
+        self._run_leads = False  # they are the first of their line
+        self._indent: int | None = 0  # of a line on which nothing stands yet
+
+    def passes(self, text: str) -> bool:
+        """Whether the text goes on with a line that is under way, and holds nothing to look at."""
+        under_way = self._indent is None and not self._run and not self._closing
+        return under_way and not ("<" in text or "`" in text or "~" in text or "\n" in text)
+
+    def angles(self, text: str) -> Iterator[int]:
+        """Where a tag could begin. What comes after the one that is taken for a tag is not looked at."""
+        for token in self._TOKEN.finditer(text):
+            mark = token[0]
+            if mark[0] in "`~":
+                self._mark(mark)
+                continue
+            self._settle()
+            if mark == "\n":
+                self._end_line()
+            elif mark.isspace():
+                self._indent = None if self._indent is None else self._indent + len(mark)
+            else:
+                if mark == "<" and not self._fence and not self._span:
+                    yield token.start()
+                self._indent = None
+                self._closing = False
+
+    def _mark(self, marks: str) -> None:
+        if self._run[:1] == marks[0]:
+            self._run += marks
+            return
+        self._settle()
+        self._run = marks
+        self._run_leads = self._indent is not None and self._indent <= 3
+        self._indent = None
+
+    def _settle(self) -> None:
+        run, self._run = self._run, ""
+        if not run:
+            return
+        if self._fence and self._opened and run[0] == self._fence[0] == "`":
+            self._span, self._fence = (
+                len(self._fence),
+                "",
+            )  # a fence's own line has no backticks: it was a span
+        if self._fence:
+            self._closing = self._run_leads and run.startswith(self._fence)
+        elif self._run_leads and len(run) >= 3:
+            self._fence, self._opened = run, True
+        elif run[0] == "`":
+            self._span = 0 if self._span == len(run) else self._span or len(run)
+
+    def _end_line(self) -> None:
+        if self._closing:
+            self._fence = ""
+        self._opened = self._closing = False
+        self._span = 0
+        self._indent = 0

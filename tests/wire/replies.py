@@ -1,0 +1,123 @@
+"""A recorded stream in; what its reader is left with out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pydantic_core import to_json
+
+from dragoman.errors import ProviderError
+from dragoman.messages.events import (
+    CallInputDelta,
+    CallInputEnd,
+    CallInputStart,
+    Event,
+    MessageEnd,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from dragoman.messages.fold import Draft
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part
+from dragoman.wire.sse import Splitter
+from dragoman.wire.wire import Decoder, Wire
+
+
+@dataclass
+class Reply:
+    """Everything a stream said, until it ended or broke off with `error`."""
+
+    events: list[Event] = field(default_factory=list)
+    error: ProviderError | None = None
+    finish_word: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    @property
+    def calls(self) -> list[CallInputEnd]:
+        return [event for event in self.events if isinstance(event, CallInputEnd)]
+
+    @property
+    def provider_ids(self) -> list[str | None]:
+        return [event.provider_id for event in self.events if isinstance(event, CallInputStart)]
+
+    @property
+    def end(self) -> MessageEnd:
+        (end,) = (event for event in self.events if isinstance(event, MessageEnd))
+        return end
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """As they are stored."""
+        draft = Draft(Message("msg_r", "conversation", None, "assistant", (), model="house/model"))
+        for event in self.events:
+            draft.apply(event)
+        return draft.message.parts
+
+
+def sse(*frames: object) -> bytes:
+    """A stream of these: JSON values, or bytes as they are."""
+    data = (frame if isinstance(frame, bytes) else to_json(frame) for frame in frames)
+    return b"".join(b"data: " + frame + b"\n\n" for frame in data)
+
+
+def decode(wire: Wire, pieces: Iterable[bytes]) -> Reply:
+    """Read a stream that comes in these pieces, as `wire/http.py` does."""
+    splitter, decoder = Splitter(), wire.decoder("msg_r")
+    reply = Reply()
+    try:
+        for piece in pieces:
+            _feed(reply, decoder, splitter.feed(piece))
+        _feed(reply, decoder, splitter.end())
+        reply.events += decoder.end()
+    except ProviderError as error:
+        reply.error = error
+    reply.finish_word = getattr(decoder, "finish_word", None)
+    assert_in_order(reply.events)
+    return reply
+
+
+def _feed(reply: Reply, decoder: Decoder, frames: Iterable[bytes]) -> None:
+    for frame in frames:
+        for event in decoder.feed(frame):
+            reply.events.append(event)
+
+
+def assert_in_order(events: list[Event]) -> None:
+    """Every start has its end, nothing is told outside of them, and text and reasoning never overlap."""
+    prose: type | None = None
+    open_calls: set[str] = set()
+    ended_calls: set[str] = set()
+    for event in events:
+        match event:
+            case TextStart() | ReasoningStart():
+                assert prose is None
+                prose = type(event)
+            case TextDelta() | TextEnd():
+                assert prose is TextStart
+            case ReasoningDelta() | ReasoningEnd():
+                assert prose is ReasoningStart
+            case CallInputStart():
+                assert event.call not in open_calls | ended_calls
+                open_calls.add(event.call)
+            case CallInputDelta():
+                assert event.call in open_calls
+            case CallInputEnd():
+                open_calls.remove(event.call)
+                ended_calls.add(event.call)
+            case MessageEnd():
+                assert prose is None
+                assert not open_calls
+        if isinstance(event, TextEnd | ReasoningEnd):
+            prose = None

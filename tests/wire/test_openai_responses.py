@@ -1,0 +1,461 @@
+"""Responses: items that stream, items that come whole, and a history that is theirs to accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from pydantic_core import from_json
+
+from dragoman.errors import ContextOverflow
+from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.request import Request, Said
+from dragoman.messages.usage import Usage
+from dragoman.wire.history import NO_RESULT, result_text
+from dragoman.wire.openai_responses import WIRE
+from dragoman.wire.quirks import Quirks
+from dragoman.wire.wire import Wire
+from tests.wire.cuts import cuts
+from tests.wire.histories import (
+    CLOCK,
+    FILES,
+    IMAGE,
+    MODEL,
+    OTHER_MODEL,
+    SEALED,
+    WEATHER,
+    calls_of,
+    load,
+    requests,
+)
+from tests.wire.replies import Reply, decode, sse
+
+
+def happens(type: str, place: int | None = None, **fields: Any) -> dict[str, Any]:
+    where = {} if place is None else {"output_index": place}
+    return {"type": f"response.{type}", **where, **fields}
+
+
+def message(*texts: str) -> dict[str, Any]:
+    return {
+        "type": "message",
+        "id": "msg_1",
+        "content": [{"type": "output_text", "text": text} for text in texts],
+    }
+
+
+def thought(**fields: Any) -> dict[str, Any]:
+    return {"type": "reasoning", "id": "rs_1", "summary": [], **fields}
+
+
+def call(name: str, arguments: str, **fields: Any) -> dict[str, Any]:
+    ids = {"id": f"fc_{name}", "call_id": f"call_{name}"}
+    return {"type": "function_call", **ids, "name": name, "arguments": arguments, **fields}
+
+
+def over(status: str = "completed", **fields: Any) -> dict[str, Any]:
+    return happens(status, response={"status": status, **fields})
+
+
+def read(*frames: object) -> Reply:
+    return decode(WIRE(), [sse(*frames)])
+
+
+# ── decode ────────────────────────────────────────────────────────────────────────────────────────
+
+SEALED_THOUGHT = thought(encrypted_content="gAAAAAB==")
+
+STREAMED = (
+    happens("created", response={"status": "in_progress", "error": None}),
+    happens("output_item.added", 0, item=thought()),
+    happens("reasoning_summary_part.added", 0, summary_index=0),
+    happens("reasoning_summary_text.delta", 0, summary_index=0, delta="Where is "),
+    happens("reasoning_summary_text.delta", 0, summary_index=0, delta="München?"),
+    happens("output_item.done", 0, item=SEALED_THOUGHT),
+    happens("output_item.added", 1, item=message()),
+    happens("output_text.delta", 1, delta="One "),
+    happens("output_text.delta", 1, delta="moment 🐉."),
+    happens("output_text.done", 1, text="One moment 🐉."),
+    happens("output_item.done", 1, item=message("One moment 🐉.")),
+    happens("output_item.added", 2, item=call("get_weather", "")),
+    happens("function_call_arguments.delta", 2, delta='{"city":'),
+    happens("function_call_arguments.delta", 2, delta='"München"}'),
+    happens("function_call_arguments.done", 2, arguments='{"city":"München"}'),
+    happens("output_item.done", 2, item=call("get_weather", '{"city":"München"}')),
+    happens("output_item.added", 3, item=call("clock", "")),
+    happens("output_item.done", 3, item=call("clock", "{}")),
+    over(usage={"input_tokens": 9, "output_tokens": 5}),
+)
+PARTS = (
+    Reasoning("Where is München?", wire="openai_responses", model=MODEL, opaque=SEALED_THOUGHT),
+    Text("One moment 🐉."),
+    ToolCall("call_r_0", "get_weather", {"city": "München"}, provider_id="call_get_weather"),
+    ToolCall("call_r_1", "clock", {}, provider_id="call_clock"),
+)
+
+
+def test_it_is_a_wire() -> None:
+    wire: Wire = WIRE()
+    assert wire.name == "openai_responses"
+
+
+def test_a_reply_becomes_parts_in_the_order_in_which_it_came() -> None:
+    assert read(*STREAMED).parts == PARTS
+    assert read(*STREAMED).end.finish == "tool_calls"
+
+
+@given(cuts(sse(*STREAMED)))
+def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None:
+    """W1"""
+    assert decode(WIRE(), pieces) == read(*STREAMED)
+
+
+ITEMS = (
+    thought(encrypted_content="gAAAAAB==", summary=[{"type": "summary_text", "text": "Where is München?"}]),
+    message("One ", "moment 🐉."),
+    call("get_weather", '{"city":"München"}'),
+    call("clock", "{}"),
+)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_items_may_come_only_when_they_are_done(numbered: bool) -> None:
+    done = [
+        happens("output_item.done", place if numbered else None, item=item)
+        for place, item in enumerate(ITEMS)
+    ]
+    parts = read(*done, over(output=[*ITEMS])).parts
+    assert parts[1:] == PARTS[1:]
+    assert parts[0] == Reasoning("Where is München?", None, "openai_responses", MODEL, ITEMS[0])
+
+
+def test_items_may_come_only_with_the_end() -> None:
+    assert read(over(output=[*ITEMS])).parts[1:] == PARTS[1:]
+
+
+def test_without_places_items_are_told_apart_by_their_names() -> None:
+    nameless = ({key: value for key, value in frame.items() if key != "output_index"} for frame in STREAMED)
+    ids = {0: "rs_1", 1: "msg_1", 2: "fc_get_weather", 3: "fc_clock"}
+    named = [
+        new if "item" in new else new | {"item_id": ids.get(old.get("output_index", -1))}
+        for new, old in zip(nameless, STREAMED, strict=True)
+    ]
+    assert read(*named).parts == PARTS
+
+
+def test_arguments_may_begin_before_the_call_has_a_name() -> None:
+    reply = read(
+        happens("function_call_arguments.delta", 0, delta='{"city":'),
+        happens("function_call_arguments.delta", 0, delta='"Rome"}'),
+        happens("output_item.done", 0, item=call("get_weather", '{"city":"Rome"}')),
+        over(),
+    )
+    assert [(end.tool, end.arguments) for end in reply.calls] == [("get_weather", {"city": "Rome"})]
+    assert reply.provider_ids == ["call_get_weather"]
+
+
+def test_a_thought_that_ends_after_the_answer_began_loses_nothing() -> None:
+    words = [{"type": "reasoning_text", "text": "hm"}]
+    reply = read(
+        happens("reasoning_text.delta", 0, delta="hm"),
+        happens("output_text.delta", 1, delta="Hi"),
+        happens("output_item.done", 1, item=message("Hi")),
+        happens("output_item.done", 0, item=thought(content=words)),
+        over(),
+    )
+    assert (reply.reasoning, reply.text) == ("hm", "Hi")
+    assert reply.parts[-1] == Reasoning("", None, "openai_responses", MODEL, thought(content=words))
+
+
+def test_parts_of_a_summary_are_thoughts_of_their_own() -> None:
+    reply = read(
+        happens("reasoning_summary_part.added", 0, summary_index=0),
+        happens("reasoning_summary_text.delta", 0, delta="First."),
+        happens("reasoning_summary_part.added", 0, summary_index=1),
+        happens("reasoning_summary_text.delta", 0, delta="Then."),
+        happens("output_item.done", 0, item=SEALED_THOUGHT),
+    )
+    assert [part.text for part in reply.parts if isinstance(part, Reasoning)] == ["First.", "Then."]
+
+
+def test_a_thought_that_is_only_a_name_is_not_kept() -> None:
+    """We ask for nothing to be stored, so its id alone would lead nowhere."""
+    assert read(happens("output_item.done", 0, item=thought()), over()).parts == ()
+
+
+def test_what_happens_on_their_side_is_survived() -> None:
+    searched = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    reply = read(
+        happens("output_item.added", 0, item=searched),
+        happens("web_search_call.searching", 0),
+        {"keepalive": True},
+        happens("output_item.done", 0, item=searched),
+        happens("mcp_call_arguments.delta", 1, delta="{"),
+        happens("output_text.annotation.added", 2, annotation={}),
+        happens("output_text.delta", 2, delta="Hi"),
+        over(output=[searched, message("Hi")]),
+        b"[DONE]",
+    )
+    assert reply.parts == (Text("Hi"),)
+    assert reply.end.finish == "stop"
+
+
+def test_a_refusal_is_text() -> None:
+    assert read(happens("refusal.delta", 0, delta="I will not."), over()).text == "I will not."
+    whole = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]}
+    assert read(happens("output_item.done", 0, item=whole), over()).text == "I will not."
+
+
+@pytest.mark.parametrize(
+    ("frames", "finish", "word"),
+    [
+        ([over()], "stop", "completed"),
+        ([over("incomplete", incomplete_details={"reason": "max_output_tokens"})], "length", "incomplete"),
+        ([over("incomplete", incomplete_details={"reason": "content_filter"})], "filter", "incomplete"),
+        ([over("incomplete")], "unknown", "incomplete"),
+        ([], "unknown", None),
+    ],
+)
+def test_the_finish_is_told_in_our_words_and_kept_in_theirs(
+    frames: list[object], finish: str, word: str | None
+) -> None:
+    reply = read(happens("output_text.delta", 0, delta="Hi"), *frames)
+    assert (reply.end.finish, reply.finish_word) == (finish, word)
+
+
+@pytest.mark.parametrize("arguments", ["", '{"city": "Par'])
+def test_a_call_that_was_cut_off_has_no_arguments(arguments: str) -> None:
+    """C4"""
+    reply = read(
+        happens("output_item.added", 0, item=call("get_weather", "")),
+        happens("function_call_arguments.delta", 0, delta=arguments),
+        happens("output_item.done", 0, item=call("get_weather", arguments, status="incomplete")),
+        over("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    )
+    assert [(end.arguments, end.raw) for end in reply.calls] == [(None, arguments)]
+    assert reply.end.finish == "length"
+
+
+def test_usage_is_read_from_the_end() -> None:
+    """T11"""
+    tokens = {
+        "input_tokens": 9,
+        "output_tokens": 5,
+        "input_tokens_details": {"cached_tokens": 4},
+        "output_tokens_details": {"reasoning_tokens": 3},
+    }
+    assert read(over(usage=tokens)).end.usage == Usage(9, 5, cached=4, reasoning=3)
+    assert read(over(usage=None)).end.usage == Usage()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"type": "error", "code": "server_error", "message": "the backend died", "param": None},
+        {"type": "error", "error": {"code": "server_error", "message": "the backend died"}},
+        {"error": {"code": "server_error", "message": "the backend died"}},
+        over("failed", error={"code": "server_error", "message": "the backend died"}),
+        happens("completed", response={"error": {"code": "server_error", "message": "the backend died"}}),
+    ],
+)
+def test_an_error_inside_a_stream_that_began_well_is_raised(frame: dict[str, Any]) -> None:
+    """W3"""
+    reply = read(happens("output_text.delta", 0, delta="Hi"), frame)
+    assert reply.text == "Hi"
+    assert reply.error is not None
+    assert (reply.error.message, reply.error.retryable) == ("the backend died", True)
+
+
+def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
+    error = {"code": "context_length_exceeded", "message": "too long"}
+    assert isinstance(read(over("failed", error=error)).error, ContextOverflow)
+
+
+# ── encode ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
+    return WIRE(Quirks(**quirks), load).encode(request)
+
+
+def sent(*messages: Said, **quirks: Any) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = body_of(Request(MODEL, messages), **quirks)["input"]
+    return items
+
+
+def user(text: str) -> Said:
+    return Said("user", (Text(text),))
+
+
+def done(id: str, text: str = "21 °C") -> ToolCall:
+    result = ToolResult(text)
+    return ToolCall(id, "get_weather", {"city": "Rome"}, state=CallState.COMPLETED, result=result)
+
+
+@given(requests())
+def test_any_history_becomes_valid(request: Request) -> None:
+    """R5, C2: each call is answered once, after the calls of its step and before anything else is said."""
+    body = body_of(request)
+    expected = list(calls_of(request))
+    waiting: list[str] = []
+    seen: set[str] = set()
+    answering = False
+    thinking = False
+    for item in body["input"]:
+        kind = item.get("type", "message")
+        if kind == "function_call_output":
+            answering = True
+            assert item["call_id"] == waiting.pop(0)
+            text = item["output"] if isinstance(item["output"], str) else item["output"][0]["text"]
+            assert text == result_text(expected.pop(0))
+            continue
+        if answering:
+            assert not waiting
+            answering = False
+        if kind == "function_call":
+            assert isinstance(from_json(item["arguments"]), dict)
+            assert 0 < len(item["call_id"]) <= 40
+            assert item["call_id"] not in seen
+            seen.add(item["call_id"])
+            waiting.append(item["call_id"])
+        elif kind == "message":
+            assert item["role"] == "assistant" or not waiting
+            assert item["role"] == "assistant" or not thinking
+            assert item["content"]
+        thinking = kind == "reasoning"
+    assert not waiting
+    assert not thinking
+    assert not expected
+    assert body_of(request) == body  # R2
+
+
+@given(requests())
+def test_reasoning_goes_back_only_where_it_came_from_and_as_it_came(request: Request) -> None:
+    """R5"""
+    sealed = [item for item in body_of(request)["input"] if item.get("type") == "reasoning"]
+    assert all(item == SEALED["openai_responses"][1] for item in sealed)
+    ours = [
+        part
+        for said in request.messages
+        for part in said.parts
+        if isinstance(part, Reasoning)
+        and part.wire == "openai_responses"
+        and part.model == MODEL
+        and part.opaque
+    ]
+    assert len(sealed) <= len(ours)
+
+
+def test_a_reply_is_replayed_as_it_came_with_its_results_behind_it() -> None:
+    before = Reasoning("hm", None, "openai_responses", MODEL, SEALED_THOUGHT)
+    foreign = Reasoning("hm", None, "openai_responses", OTHER_MODEL, SEALED_THOUGHT)
+    reply = Said("assistant", (before, Text("One moment."), foreign, done("call_1"), done("call_2", "22 °C")))
+    arguments = '{"city":"Rome"}'
+    assert sent(user("Weather?"), reply) == [
+        {"role": "user", "content": "Weather?"},
+        SEALED_THOUGHT,
+        {"role": "assistant", "content": "One moment."},
+        {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": arguments},
+        {"type": "function_call", "call_id": "call_2", "name": "get_weather", "arguments": arguments},
+        {"type": "function_call_output", "call_id": "call_1", "output": "21 °C"},
+        {"type": "function_call_output", "call_id": "call_2", "output": "22 °C"},
+    ]
+
+
+def test_broken_and_unfinished_calls_are_closed() -> None:
+    broken = ToolCall("c", "clock", raw='{"a', state=CallState.FAILED, result=ToolResult("not JSON"))
+    called, waiting, answer, none = sent(Said("assistant", (broken, ToolCall("d", "clock"))))
+    assert from_json(called["arguments"]) == {"invalid_json": '{"a'}
+    assert from_json(waiting["arguments"]) == {}
+    assert (answer["output"], none["output"]) == ("not JSON", NO_RESULT)
+
+
+def test_pictures_stay_inside_the_result_that_brought_them() -> None:
+    result = ToolResult("see picture", attachments=(IMAGE,))
+    drawn = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)
+    assert sent(Said("assistant", (drawn,)))[1]["output"] == [
+        {"type": "input_text", "text": "see picture"},
+        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"},
+    ]
+
+
+def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
+    (item,) = sent(Said("user", FILES))
+    assert item["content"] == [
+        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"},
+        {"type": "input_image", "image_url": "https://example.org/dog.jpg", "detail": "auto"},
+        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+        {
+            "type": "input_file",
+            "filename": "report.pdf",
+            "file_data": "data:application/pdf;base64,JVBERg==",
+        },
+        {"type": "input_text", "text": "[note.txt]\nfür später"},
+        {
+            "type": "input_text",
+            "text": "[a file, video/mp4 at https://example.org/film.mp4, cannot be shown here]",
+        },
+    ]
+
+
+def test_tools_and_options_take_their_places_and_extra_wins() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
+    request = Request(
+        MODEL,
+        (user("Hi"),),
+        system="Be brief.",
+        tools=(WEATHER,),
+        tool_choice="get_weather",
+        options={
+            "temperature": 0.5,
+            "max_tokens": 10,
+            "stop": ["\n"],
+            "reasoning_effort": "low",
+            "reasoning_summary": "auto",
+            "parallel_tool_calls": False,
+            "response_schema": schema,
+        },
+        extra={"temperature": 1, "service_tier": "flex"},
+    )
+    assert body_of(request) == {
+        "model": MODEL,
+        "input": [{"role": "user", "content": "Hi"}],
+        "instructions": "Be brief.",
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "tools": [
+            {
+                "type": "function",
+                "name": "get_weather",
+                "description": WEATHER.description,
+                "parameters": WEATHER.parameters,
+                "strict": False,
+            }
+        ],
+        "tool_choice": {"type": "function", "name": "get_weather"},
+        "parallel_tool_calls": False,
+        "max_output_tokens": 10,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "text": {"format": {"type": "json_schema", "name": "response", "schema": schema, "strict": False}},
+        "temperature": 1,
+        "service_tier": "flex",
+    }
+
+
+def test_quirks_leave_out_what_a_server_refuses() -> None:
+    request = Request(
+        MODEL,
+        (user("Hi"),),
+        tools=(CLOCK,),
+        tool_choice="required",
+        options={"parallel_tool_calls": True, "response_schema": {"type": "object"}},
+    )
+    body = body_of(
+        request, no_strict=True, no_forced_choice=True, no_parallel_flag=True, no_encrypted_reasoning=True
+    )
+    assert body["tool_choice"] == "auto"
+    assert "strict" not in body["tools"][0]
+    assert "strict" not in body["text"]["format"]
+    assert body.keys().isdisjoint({"include", "parallel_tool_calls"})

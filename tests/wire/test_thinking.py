@@ -1,0 +1,139 @@
+"""Reasoning that comes as tags in the text is told apart, wherever the tags are cut (W4)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.messages.events import (
+    CallInputStart,
+    Event,
+    MessageEnd,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from dragoman.messages.fold import Draft
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part, Reasoning, Text
+from dragoman.wire.thinking import TAGS, Thinking
+from tests.wire.cuts import every_cut
+
+
+def text_part(pieces: list[str]) -> list[Event]:
+    return [TextStart(), *map(TextDelta, pieces), TextEnd()]
+
+
+def told(pieces: list[str], *, inside: bool = False) -> tuple[Part, ...]:
+    """What is stored of a reply whose text came in these pieces."""
+    thinking = Thinking(inside=inside)
+    draft = Draft(Message("msg_r", "conversation", None, "assistant", ()))
+    for event in [*text_part(pieces), MessageEnd("stop")]:
+        for split in thinking.feed(event):
+            draft.apply(split)
+    return thinking.mended(draft.message.parts)
+
+
+def thought(text: str) -> Reasoning:
+    return Reasoning(text, wire=TAGS)
+
+
+TAGGED: dict[str, tuple[Part, ...]] = {
+    "<think>hm</think>yes": (thought("hm"), Text("yes")),
+    "\n<think>\nhm\n</think>\n\nyes": (thought("hm\n"), Text("yes")),
+    "<thinking>hm</thinking>\n    indented": (thought("hm"), Text("    indented")),
+    "so <think>hm</think> yes": (Text("so "), thought("hm"), Text(" yes")),
+    "<think>a</think><think>b</think>c": (thought("a"), thought("b"), Text("c")),
+    "<think></think>\n\nyes": (Text("yes"),),
+    "<think>1 < 2 <b></b> </thin</think>yes": (thought("1 < 2 <b></b> </thin"), Text("yes")),
+    "<think>never closed": (thought("never closed"),),
+    "<think>hm</think>yes </think> and <thin": (thought("hm"), Text("yes </think> and <thin")),
+    "hm, well.\n</think>\n\nyes": (thought("hm, well.\n"), Text("yes")),
+    "</think>yes": (Text("yes"),),
+    "<think>say `</think>` here</think>yes": (thought("say `</think>` here"), Text("yes")),
+    "<think>```\nopen fence</think>yes": (thought("```\nopen fence"), Text("yes")),
+    "it`s odd\n<think>hm</think>yes": (Text("it`s odd\n"), thought("hm"), Text("yes")),
+    "```a``` <think>hm</think>yes": (Text("```a``` "), thought("hm"), Text("yes")),
+    "```\ncode\n```\n<think>hm</think>yes": (Text("```\ncode\n```\n"), thought("hm"), Text("yes")),
+}
+
+LEFT_ALONE = [
+    "plain",
+    "  indented, 1 < 2, <b>bold</b>, <thi",
+    "the tag `<think>` opens, ``</think>`` closes",
+    "```\n<think>hm</think>\n```\ndone",
+    "~~~ xml\n<think>\n```\n</think>\n~~~\ndone",
+    "  ````md\n```\n<think>\n```\n  ````\ndone",
+    "```\n<think> in a fence that is never closed",
+    "```\n``` <think> and this is no closing fence",
+]
+
+
+@pytest.mark.parametrize("text", TAGGED)
+def test_text_and_reasoning_are_told_apart_at_every_cut(text: str) -> None:
+    for pieces in every_cut(text):
+        assert told(pieces) == TAGGED[text]
+
+
+@pytest.mark.parametrize("text", LEFT_ALONE)
+def test_code_and_other_angle_brackets_are_left_alone_at_every_cut(text: str) -> None:
+    for pieces in every_cut(text):
+        assert told(pieces) == (Text(text),)
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<", "`", "```", "~~~", "\n", " ", "a", "/think>"])))
+def test_any_cut_gives_the_same_parts(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert told(pieces) == told([text]) == told(list(text))
+    assert told(pieces, inside=True) == told([text], inside=True) == told(list(text), inside=True)
+
+
+@pytest.mark.parametrize("opening", ["", "\n", "<think>", "\n<think>\n"])
+def test_a_reply_that_is_known_to_begin_inside_reasoning_streams_as_reasoning(opening: str) -> None:
+    for pieces in every_cut(f"{opening}hm `a <think> </think>yes"):
+        assert told(pieces, inside=True) == (thought("hm `a <think> "), Text("yes"))
+
+
+def test_before_a_lone_end_tag_nothing_is_held_back_and_the_caller_learns_of_it() -> None:
+    thinking = Thinking()
+    assert list(thinking.feed(TextDelta("hm, "))) == [TextStart(), TextDelta("hm, ")]
+    assert list(thinking.feed(TextDelta("well</think>"))) == [TextDelta("well"), TextEnd()]
+    assert list(thinking.feed(TextDelta("yes"))) == [TextStart(), TextDelta("yes")]
+    assert thinking.lone_end
+
+
+def test_only_what_may_become_a_tag_is_held_back() -> None:
+    thinking = Thinking()
+    assert list(thinking.feed(TextDelta("a <th"))) == [TextStart(), TextDelta("a ")]
+    assert list(thinking.feed(TextDelta("e"))) == [TextDelta("<the")]
+    assert list(thinking.feed(TextDelta(" `<th"))) == [TextDelta(" `<th")]  # in code it cannot become one
+
+
+def test_reasoning_that_a_provider_tells_apart_passes_through_and_so_does_the_text_after_it() -> None:
+    events: list[Event] = [
+        ReasoningStart(),
+        ReasoningDelta("hm"),
+        ReasoningEnd(wire="openai_chat"),
+        *text_part(["the tag <think> and </think>"]),
+        MessageEnd("stop"),
+    ]
+    thinking = Thinking()
+    assert [split for event in events for split in thinking.feed(event)] == events
+
+
+def test_a_call_ends_a_thought_that_was_never_closed() -> None:
+    thinking = Thinking()
+    call = CallInputStart("call_r_0", "look")
+    events: list[Event] = [*text_part(["<think>hm"]), call, *text_part(["yes"]), MessageEnd("stop")]
+    assert [split for event in events for split in thinking.feed(event)] == [
+        ReasoningStart(),
+        ReasoningDelta("hm"),
+        ReasoningEnd(wire=TAGS),
+        call,
+        *text_part(["yes"]),
+        MessageEnd("stop"),
+    ]
