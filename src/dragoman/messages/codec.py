@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Codec(Generic[T]):
-    """JSON text, or JSON values, for one type. What is None is left out, and None again when read."""
+    """JSON text, or JSON values, for one type."""
 
     def __init__(self, type: Any) -> None:
         self._type = type
@@ -21,13 +21,13 @@ class Codec(Generic[T]):
         return TypeAdapter(self._type)
 
     def dump(self, value: T) -> str:
-        return self._adapter.dump_json(value, exclude_none=True).decode()
+        return self._adapter.dump_json(value).decode()
 
     def load(self, text: str | bytes) -> T:
         return self._adapter.validate_json(text)
 
     def to_json(self, value: T) -> JsonValue:
-        json: JsonValue = self._adapter.dump_python(value, mode="json", exclude_none=True)
+        json: JsonValue = self._adapter.dump_python(value, mode="json")
         return json
 
     def from_json(self, value: object) -> T:

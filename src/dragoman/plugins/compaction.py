@@ -50,8 +50,11 @@ class Compaction(Plugin):
         self._clear(request)
         if size(request) <= limit * self.threshold:
             return
-        await self._sum_up(request, turn, "the context is nearly full")
-        self._clear(request)
+        for keep in (self.keep, 1):
+            if size(request) > limit * self.threshold and await self._sum_up(
+                request, turn, "the context is nearly full", keep
+            ):
+                self._clear(request)
         if size(request) > limit:
             raise ProviderError(
                 "the conversation does not fit into the model's context, even summed up",
@@ -66,7 +69,7 @@ class Compaction(Plugin):
         if any(summary_of(message) is not None for message in turn.messages):
             return False
         request = Request(turn.model, window(turn.path))
-        return await self._sum_up(request, turn, "the provider refused the request as too long")
+        return await self._sum_up(request, turn, "the provider refused the request as too long", self.keep)
 
     def _clear(self, request: Request) -> None:
         """Leave out what older calls returned. The newest results stay."""
@@ -76,8 +79,8 @@ class Compaction(Plugin):
             for place, said in enumerate(request.messages)
         )
 
-    async def _sum_up(self, request: Request, turn: TurnView, reason: str) -> bool:
-        head, keeps_from = _split(turn.path, self.keep)
+    async def _sum_up(self, request: Request, turn: TurnView, reason: str, keep: int) -> bool:
+        head, keeps_from = _split(turn.path, keep)
         if not head:
             return False
         await turn.begin_compaction(reason)
@@ -102,17 +105,13 @@ def size(request: Request) -> int:
     return sum(len(text) // 4 + 4 for text in texts)
 
 
-def _split(path: Sequence[Message], keep: int) -> tuple[list[Message], str | None]:
-    """The head that is summed up, and the first message that is not. Results are never split off: a call
-    and its result are one part."""
+def _split(path: Sequence[Message], keep: int) -> tuple[list[Message], str]:
+    """The head that is summed up, and the first message that is not: of a short path, the last one alone.
+    A call and its result are one part, so that no cut can come between them."""
     start = next((n for n in range(len(path) - 1, -1, -1) if summary_of(path[n]) is not None), 0)
-    shown = list(path[start:])
-    cut = max(len(shown) - keep, 0)
-    while cut < len(shown) and shown[cut].role != "user":
-        cut += 1  # the rest begins with something a person said
-    if cut >= len(shown):
-        cut = max(len(shown) - 1, 0)
-    return shown[:cut], shown[cut].id if cut < len(shown) else None
+    shown = path[start:]
+    cut = len(shown) - keep if len(shown) > keep else len(shown) - 1
+    return list(shown[:cut]), shown[cut].id
 
 
 def _as_text(head: Sequence[Message]) -> tuple[Said, ...]:

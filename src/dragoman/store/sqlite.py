@@ -171,9 +171,11 @@ class SqliteStore:
             body = JSON.load(row["body"])
             message = MESSAGE.from_json(body["message"])
             db.execute(self._sql["dequeue"], {"turn": turn})
-            db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
             fact, at = str(body["fact"]), message.created
-            return self._start(db, Start(turn, row["conversation"], fact, at, message, queue=False))
+            started = self._start(db, Start(turn, row["conversation"], fact, at, message, queue=True))
+            if started is not None:
+                db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
+            return started
 
         return await self._writer.submit(write)
 

@@ -161,10 +161,10 @@ class Driver:
         task.add_done_callback(self._chores.discard)
 
     async def _begin_queued(self) -> None:
-        for turn in await self._store.queue():
-            started = await self._store.begin_queued(turn)
+        while ready := await self._store.queue():
+            started = await self._store.begin_queued(ready[0])
             if started is not None:
-                facts = await self._store.facts(turn)
+                facts = await self._store.facts(ready[0])
                 await self.begin(started, FACT.load(facts[0]))
 
     async def _look_for_letters(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from dragoman.messages.events import Event, MessageEnd, ReasoningEnd, ReasoningStart, StepStart
@@ -43,12 +44,13 @@ async def stream(ready: RequestReady) -> Streamed:
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
-    async for events in prepared.model.stream(ready.request, ready.reply):
-        for event in events:
-            if isinstance(event, MessageEnd):
-                end = event
-            else:
-                take(event)
+    async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
+        async for events in replies:
+            for event in events:
+                if isinstance(event, MessageEnd):
+                    end = event
+                else:
+                    take(event)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
     end.message = ready.reply

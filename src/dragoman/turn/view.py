@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.events import MessageAdded, MessageEnd, Notice
+from dragoman.messages.events import MessageAdded, Notice
 from dragoman.messages.fold import Draft
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
@@ -81,11 +82,10 @@ class TurnView:
     async def complete(self, request: Request) -> Message:
         """Ask the model something beside the conversation. Nothing of it is stored or shown."""
         draft = Draft(Message(new_id("msg"), self.conversation.id, None, "assistant", (), model=self.model))
-        async for events in self._model.stream(request, draft.id):
-            for event in events:
-                draft.apply(event)
-                if isinstance(event, MessageEnd):
-                    return draft.message
+        async with aclosing(self._model.stream(request, draft.id)) as replies:
+            async for events in replies:
+                for event in events:
+                    draft.apply(event)
         return draft.message
 
     async def set_title(self, title: str) -> None:

@@ -1,0 +1,1 @@
+"""Tool calls as text, for models that have no calls of their own."""

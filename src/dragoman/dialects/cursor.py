@@ -1,0 +1,166 @@
+"""A reply's text in, piece by piece; literals, runs and whole JSON values out, wherever the pieces were cut.
+
+A step is a generator that yields where it needs text that has not come yet, and goes on behind it. So a
+grammar is written as if the whole reply were there, every character is looked at about once, and a reply
+that comes in one piece is read exactly like one that comes letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[None, None, T]
+Form: TypeAlias = str | tuple[str, ...]
+"""What to look for: a literal, or a tuple of regular expressions that match one after the other."""
+
+SPACE = re.compile(r"[ \t\r\n]*+")
+BLANK = re.compile(r"[ \t]*+")
+TICKS = re.compile(r"`*+")
+WORD = re.compile(r"[\w.+-]*+")
+
+_REACH = 512  # no form is longer than this
+
+
+@dataclass(slots=True, frozen=True)
+class Marks:
+    """Forms to look for: as they are when complete, and as they begin at the end of the text so far."""
+
+    whole: re.Pattern[str]
+    begun: re.Pattern[str]
+
+
+@lru_cache(maxsize=256)
+def marks(*forms: Form) -> Marks:
+    steps = [tuple(map(re.escape, form)) if isinstance(form, str) else form for form in forms]
+    steps.sort(key=len, reverse=True)  # of two that begin alike, the longer one
+    return Marks(
+        re.compile("|".join("".join(form) for form in steps)),
+        re.compile(rf"(?:{'|'.join(map(_begun, steps))})\Z"),
+    )
+
+
+def _begun(steps: tuple[str, ...]) -> str:
+    pattern = ""
+    for step in reversed(steps[:-1] or steps):
+        pattern = f"{step}(?:{pattern})?" if pattern else step
+    return pattern
+
+
+class Machine(Protocol):
+    """Follows one bracketed value. `state` is empty until it is whole, broken or cut (the reply ended)."""
+
+    state: str
+
+    def advance(self, text: str, at: int, over: bool) -> int:
+        """Go on from here as far as the text goes; returns where it stopped."""
+
+
+class Cursor:
+    """What has come of a reply. `text[at:]` was not read yet; `over` says that nothing more will come."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.at = 0
+        self.over = False
+        self._from = 0  # where in `text` that begins which was read since the last cut
+        self._kept: list[str] = []  # what was read since then and is no longer in `text`
+        self._kept_size = 0
+
+    def feed(self, piece: str) -> None:
+        if self.at > self._from:
+            self._kept.append(self.text[self._from : self.at])
+            self._kept_size += self.at - self._from
+        self.text = self.text[self.at :] + piece
+        self.at = self._from = 0
+
+    # ── what was read ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def taken(self) -> int:
+        """How much was read since the last cut."""
+        return self._kept_size + self.at - self._from
+
+    def cut(self) -> str:
+        """Everything read since the last cut."""
+        text = "".join(self._kept) + self.text[self._from : self.at]
+        self._kept, self._kept_size, self._from = [], 0, self.at
+        return text
+
+    def back(self, count: int) -> None:
+        """Unread the last characters, at most those since the last cut."""
+        if count > self.at - self._from:
+            rest = self.text[self.at :]
+            taken = self.cut()
+            self.text, self.at, self._from = taken + rest, len(taken), 0
+        self.at -= count
+
+    # ── steps ─────────────────────────────────────────────────────────────────────────────────────
+
+    def seek(self, wanted: Marks) -> str:
+        """Read up to what is wanted and return it, or as far as it certainly does not stand. Never waits."""
+        if found := wanted.whole.search(self.text, self.at):
+            self.at = found.start()
+            return found[0]
+        size = len(self.text)
+        begun = None if self.over else wanted.begun.search(self.text, max(self.at, size - _REACH))
+        self.at = begun.start() if begun else size
+        return ""
+
+    def until(self, *forms: Form) -> Steps[tuple[str, str]]:
+        """Read up to the first of these. Returns what was read, and which stands next: "" at the end."""
+        wanted = marks(*forms)
+        parts: list[str] = []
+        while True:
+            start = self.at
+            found = self.seek(wanted)
+            parts.append(self.text[start : self.at])
+            if found or self.over:
+                return "".join(parts), found
+            yield
+
+    def sees(self, *forms: Form) -> Steps[str]:
+        """Which of these stands next, "" if none."""
+        wanted = marks(*forms)
+        while True:
+            if found := wanted.whole.match(self.text, self.at):
+                return found[0]
+            if self.over or (self.at < len(self.text) and not wanted.begun.match(self.text, self.at)):
+                return ""
+            yield
+
+    def accept(self, *forms: Form) -> Steps[str]:
+        """Read one of these if it stands next."""
+        found = yield from self.sees(*forms)
+        self.at += len(found)
+        return found
+
+    def run(self, characters: re.Pattern[str]) -> Steps[str]:
+        """Read as many of these characters as there are."""
+        parts: list[str] = []
+        while True:
+            found = characters.match(self.text, self.at)
+            assert found is not None  # a run may be empty
+            self.at = found.end()
+            parts.append(found[0])
+            if self.over or self.at < len(self.text):
+                return "".join(parts)
+            yield
+
+    def space(self) -> Steps[str]:
+        return (yield from self.run(SPACE))
+
+    def value(self, machine: Machine) -> Steps[str]:
+        """Read what the machine follows; its state says what became of it."""
+        parts: list[str] = []
+        while True:
+            end = machine.advance(self.text, self.at, self.over)
+            parts.append(self.text[self.at : end])
+            self.at = end
+            if machine.state:
+                return "".join(parts)
+            yield

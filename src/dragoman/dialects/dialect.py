@@ -1,0 +1,58 @@
+"""The dialects there are, by name. A new one is a file beside this one, and a line in the table."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from dragoman.dialects.deepseek import Deepseek
+from dragoman.dialects.glm import Glm
+from dragoman.dialects.grammar import Dialect, Parsed
+from dragoman.dialects.harmony import Harmony
+from dragoman.dialects.hermes import Hermes
+from dragoman.dialects.json_strict import JsonStrict
+from dragoman.dialects.kimi import Kimi
+from dragoman.dialects.llama_json import LlamaJson
+from dragoman.dialects.llama_pythonic import LlamaPythonic
+from dragoman.dialects.mistral import Mistral
+from dragoman.dialects.qwen_coder import QwenCoder
+from dragoman.dialects.scanner import BadCall, Holding, TextCall, Tools
+from dragoman.dialects.xml_tag import XmlTag
+from dragoman.errors import ConfigError
+
+__all__ = ["NAMES", "BadCall", "Dialect", "Holding", "Parsed", "TextCall", "dialect", "parse_report"]
+
+_DIALECTS: dict[str, Dialect] = {
+    one.name: one
+    for one in (
+        JsonStrict(),
+        XmlTag(),
+        Hermes(),
+        QwenCoder(),
+        LlamaJson(),
+        LlamaPythonic(),
+        Mistral(),
+        Deepseek(),
+        Glm(),
+        Kimi(),
+        Harmony(),
+    )
+}
+
+NAMES = tuple(_DIALECTS)
+
+
+def dialect(name: str) -> Dialect:
+    try:
+        return _DIALECTS[name]
+    except KeyError:
+        raise ConfigError(f"there is no dialect {name!r}: choose one of {', '.join(NAMES)}") from None
+
+
+def parse_report(name: str, text: str, tools: Tools | None = None) -> dict[str, JsonValue]:
+    """A reply as a dialect reads it, for people to look at."""
+    parsed = dialect(name).parse(text, tools)
+    return {
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in parsed.calls],
+        "text": parsed.text,
+        "errors": list(parsed.errors),
+    }

@@ -1,0 +1,299 @@
+"""What every dialect has, and what most of them share: a prompt, replies read, calls and results written."""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from dragoman.dialects.cursor import WORD, Cursor, Steps
+from dragoman.dialects.json_text import JsonText, read_json
+from dragoman.dialects.scanner import BadCall, Found, Holding, Reading, Scanner, TextCall, Tools
+from dragoman.messages.parts import Arguments
+from dragoman.messages.request import ToolSpec
+from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.history import description
+from dragoman.wire.quirks import IdShape
+
+
+@dataclass(slots=True, frozen=True)
+class Parsed:
+    """A complete reply: what it says, and the calls it holds in order, also those that cannot be read."""
+
+    text: str
+    found: tuple[Found, ...] = ()
+    reasoning: str = ""
+
+    @property
+    def calls(self) -> tuple[TextCall, ...]:
+        return tuple(one for one in self.found if isinstance(one, TextCall))
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What the model has to be told of the calls that cannot be read."""
+        return tuple(one.error for one in self.found if isinstance(one, BadCall))
+
+
+class Dialect(ABC):
+    """A way to write calls as text. A new one is a file with `read`, `calls` and a few markers.
+
+    `opens`, `drops`, `bare`, `sure` and `reserved` are explained in `scanner.Grammar`.
+    """
+
+    name: str
+    how: str
+    """How a model is told to call, in front of an example."""
+    opens: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    sure: tuple[str, ...] = ()
+    reserved: bool = False
+    ids: IdShape = "ours"
+
+    @abstractmethod
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        """Read the calls that begin here; None if it was only text."""
+
+    @abstractmethod
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        """The calls of one reply, as the model would have written them."""
+
+    # ── what a model is told ──────────────────────────────────────────────────────────────────────
+
+    def system(self, prompt: str, tools: Tools) -> str:
+        """The system prompt with the tools in it, the same bytes for the same tools."""
+        if not tools:
+            return prompt
+        listed = "\n".join(compact(_declared(tool)) for tool in tools)
+        example = self.call("tool_name", {"argument": "value"})
+        section = _SECTION.format(tools=listed, how=self.how, example=example)
+        return f"{prompt}\n\n{section}" if prompt else section
+
+    def call(self, name: str, arguments: Arguments, id: str = "") -> str:
+        return self.calls([TextCall(name, arguments, id)])
+
+    def result(self, id: str, tool: str, text: str) -> str:
+        """What a call gave, as the user's message that tells the model."""
+        return compact({"tool_call_result": {"toolCallId": id, "result": text}})
+
+    def rejection(self, id: str, tool: str, reason: str = "") -> str:
+        """That a call was not allowed, the same way."""
+        return self.result(id, tool, f"The call was rejected and did not run. {reason}".rstrip())
+
+    # ── replies ───────────────────────────────────────────────────────────────────────────────────
+
+    def parse(self, reply: str, tools: Tools | None = None) -> Parsed:
+        """A complete reply, read. Without the tools, values that carry no type are taken as they look."""
+        scanner = Scanner(self, tools)
+        pieces = [*scanner.feed(reply), *scanner.end()]
+        text, reasoning = ("".join(said for by, said in pieces if by == voice) for voice in _VOICES)
+        return Parsed(text, tuple(scanner.found), reasoning)
+
+    def holding(self, tools: Tools | None = None) -> Holding:
+        return Holding(self, tools)
+
+    # ── readings that dialects share ──────────────────────────────────────────────────────────────
+
+    def tagged(self, cursor: Cursor, opener: str, closer: str) -> Reading:
+        """JSON objects with name and arguments between two tags. The last closing tag may be missing."""
+        found: list[Found] = []
+        yield from cursor.space()
+        fenced = yield from open_fence(cursor)
+        if not (yield from cursor.sees("{", "[")):
+            return (yield from self.stray(cursor, opener, closer))
+        while (yield from cursor.sees("{", "[")):
+            payload = yield from read_json(cursor)
+            if payload.flaw:
+                yield from cursor.until(closer, opener)
+                yield from cursor.accept(closer)
+                return [*found, self.bad(payload.flaw, name_in(payload.text))]
+            found += self.entries(payload)
+            space = yield from cursor.space()
+        if fenced and (yield from cursor.accept(fenced)):
+            space = yield from cursor.space()
+        if (yield from self.closed(cursor, space, (closer,), (opener,))):
+            return found
+        return [self.bad("something else stands behind its JSON", name_in(payload.text))]
+
+    def named(
+        self, cursor: Cursor, name: str, id: str, closers: Sequence[str], stops: Sequence[str]
+    ) -> Reading:
+        """A call whose name was read: its arguments as JSON, and what closes it, which may be missing.
+
+        It ends at one of `stops` at the latest.
+        """
+        yield from cursor.space()
+        fenced = yield from open_fence(cursor)
+        if not (yield from cursor.sees("{")):
+            text, mark = yield from cursor.until(*closers, *stops)
+            yield from cursor.accept(*closers)
+            said = mark in closers and (
+                not text.strip() or text.startswith('"')
+            )  # none, or an encoded object
+            return [
+                self.called(name, text, id) if said else self.bad("its arguments are no JSON object", name)
+            ]
+        payload = yield from read_json(cursor)
+        if payload.flaw:
+            yield from cursor.until(*closers, *stops)
+            yield from cursor.accept(*closers)
+            return [self.bad(payload.flaw, name)]
+        space = yield from cursor.space()
+        if fenced and (yield from cursor.accept(fenced)):
+            space = yield from cursor.space()
+        if not (yield from self.closed(cursor, space, closers, stops)):
+            return [self.bad("something else stands behind its arguments", name)]
+        return [self.called(name, payload.text, id)]
+
+    def stray(self, cursor: Cursor, opener: str, closer: str) -> Reading:
+        """A tag with no call in it: malformed if it is closed in the same paragraph, else text about it."""
+        junk, mark = yield from cursor.until(closer, opener, "\n\n")
+        if (yield from cursor.accept(closer)):
+            return [self.bad(f"what stands between {opener} and {closer} is not what belongs there")]
+        if not mark and not junk.strip():
+            return [self.bad("the reply ends where it begins")]
+        return None
+
+    def closed(self, cursor: Cursor, space: str, closers: Sequence[str], stops: Sequence[str]) -> Steps[bool]:
+        """Read what closes a call. It counts without that, but not with something else in front of that.
+
+        `space` was read in front of here, and is given back where the call ends without it.
+        """
+        if closers and (yield from cursor.accept(*closers)):
+            return True
+        junk = ""
+        if closers:
+            junk, mark = yield from cursor.until(*closers, *stops, "\n\n")
+            if mark in closers:
+                yield from cursor.accept(mark)
+                return False
+        cursor.back(len(junk) + len(space))
+        return True
+
+    # ── what was read ─────────────────────────────────────────────────────────────────────────────
+
+    def entries(self, payload: JsonText) -> list[Found]:
+        """The calls in JSON that names them: an object, or a list of objects."""
+        if payload.text.startswith("["):
+            wrapped = parse_arguments(f'{{"calls": {payload.text}}}')
+            entries = wrapped["calls"] if wrapped else None
+        else:
+            entries = parse_arguments(payload.text)
+        if entries is None:
+            return [self.bad("its JSON cannot be read", name_in(payload.text))]
+        return [self.entry(entry) for entry in (entries if isinstance(entries, list) else [entries])]
+
+    def entry(self, entry: JsonValue) -> Found:
+        """The call that one JSON object describes, also in the shape in which wires send calls."""
+        if not isinstance(entry, dict):
+            return self.bad("it is no object with a name and arguments")
+        inner = entry.get("function")
+        if isinstance(inner, dict):
+            entry = {"id": entry.get("id"), **inner}
+        name, id = entry.get("name"), entry.get("id")
+        if not isinstance(name, str) or not name.strip():
+            return self.bad('its "name" is missing')
+        given = [entry[key] for key in ("arguments", "parameters") if key in entry]
+        if len(given) > 1:
+            return self.bad('it has both "arguments" and "parameters"', name)
+        arguments = given[0] if given else None
+        if isinstance(arguments, dict):
+            return TextCall(name.strip(), arguments, id if isinstance(id, str) else "")
+        if arguments is None or isinstance(arguments, str):
+            return self.called(name, arguments or "", id if isinstance(id, str) else "")
+        return self.bad("its arguments are no object", name)
+
+    def called(self, name: str, arguments: str, id: str = "") -> Found:
+        """The call of a tool with the text of its arguments."""
+        parsed = parse_arguments(arguments)
+        if not name.strip():
+            return self.bad("it has no name")
+        if parsed is None:
+            return self.bad("its arguments are not one complete JSON object", name)
+        return TextCall(name.strip(), parsed, id)
+
+    def bad(self, why: str, name: str | None = None) -> BadCall:
+        name = (name or "").strip()
+        subject = f"The call of {name}" if name else "A call"
+        example = self.call(name or "tool_name", {"argument": "value"})
+        return BadCall(f"{subject} did not run: {why}. Write it like this:\n{example}", name)
+
+
+_VOICES = ("text", "reasoning")
+
+_SECTION = """# Tools
+
+You can call tools. Each line below describes one, with a JSON schema of its arguments:
+<tools>
+{tools}
+</tools>
+
+{how}
+
+{example}
+
+Call only tools from the list, with arguments that fit their schema. After your calls, stop: what they gave \
+is in the next message. When you need no tool, just answer."""
+
+
+def open_fence(cursor: Cursor) -> Steps[str]:
+    """Read the beginning of a fence around a payload; returns what will close it."""
+    fence = yield from cursor.accept("```")
+    if fence:
+        yield from cursor.run(WORD)
+        yield from cursor.space()
+    return fence
+
+
+def compact(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def described(call: TextCall, *, id: bool = True) -> str:
+    """A call as a JSON object that names it."""
+    return compact(
+        {**({"id": call.id} if id and call.id else {}), "name": call.name, "arguments": call.arguments}
+    )
+
+
+def enclosed(tag: str, text: str) -> str:
+    """The text between two tags. It cannot end them itself, whatever a tool brought back."""
+    harmless = text.replace(f"</{tag}", f"<\\/{tag}")
+    return f"<{tag}>\n{harmless}\n</{tag}>"
+
+
+def spelled(name: str) -> str:
+    """A name as far as its spelling counts."""
+    return re.sub(r"[-_\s]", "", name).casefold()
+
+
+def tool_named(name: str, tools: Tools | None) -> ToolSpec | None:
+    return next((tool for tool in tools or () if spelled(tool.name) == spelled(name)), None)
+
+
+def name_in(text: str) -> str:
+    """The name in a call's broken JSON, if one can be made out."""
+    try:
+        value = from_json(text, allow_partial=True)
+    except ValueError:
+        found = re.search(r'"name"\s{0,9}:\s{0,9}"([^"\\\n]{1,99})"', text)
+        return found[1] if found else ""
+    listed = value.get("tool_calls", value) if isinstance(value, dict) else value
+    entry = listed[-1] if isinstance(listed, list) and listed else listed
+    inner = entry.get("function", entry) if isinstance(entry, dict) else {}
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _declared(tool: ToolSpec) -> JsonValue:
+    function: JsonValue = {
+        "name": tool.name,
+        "description": description(tool),
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}

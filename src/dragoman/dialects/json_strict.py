@@ -1,0 +1,44 @@
+"""`{"tool_calls": [{"name": …, "arguments": {…}}]}`, bare, fenced, and with prose around it.
+
+An object is a call from the moment its own `tool_calls` turns out to be a list; any other is text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.grammar import Dialect, described, name_in
+from dragoman.dialects.json_text import Members, read_json
+from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.wire.arguments import parse_arguments
+
+
+class JsonStrict(Dialect):
+    name = "json_strict"
+    how = (
+        "To call tools, write one JSON object and nothing else. Its `tool_calls` is a list of calls, each "
+        "with the name of a tool and its arguments."
+    )
+    bare = (r"\{", r"\s{0,64}", '"')
+    sure = (*bare, *'tool_calls"')
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        payload = yield from read_json(cursor, _lists_calls)
+        if not payload.certain:
+            cursor.back(payload.swallowed)
+            return None
+        whole = parse_arguments(payload.text) if not payload.flaw else None
+        entries = whole.get("tool_calls") if whole else None
+        if isinstance(entries, list):
+            return [self.entry(entry) for entry in entries]
+        if payload.flaw:
+            yield from cursor.until("\n\n", "```")
+        return [self.bad(payload.flaw or "its JSON cannot be read", name_in(payload.text))]
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        return f'{{"tool_calls": [{", ".join(described(call) for call in calls)}]}}'
+
+
+def _lists_calls(members: Members) -> bool:
+    return members.get("tool_calls") == "["

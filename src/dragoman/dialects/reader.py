@@ -1,0 +1,104 @@
+"""The events of a reply that speaks a dialect in; the same with its calls made events out.
+
+Text is shown as soon as it can be no part of a call; the calls come when the reply is complete. A call that
+cannot be read is one without arguments, `raw` being what the model wrote: of the tool it names, or of
+`invalid_call` if it names none. What to tell the model about it is in `explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from dragoman.dialects.grammar import Dialect
+from dragoman.dialects.scanner import BadCall, Found, Piece, Scanner, Tools
+from dragoman.messages.events import (
+    CallInputEnd,
+    CallInputStart,
+    Event,
+    MessageEnd,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from dragoman.wire.wire import Prose, call_id
+
+INVALID_CALL = "invalid_call"
+
+_ENDED_WELL = ("stop", "unknown")  # any other word says more than that there are calls
+
+
+class DialectReader:
+    """One reply. `reply` is its message's id; the calls are named after it."""
+
+    def __init__(self, dialect: Dialect, tools: Tools | None, reply: str) -> None:
+        self._dialect = dialect
+        self._tools = tools
+        self._reply = reply
+        self._scanner = Scanner(dialect, tools)
+        self._prose = Prose(dialect.name)
+        self._said = False
+        self._thoughts: list[str] = []
+        self._native = 0
+
+    def feed(self, event: Event) -> Iterator[Event]:
+        match event:
+            case TextStart() | TextEnd():
+                pass  # what is shown has its own beginning and end
+            case TextDelta():
+                yield from self._show(self._scanner.feed(event.text))
+            case ReasoningStart():
+                yield from self._prose.close()
+                yield event
+            case ReasoningDelta():
+                self._thoughts.append(event.text)
+                yield event
+            case ReasoningEnd():
+                yield event
+            case CallInputStart():  # a call all the same, made by the model's server
+                self._native += 1
+                yield from self._prose.close()
+                yield event
+            case MessageEnd():
+                yield from self._end(event)
+            case _:
+                yield event
+
+    def _show(self, pieces: Iterable[Piece]) -> Iterator[Event]:
+        for voice, text in pieces:
+            self._said = self._said or (voice == "text" and not text.isspace())
+            yield from self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
+
+    def _end(self, event: MessageEnd) -> Iterator[Event]:
+        yield from self._show(self._scanner.end())
+        yield from self._prose.close()
+        found = self._scanner.found or self._thought_of()
+        for place, one in enumerate(found, self._native):
+            yield from _announced(call_id(self._reply, place), one)
+        if found and event.finish in _ENDED_WELL:
+            event = replace(event, finish="tool_calls")
+        yield event
+
+    def _thought_of(self) -> Sequence[Found]:
+        """The calls in a thought that nothing was said after: some models forget to end it first."""
+        if self._said or self._native:
+            return ()
+        return self._dialect.parse("".join(self._thoughts), self._tools).calls
+
+
+def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
+    """What to tell the model about a call that could not be read, and how to write it."""
+    return "\n\n".join(dialect.parse(raw, tools).errors)
+
+
+def _announced(id: str, one: Found) -> Iterator[Event]:
+    if isinstance(one, BadCall):
+        tool = one.name or INVALID_CALL
+        yield CallInputStart(id, tool)
+        yield CallInputEnd(id, tool, None, raw=one.raw)
+    else:
+        yield CallInputStart(id, one.name, one.id or None)
+        yield CallInputEnd(id, one.name, one.arguments)

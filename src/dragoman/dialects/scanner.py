@@ -1,0 +1,299 @@
+"""A reply in, as it streams; what may be shown and the calls it holds out. One scanner serves all dialects.
+
+What counts as protocol, and what as text about it:
+
+- A marker that is a token of its own in a model's vocabulary (`reserved`) is protocol wherever it stands.
+- A marker that a model types letter by letter is text where it is quoted: right behind an opening backtick,
+  up to the closing one; and in a fenced block, unless the block begins with it (models like to fence
+  their calls) or is never closed (then it is no block).
+- Of the white space on both sides of protocol, the run with more line breaks stays, the first if they are
+  equal; at the beginning and at the end of the reply both go. All other text is shown as it came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeAlias
+
+from dragoman.dialects.cursor import BLANK, TICKS, WORD, Cursor, Form, Steps, marks
+from dragoman.messages.parts import Arguments
+from dragoman.messages.request import ToolSpec
+
+Tools: TypeAlias = Sequence[ToolSpec]
+Voice: TypeAlias = Literal["text", "reasoning"]
+Piece: TypeAlias = tuple[Voice, str]
+
+
+@dataclass(slots=True, frozen=True)
+class TextCall:
+    """A call as a model wrote it. `id` is what the model called it, if it gave it a name."""
+
+    name: str
+    arguments: Arguments
+    id: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class BadCall:
+    """A call that cannot be read. `error` tells the model why and how to write it, `raw` is what it wrote."""
+
+    error: str
+    name: str = ""
+    raw: str = ""
+
+
+Found: TypeAlias = TextCall | BadCall
+Reading: TypeAlias = Steps[Sequence[Found] | Voice | None]
+"""What a marker turned out to begin: calls, another voice, or (None) nothing but text."""
+
+
+class Grammar(Protocol):
+    """What the scanner has to know of a dialect."""
+
+    opens: tuple[str, ...]
+    """Markers that begin a call."""
+    drops: tuple[str, ...]
+    """Markers that are protocol but begin nothing: what wraps calls, and closing tags that were left over."""
+    bare: tuple[str, ...]
+    """How a call looks that begins without a marker, as far as it takes to suspect one."""
+    sure: tuple[str, ...]
+    """The same, as far as it takes to suspect one even in a code block."""
+    reserved: bool
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
+
+
+_FENCE = "```"
+_CODE_END: Form = ("\n", "[ \t]{0,64}", "`", "`", "`")
+_INLINE_END = marks("`", "\n")
+_TICK_RUN = re.compile("`+")
+_SPACES = " \t\r\n"
+
+
+class Scanner:
+    """Feed it the reply; it returns what may be shown. `found` fills with calls, in the order written."""
+
+    def __init__(self, grammar: Grammar, tools: Tools | None = None) -> None:
+        bare = (grammar.bare,) if grammar.bare else ()
+        sure = (grammar.sure,) if grammar.sure else ()
+        self.found: list[Found] = []
+        self._grammar = grammar
+        self._tools = tools
+        self._cursor = Cursor()
+        self._openers = (*grammar.opens, *bare)
+        self._unfenced = marks(*self._openers, *grammar.drops)
+        self._marks = self._unfenced if grammar.reserved else marks(*self._openers, *grammar.drops, _FENCE)
+        self._in_code = marks(*grammar.opens, *sure, _CODE_END)
+        self._shown = _Shown()
+        self._steps = self._run()
+
+    def feed(self, piece: str) -> list[Piece]:
+        self._cursor.feed(piece)
+        next(self._steps)
+        return self._shown.pieces()
+
+    def end(self) -> list[Piece]:
+        self._cursor.over = True
+        for _ in self._steps:
+            raise AssertionError("a step waits for text, but the reply is over")
+        self._shown.end()
+        return self._shown.pieces()
+
+    def _run(self) -> Steps[None]:
+        cursor = self._cursor
+        while True:
+            mark = cursor.seek(self._marks)
+            self._shown.add(cursor.cut())
+            if not mark and cursor.over:
+                return
+            if not mark:
+                yield
+            elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
+                yield from cursor.run(TICKS)
+            elif mark == _FENCE:
+                yield from self._fence()
+            elif not self._grammar.reserved and self._shown.quotes:
+                yield from self._inline(mark)
+            elif mark in self._grammar.drops:
+                cursor.at += len(mark)
+                cursor.cut()
+                self._shown.gap()
+            else:
+                yield from self._call(mark)
+
+    def _call(self, mark: str) -> Steps[bool]:
+        """Read what a marker begins. False if that was only text."""
+        cursor = self._cursor
+        opener = mark if mark in self._grammar.opens else ""
+        before = cursor.taken
+        cursor.at += len(opener)
+        found = yield from self._grammar.read(cursor, opener, self._tools)
+        if found is None:
+            if cursor.taken == before:
+                cursor.at += 1
+            self._shown.add(cursor.cut())
+            return False
+        raw = cursor.cut()
+        self._shown.gap()
+        if isinstance(found, str):
+            self._shown.speak(found)
+        else:
+            self.found += (replace(one, raw=raw) if isinstance(one, BadCall) else one for one in found)
+        return True
+
+    # ── code ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _inline(self, mark: str) -> Steps[None]:
+        """Behind an opening backtick: text, up to the closing one."""
+        self._cursor.at += len(mark)
+        while not self._cursor.seek(_INLINE_END) and not self._cursor.over:
+            self._shown.add(self._cursor.cut())
+            yield
+        self._shown.add(self._cursor.cut())
+
+    def _fence(self) -> Steps[None]:
+        """Three backticks or more: around calls, before a block of code, or just so."""
+        cursor = self._cursor
+        ticks = yield from cursor.run(TICKS)
+        yield from cursor.run(WORD)
+        space = yield from cursor.space()
+        mark = yield from cursor.sees(*self._openers)
+        if mark and (yield from self._call(mark)):
+            yield from self._fenced_calls(ticks)
+            return
+        if not mark:
+            cursor.back(len(space))
+            self._shown.add(cursor.cut())
+        if "\n" in space:
+            yield from self._code(ticks)
+
+    def _fenced_calls(self, ticks: str) -> Steps[None]:
+        """After a call that began a fenced block: more of them, and the end of the block."""
+        cursor = self._cursor
+        while True:
+            space = yield from cursor.space()
+            if (yield from cursor.sees(ticks)):
+                yield from cursor.run(TICKS)
+                cursor.cut()
+                self._shown.gap()
+                return
+            mark = yield from cursor.sees(*self._openers)
+            if not mark:
+                cursor.back(len(space))
+            if not mark or not (yield from self._call(mark)):
+                return
+
+    def _code(self, ticks: str) -> Steps[None]:
+        """Inside a fenced block. From a marker on it is held, until the block is closed and it is text."""
+        cursor, held = self._cursor, False
+        while True:
+            mark = cursor.seek(marks(_CODE_END) if held else self._in_code)
+            if not held:
+                self._shown.add(cursor.cut())
+            if mark.startswith("\n"):
+                cursor.at += 1
+                yield from cursor.run(BLANK)
+                closing = yield from cursor.run(TICKS)
+                yield from cursor.run(BLANK)
+                end_of_line = (yield from cursor.sees("\n")) or cursor.at == len(cursor.text)
+                if end_of_line and len(closing) >= len(ticks):
+                    self._shown.add(cursor.cut())
+                    return
+            elif mark:
+                held = True
+            elif cursor.over:
+                break
+            else:
+                yield
+        if held:  # never closed: read it again, as if the fence had been text
+            cursor.back(cursor.taken)
+            self._marks = self._unfenced
+
+
+class _Shown:
+    """What was shown, and the white space that waits for what follows it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._voice: Voice = "text"
+        self._heard: set[Voice] = set()
+        self._run = ""  # of white space
+        self._space = ""  # the best run since the last text
+        self._gapped = False  # protocol was left out since then
+        self._last = ""
+        self.in_ticks = False  # an odd number of backtick runs stands in this line
+
+    @property
+    def quotes(self) -> bool:
+        """Whether the last character was a backtick that opens inline code."""
+        return self.in_ticks and self._last == "`"
+
+    def pieces(self) -> list[Piece]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def add(self, text: str) -> None:
+        if not text:
+            return
+        if self._voice == "reasoning":
+            self._pieces.append(("reasoning", text))
+            self._heard.add("reasoning")
+            return
+        self._follow_ticks(text)
+        body = text.strip(_SPACES)
+        lead = text[: text.index(body[0])] if body else text
+        self._run += lead
+        if body:
+            space = "" if self._gapped and "text" not in self._heard else _larger(self._space, self._run)
+            self._pieces.append(("text", space + body))
+            self._heard.add("text")
+            self._run, self._space, self._gapped = text[len(lead) + len(body) :], "", False
+
+    def gap(self) -> None:
+        self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
+
+    def speak(self, voice: Voice) -> None:
+        """From here on it is this voice. What one says in several messages is kept apart."""
+        self._voice = voice
+        if voice == "text":
+            self._space = _larger(self._space, "\n\n")
+        elif voice in self._heard:
+            self._pieces.append((voice, "\n\n"))
+
+    def end(self) -> None:
+        if not self._gapped and self._run:
+            self._pieces.append(("text", self._run))
+
+    def _follow_ticks(self, text: str) -> None:
+        if "\n" in text:
+            self.in_ticks, self._last = False, "\n"
+            text = text[text.rindex("\n") + 1 :]
+        runs = len(_TICK_RUN.findall(text)) - (text[:1] == "`" == self._last)
+        self.in_ticks ^= bool(runs % 2)
+        self._last = text[-1:] or self._last
+
+
+def _larger(one: str, other: str) -> str:
+    return max(one, other, key=lambda space: (space.count("\n"), bool(space)))
+
+
+class Holding:
+    """Shows a reply while it streams, without its protocol; adds up to the parsed reply's text."""
+
+    def __init__(self, grammar: Grammar, tools: Tools | None = None) -> None:
+        self._scanner = Scanner(grammar, tools)
+
+    def feed(self, piece: str) -> str:
+        """What may be shown now. Held back is only what may be protocol yet, and white space before it."""
+        return _text(self._scanner.feed(piece))
+
+    def end(self) -> str:
+        """What was held back and turned out to be text."""
+        return _text(self._scanner.end())
+
+
+def _text(pieces: list[Piece]) -> str:
+    return "".join(text for voice, text in pieces if voice == "text")

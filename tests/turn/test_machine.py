@@ -1,0 +1,238 @@
+"""The machine alone: its table, its refusals, and what no order of facts can break."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from dragoman.errors import IllegalFact
+from dragoman.messages.parts import CallState
+from dragoman.turn.facts import (
+    CallAsked,
+    CallFinished,
+    CallInterrupted,
+    CallMade,
+    CallStarted,
+    Compacted,
+    CompactionStarted,
+    Fact,
+    MessageAppended,
+    QuestionAnswered,
+    ReplyReceived,
+    RequestBuilt,
+    ResultAsked,
+    Steered,
+    StepFinished,
+    ToolAsked,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from dragoman.turn.machine import CALL, SETTLES, TURN, State, Turn, advance, replay
+
+STARTED = TurnStarted("msg_1")
+ASKED_MODEL = (STARTED, RequestBuilt(1, 1, "msg_2", "m"))
+ONE_CALL = (*ASKED_MODEL, ReplyReceived(1, "msg_2", (CallMade("c1", "rm"),)))
+
+
+def test_a_turn_without_calls_goes_straight_to_its_end() -> None:
+    """T1"""
+    facts = (*ASKED_MODEL, ReplyReceived(1, "msg_2"), StepFinished(1, again=False), TurnCompleted())
+    states = [replay(facts[:n]).state for n in range(len(facts) + 1)]
+    assert states == ["idle", "preparing", "streaming", "finalizing", "finalizing", "completed"]
+
+
+def test_streaming_and_tool_calls_alternate() -> None:
+    """T1"""
+    facts: tuple[Fact, ...] = (
+        *ONE_CALL,
+        CallStarted("c1"),
+        CallFinished("c1", CallState.COMPLETED),
+        StepFinished(1, again=True),
+        RequestBuilt(2, 1, "msg_3", "m"),
+        ReplyReceived(2, "msg_3"),
+        StepFinished(2, again=False),
+        TurnCompleted(),
+    )
+    states = [replay(facts[:n]).state for n in range(3, len(facts) + 1)]
+    assert states == [
+        "tool_call",
+        "tool_call",
+        "tool_call",
+        "streaming",
+        "streaming",
+        "finalizing",
+        "finalizing",
+        "completed",
+    ]
+
+
+def test_a_turn_waits_when_every_unfinished_call_does() -> None:
+    """T1, P7"""
+    two = (*ASKED_MODEL, ReplyReceived(1, "msg_2", (CallMade("c1", "rm"), CallMade("c2", "ls"))))
+    turn = replay((*two, CallAsked("c1", "q1")))
+    assert turn.state is State.TOOL_CALL  # c2 can still move
+    turn = advance(advance(turn, CallStarted("c2")), CallFinished("c2", CallState.COMPLETED))
+    assert turn.state is State.WAITING
+    assert advance(turn, QuestionAnswered("c1", "q1", "allow", "h")).state is State.TOOL_CALL
+
+
+def test_a_call_that_a_client_runs_makes_the_turn_wait() -> None:
+    """T1"""
+    assert replay((*ONE_CALL, CallStarted("c1", client=True))).state is State.WAITING
+
+
+def test_a_late_answer_names_the_call_and_its_state() -> None:
+    """T1: the error is the bug report."""
+    turn = replay((*ONE_CALL, CallAsked("c1", "q1"), CallFinished("c1", CallState.REJECTED)))
+    with pytest.raises(IllegalFact, match="QuestionAnswered of c1, but call c1 is rejected"):
+        advance(turn, QuestionAnswered("c1", "q1", "allow", "h"))
+
+
+def test_a_fact_in_the_wrong_state_names_both() -> None:
+    """T1"""
+    with pytest.raises(IllegalFact, match="CallStarted of c1, but the turn is preparing"):
+        advance(replay((STARTED,)), CallStarted("c1"))
+
+
+def test_no_end_while_a_call_has_no_result() -> None:
+    """C2"""
+    turn = replay((*ONE_CALL, CallStarted("c1")))
+    for end in (StepFinished(1, again=True), TurnCancelled(), TurnFailed("boom")):
+        with pytest.raises(IllegalFact, match="c1"):
+            advance(turn, end)
+
+
+def test_a_call_that_was_asked_about_starts_only_with_leave() -> None:
+    """P6"""
+    turn = replay((*ONE_CALL, CallAsked("c1", "q1"), QuestionAnswered("c1", "q1", "reject")))
+    with pytest.raises(IllegalFact, match="nobody allowed call c1"):
+        advance(turn, CallStarted("c1"))
+
+
+def test_a_reply_that_was_not_asked_for_is_refused() -> None:
+    turn = replay(ASKED_MODEL)
+    with pytest.raises(IllegalFact, match="step 1, attempt 1, is awaited"):
+        advance(turn, ReplyReceived(2, "msg_9"))
+
+
+def test_a_torn_step_is_asked_again_with_the_next_attempt() -> None:
+    """S3"""
+    turn = advance(replay(ASKED_MODEL), RequestBuilt(1, 2, "msg_2", "m"))
+    assert (turn.step, turn.attempt, turn.state) == (1, 2, State.STREAMING)
+
+
+def test_every_state_has_its_row_and_ends_have_none() -> None:
+    assert set(TURN) == set(State)
+    assert all(not TURN[state] for state in State if state.ended)
+    assert set(CALL) == set(SETTLES) == {state for state in CallState if not state.settled}
+
+
+class AnyTurn(RuleBasedStateMachine):
+    """Legal facts in any order, with illegal ones in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts: list[Fact] = []
+        self.turn = Turn()
+        self.made = 0
+        self.asked = 0
+
+    def _do(self, fact: Fact) -> None:
+        self.turn = advance(self.turn, fact)
+        self.facts.append(fact)
+
+    def _candidates(self) -> list[Fact]:
+        turn, calls = self.turn, self.turn.calls
+        number = len(self.facts)
+        facts: list[Fact] = [
+            STARTED,
+            RequestBuilt(turn.step + 1, 1, f"msg_{number}", "m"),
+            RequestBuilt(turn.step, turn.attempt + 1, turn.reply or "", "m"),
+            ReplyReceived(turn.step, f"msg_{number}"),
+            ReplyReceived(
+                turn.step, f"msg_{number}", (CallMade(f"c{number}a", "t"), CallMade(f"c{number}b", "t"))
+            ),
+            MessageAppended(f"app_{number}", "p", request=True),
+            Steered(f"steer_{number}"),
+            StepFinished(turn.step, again=True),
+            StepFinished(turn.step, again=False),
+            CompactionStarted("full"),
+            Compacted(f"sum_{number}"),
+            TurnCompleted(),
+            TurnFailed("boom"),
+            TurnCancelled(),
+        ]
+        for id, call in calls.items():
+            question = f"q{number}{id}"
+            facts += [
+                CallAsked(id, question),
+                CallStarted(id),
+                CallStarted(id, client=True),
+                CallInterrupted(id, question),
+                ToolAsked(id, question),
+                ResultAsked(id, question),
+                QuestionAnswered(id, call.question or "none", "allow", "hash"),
+                QuestionAnswered(id, call.question or "none", "reject"),
+                *(CallFinished(id, state) for state in CallState if state.settled),
+            ]
+        return facts
+
+    def _legal(self) -> list[Fact]:
+        return [fact for fact in self._candidates() if _is_legal(self.turn, fact)]
+
+    @precondition(lambda self: not self.turn.state.ended)
+    @rule(data=st.data())
+    def something_happens(self, data: st.DataObject) -> None:
+        legal = self._legal()
+        keeps_on = [fact for fact in legal if not isinstance(fact, TurnFailed | TurnCancelled)]
+        self._do(data.draw(st.sampled_from(keeps_on or legal)))
+
+    @rule(data=st.data())
+    def something_impossible_is_refused_and_changes_nothing(self, data: st.DataObject) -> None:
+        illegal = [fact for fact in self._candidates() if not _is_legal(self.turn, fact)]
+        if illegal:
+            before = self.turn
+            with pytest.raises(IllegalFact):
+                advance(self.turn, data.draw(st.sampled_from(illegal)))
+            assert self.turn == before
+
+    @invariant()
+    def it_is_never_stuck(self) -> None:
+        assert self.turn.state.ended or self._legal()
+
+    @invariant()
+    def no_call_is_lost(self) -> None:
+        made = {call.call for fact in self.facts if isinstance(fact, ReplyReceived) for call in fact.calls}
+        assert set(self.turn.calls) == made
+
+    @invariant()
+    def an_ended_turn_has_a_result_for_every_call(self) -> None:
+        if self.turn.state.ended:
+            assert not self.turn.unsettled
+            settled = [fact.call for fact in self.facts if isinstance(fact, CallFinished)]
+            assert sorted(settled) == sorted(self.turn.calls)
+
+    @invariant()
+    def the_facts_alone_make_the_same_turn(self) -> None:
+        assert replay(self.facts) == self.turn
+
+    @invariant()
+    def waiting_means_that_all_open_calls_are_held(self) -> None:
+        if self.turn.state is State.WAITING:
+            assert all(self.turn.calls[id].held for id in self.turn.unsettled)
+
+
+def _is_legal(turn: Turn, fact: Fact) -> bool:
+    try:
+        advance(turn, fact)
+    except IllegalFact:
+        return False
+    return True
+
+
+class TestAnyTurn(AnyTurn.TestCase):  # type: ignore[misc,name-defined]  # hypothesis makes it at run time
+    settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

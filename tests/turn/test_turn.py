@@ -1,0 +1,624 @@
+"""The turn, from outside: T1 to T13."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    BadRequest,
+    ConfigError,
+    NotFound,
+    ProviderError,
+    Runtime,
+    ToolContext,
+    TurnBusy,
+    TurnEnded,
+    allow_once,
+    tool,
+)
+from dragoman.errors import ContextOverflow
+from dragoman.messages.fold import fold
+from dragoman.messages.parts import CallState, Error, File, Text, ToolCall
+from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
+from dragoman.plugins.limits import RoundLimit
+from dragoman.turn.handles import ConversationHandle
+from dragoman.turn.log import Snapshot
+from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says, thinks
+from tests.house import calls_of, events_of, house, model_of, only_call, play
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def _slow(said: str = "x") -> str:
+    await asyncio.sleep(30)
+    return said
+
+
+slow = tool(name="slow", description="Takes its time.", cancellable=True)(_slow)
+
+
+async def test_an_answer_without_tools(tmp_path: Path) -> None:
+    result = await play(tmp_path, [thinks("hm ") + says("Hello there.")])
+    assert (result.text, result.state) == ("Hello there.", "completed")
+    assert result.messages[-1].reasoning == "hm "
+
+
+async def test_a_turn_passes_through_its_states_in_order(tmp_path: Path) -> None:
+    """T1"""
+    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
+        turn = await runtime.send("1 + 2?")
+        states = [event.state for event in await events_of(turn) if event.type == "turn.state"]
+    assert states == ["streaming", "tool_call", "streaming", "finalizing", "completed"]
+
+
+async def test_a_subscriber_gets_the_present_and_then_every_change(tmp_path: Path) -> None:
+    """T2"""
+    seen: list[Snapshot] = []
+
+    def broken(_: Snapshot) -> None:
+        raise RuntimeError("mine")
+
+    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=()) as runtime:
+        turn = await runtime.send("1 + 2?")
+        assert await turn.reached("waiting")
+        turn.subscribe(broken)
+        unsubscribe = turn.subscribe(seen.append)
+        assert [snapshot.state for snapshot in seen] == ["waiting"]
+        assert seen[0].questions[0].tool == "add"
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+        unsubscribe()
+    # answered and started are one change; then finished, step over, request, reply, step over, completed
+    assert [snapshot.state for snapshot in seen[1:]] == [
+        "tool_call",
+        "tool_call",
+        "streaming",
+        "streaming",
+        "finalizing",
+        "finalizing",
+        "completed",
+    ]
+
+
+@pytest.mark.parametrize("blank", ["", "  \n\t", []])
+async def test_a_blank_message_is_refused_and_nothing_is_stored(tmp_path: Path, blank: str) -> None:
+    """T4"""
+    async with house(tmp_path, []) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match="blank"):
+            await chat.send(blank)
+        assert await chat.messages() == []
+        assert await runtime.store.turns(chat.id) == []
+
+
+async def test_a_file_alone_is_something_to_say(tmp_path: Path) -> None:
+    """T4"""
+    async with house(tmp_path, [says("nice")]) as runtime:
+        turn = await runtime.send([File("image/png", url="https://example.org/cat.png")])
+        assert (await turn.result()).text == "nice"
+
+
+async def test_a_second_message_to_a_running_branch_is_refused(tmp_path: Path) -> None:
+    """T4"""
+    async with house(tmp_path, [calls("slow")], tools=[slow]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        assert await turn.reached("tool_call")
+        with pytest.raises(TurnBusy, match=turn.id):
+            await chat.send("and?")
+        assert [m.role for m in await chat.messages()] == ["user", "assistant"]
+        await turn.cancel()
+
+
+async def test_a_queued_message_waits_for_the_turn_before_it(tmp_path: Path) -> None:
+    """T4"""
+    async with house(tmp_path, [says("first", waits=0.02), says("second"), says("third")]) as runtime:
+        chat = await runtime.conversation()
+        await chat.send("one")
+        second = await chat.send("two", queue=True)
+        third = await chat.send("three", queue=True)
+        assert (await third.result()).text == "third"
+        assert (await second.result()).text == "second"
+        assert [m.text for m in await chat.messages()] == ["one", "first", "two", "second", "three", "third"]
+
+
+async def test_two_branches_run_side_by_side(tmp_path: Path) -> None:
+    """T4"""
+    async with house(tmp_path, lambda _: says("hi", waits=0.02)) as runtime:
+        chat = await runtime.conversation()
+        one = await chat.send("one")
+        other = await chat.edit((await chat.messages())[0].id, "one, but better")
+        assert {(await one.result()).state, (await other.result()).state} == {"completed"}
+        assert len((await chat.tree()).children(None)) == 2
+
+
+async def test_the_model_never_sees_a_placeholder(tmp_path: Path) -> None:
+    """T5, R4"""
+    async with house(tmp_path, [fails("gone"), says("b")]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(ProviderError):
+            await (await chat.send("one")).result()
+        await (await chat.send("two")).result()
+        second = model_of(runtime).requests[1]
+    assert [(said.role, said.parts) for said in second.messages] == [
+        ("user", (Text("one"),)),
+        ("user", (Text("two"),)),
+    ]
+
+
+# ── T6: cancel ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
+    """T6"""
+    async with house(tmp_path, [thinks("let me think") + says("x" * 800, waits=0.005)]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        async for event in turn.events():
+            if event.type == "text.delta":
+                assert await turn.cancel("enough")
+                break
+        result = await turn.result()
+        assert result.state == "cancelled"
+        assert result.text.startswith("xxxxxxxx")
+        kept = (await chat.messages())[-1]
+        assert (kept.finish, kept.reasoning) == ("cancelled", "let me think")
+
+
+async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone(tmp_path: Path) -> None:
+    """T6: the flow stops at once; the tool's own work goes on, and what it raises harms nobody."""
+    released, ended = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def stubborn() -> str:
+        """Does not let itself be stopped."""
+        await released.wait()
+        ended.set()
+        raise RuntimeError("too late")
+
+    async with house(
+        tmp_path, [calls("stubborn") + calls("add", a=1, b=1)], tools=[stubborn, add]
+    ) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.end":
+                break
+        await turn.cancel()
+        result = await asyncio.wait_for(turn.result(), 1)
+        assert result.state == "cancelled"
+        assert [(call.tool, call.state) for call in calls_of(result.messages)] == [
+            ("stubborn", CallState.CANCELLED),
+            ("add", CallState.COMPLETED),
+        ]
+        released.set()
+        await asyncio.wait_for(ended.wait(), 1)
+        await asyncio.sleep(0)
+
+
+async def test_a_tool_that_may_be_stopped_is_stopped(tmp_path: Path) -> None:
+    """T6"""
+    stopped = asyncio.Event()
+
+    @tool(cancellable=True)
+    async def polite(context: ToolContext) -> str:
+        """Lets itself be stopped."""
+        try:
+            await asyncio.sleep(30)
+        finally:
+            assert context.cancelled()
+            stopped.set()
+        return "never"
+
+    async with house(tmp_path, [calls("polite")], tools=[polite]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await turn.cancel()
+        assert stopped.is_set()
+        assert only_call(await turn.result()).state is CallState.CANCELLED
+
+
+async def test_cancel_releases_an_open_question(tmp_path: Path) -> None:
+    """T6, P6: and an answer after that comes too late."""
+    async with house(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+        await turn.cancel()
+        assert (await turn.result()).state == "cancelled"
+        assert await runtime.questions() == []
+        with pytest.raises(BadRequest, match="already answered: the turn ended"):
+            await runtime.answer(question, allow_once())
+
+
+async def test_cancel_during_a_review_keeps_the_result_from_the_model(tmp_path: Path) -> None:
+    """T6, P5"""
+    secret = tool(name="secret", description="A secret.", review="always")(lambda: "42")
+    async with house(tmp_path, [calls("secret")], tools=[secret]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.cancel()
+        call = only_call(await turn.result())
+    assert call.state is CallState.CANCELLED
+    assert call.result is not None
+    assert "42" not in call.result.text
+
+
+async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_path: Path) -> None:
+    """T6"""
+
+    def script(_: Request) -> Line:
+        running.runner.log.cancelled = "stop"  # as if the signal had been set while the request was out
+        return fails(RuntimeError("socket closed"), after="so far")
+
+    async with house(tmp_path, script) as runtime:
+        turn = await runtime.send("go")
+        running = runtime.driver.running[turn.id]
+        result = await turn.result()
+    assert (result.state, result.text) == ("cancelled", "so far")
+
+
+async def test_cancel_of_a_turn_that_is_over_changes_nothing(tmp_path: Path) -> None:
+    """T6"""
+    async with house(tmp_path, [says("hi")]) as runtime:
+        turn = await runtime.send("go")
+        await turn.result()
+        assert not await turn.cancel()
+        assert (await turn.turn()).state == "completed"
+
+
+# ── T7: rounds ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_path: Path) -> None:
+    """T7"""
+    script = [
+        calls("add", a=1, b=1),
+        calls("add", a=2, b=2) + calls("add", a=3, b=3),
+        says("that is all I know"),
+    ]
+    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
+        turn = await runtime.send("go")
+        result = await turn.result()
+        assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
+        assert result.text == "that is all I know"
+        requests = model_of(runtime).requests
+    assert [bool(request.tools) for request in requests] == [True, True, False]
+    assert requests[-1].tool_choice is None
+
+
+async def test_a_model_that_calls_on_without_tools_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """T7"""
+    result = await play(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1)
+    assert result.state == "completed"
+    assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
+
+
+async def test_no_rounds_means_no_tools(tmp_path: Path) -> None:
+    """T7"""
+    async with house(tmp_path, [says("fine")], tools=[add], max_rounds=0) as runtime:
+        await (await runtime.send("go")).result()
+        assert model_of(runtime).requests[0].tools == ()
+
+
+async def test_the_count_starts_anew_with_each_turn(tmp_path: Path) -> None:
+    """T7"""
+    script = [calls("add", a=1, b=1), says("a"), calls("add", a=1, b=1), says("b")]
+    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("one")).result()
+        result = await (await chat.send("two")).result()
+    assert [call.state for call in calls_of(result.messages)] == ["completed"]
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, float("nan"), True, "3"])
+def test_a_limit_that_is_no_whole_number_is_refused(wrong: int) -> None:
+    """T7"""
+    with pytest.raises(ConfigError, match="max_rounds"):
+        RoundLimit(wrong)
+
+
+# ── T8: errors ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_path: Path) -> None:
+    """T8"""
+    error = ProviderError("overloaded", status=529, retryable=True)
+    async with house(tmp_path, [fails(error, after="half an ans")]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        seen = [event.type for event in await events_of(turn)]
+        with pytest.raises(ProviderError, match="overloaded"):
+            await turn.result()
+        kept = (await chat.messages())[-1]
+        assert kept.text == "half an ans"
+        assert kept.parts[-1] == Error("overloaded (HTTP 529)", "provider", retryable=True)
+        failed = (await turn.turn()).error
+    assert seen[-2:] == ["error", "turn.end"]
+    assert failed is not None
+    assert (failed.error, failed.retryable) == ("overloaded (HTTP 529)", True)
+
+
+async def test_an_error_with_half_a_call_gives_that_call_a_result(tmp_path: Path) -> None:
+    """T8, C2"""
+    async with house(tmp_path, [calls("add", a=1, b=1) + fails("gone")], tools=[add]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(ProviderError):
+            await (await chat.send("go")).result()
+        (call,) = calls_of(await chat.messages())
+    assert call.state is CallState.CANCELLED
+
+
+async def test_a_tools_error_does_not_end_the_turn(tmp_path: Path) -> None:
+    """T8, C7"""
+
+    @tool
+    def broken() -> str:
+        """Fails."""
+        raise ValueError("no luck")
+
+    result = await play(tmp_path, [calls("broken"), says("it failed")], tools=[broken])
+    call = only_call(result)
+    assert (result.text, call.state) == ("it failed", CallState.FAILED)
+    assert call.result is not None
+    assert call.result.text == "broken failed: ValueError: no luck"
+
+
+# ── T9 to T13 ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_title_is_the_beginning_of_what_was_said(tmp_path: Path) -> None:
+    """T9"""
+    async with house(tmp_path, [says("ok")]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("Please   tell me\nall about the moons of Jupiter")).result()
+        assert (await chat.info()).title == "Please tell me all about the m"
+
+
+async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:
+    """T9"""
+    async with house(tmp_path, [says("ok"), says('"Moons of Jupiter"')], titles_by_model=True) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("Tell me all about the moons of Jupiter")).result()
+        assert (await chat.info()).title == "Moons of Jupiter"
+
+
+async def test_a_title_that_fails_costs_nothing(tmp_path: Path) -> None:
+    """T9"""
+    async with house(tmp_path, [says("ok"), fails("no title today")], titles_by_model=True) as runtime:
+        chat = await runtime.conversation()
+        result = await (await chat.send("Tell me")).result()
+        assert (result.state, result.text) == ("completed", "ok")
+        assert (await chat.info()).title == "Tell me"
+
+
+async def _two_answers(runtime: Runtime) -> ConversationHandle:
+    chat = await runtime.conversation()
+    await (await chat.send("question")).result()
+    return chat
+
+
+async def test_rerun_makes_a_new_version_of_an_answer(tmp_path: Path) -> None:
+    """T10"""
+    async with house(tmp_path, [says("first"), says("second")]) as runtime:
+        chat = await _two_answers(runtime)
+        old = (await chat.messages())[-1]
+        await (await chat.rerun(old.id)).result()
+        tree = await chat.tree()
+        assert [tree[id].text for id in tree.versions(old.id)] == ["first", "second"]
+        assert [m.text for m in await chat.messages()] == ["question", "second"]
+
+
+async def test_rerun_puts_an_answer_where_none_follows(tmp_path: Path) -> None:
+    """T10"""
+    async with house(tmp_path, [fails("down"), says("at last")]) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(ProviderError):
+            await (await chat.send("question")).result()
+        question = (await chat.messages())[0]
+        await (await chat.rerun(question.id)).result()
+        assert (await chat.messages())[-1].text == "at last"
+
+
+async def test_rerun_of_a_turn_with_tools_begins_at_its_question(tmp_path: Path) -> None:
+    """T10"""
+    script = [calls("add", a=1, b=1), says("2"), says("two")]
+    async with house(tmp_path, script, tools=[add]) as runtime:
+        chat = await _two_answers(runtime)
+        await (await chat.rerun((await chat.messages())[-1].id)).result()
+        assert len(model_of(runtime).requests[-1].messages) == 1
+        assert [m.text for m in await chat.messages()] == ["question", "two"]
+
+
+async def test_edit_makes_a_new_version_of_what_a_person_said(tmp_path: Path) -> None:
+    """T10"""
+    async with house(tmp_path, [says("first"), says("second")]) as runtime:
+        chat = await _two_answers(runtime)
+        old = (await chat.messages())[0]
+        await (await chat.edit(old.id, "better question")).result()
+        tree = await chat.tree()
+        assert [tree[id].text for id in tree.versions(old.id)] == ["question", "better question"]
+        assert len(tree) == 4
+        await chat.move_to(old.id)
+        assert [m.text for m in await chat.messages()] == ["question", "first"]
+        with pytest.raises(BadRequest, match="rerun it instead"):
+            await chat.edit((await chat.messages())[-1].id, "x")
+
+
+async def test_usage_is_kept_by_step_turn_and_conversation(tmp_path: Path) -> None:
+    """T11: an unknown price is not a price of nothing."""
+    priced = Usage(input=100, output=10, cached=50, cost=0.25)
+    script = [
+        Line(calls=calls("add", a=1, b=1).calls, usage=priced),
+        says("2", usage=priced),
+        says("x", usage=Usage(input=7)),
+    ]
+    async with house(tmp_path, script, tools=[add]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        steps = [event.usage for event in await events_of(turn) if event.type == "step.end"]
+        assert steps == [priced, priced]
+        assert (await turn.result()).usage == Usage(input=200, output=20, cached=100, cost=0.5)
+        assert (await (await chat.send("more")).result()).usage.cost is None
+        assert (await chat.info()).usage == Usage(input=207, output=20, cached=100, cost=None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("max_tokens", 15), ("max_cost", 0.5), ("max_seconds", 1e-9), ("max_calls", 1)]
+)
+async def test_a_budget_ends_a_turn_with_an_answer(tmp_path: Path, limit: str, value: float) -> None:
+    """T12"""
+    usage = Usage(input=10, output=5, cost=0.5)
+    line = Line(calls=calls("add", a=1, b=1).calls * 2, usage=usage)
+    options = {limit: value}
+    result = await play(tmp_path, [line, says("enough")], tools=[add], **options)
+    states = [call.state for call in calls_of(result.messages)]
+    assert states == (["completed", "skipped"] if limit == "max_calls" else ["skipped", "skipped"])
+    assert result.text == "enough"
+
+
+async def test_a_steering_message_is_in_the_next_request(tmp_path: Path) -> None:
+    """T13"""
+    gate = asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Waits."""
+        await gate.wait()
+        return "done"
+
+    async with house(tmp_path, [calls("wait"), says("ok, in French")], tools=[wait]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await turn.steer("in French, please")
+                gate.set()
+        requests = model_of(runtime).requests
+        assert requests[1].messages[-1].parts == (Text("in French, please"),)
+        assert [m.text for m in await chat.messages()] == ["go", "", "in French, please", "ok, in French"]
+        with pytest.raises(TurnEnded):
+            await turn.steer("too late")
+
+
+async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path) -> None:
+    """T13"""
+    async with house(tmp_path, [says("done " * 40, waits=0.02), says("also that")]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "text.start" and len(model_of(runtime).requests) == 1:
+                await turn.steer("also that, please")
+        assert (await turn.result()).text == "also that"
+
+
+# ── what every turn keeps to ──────────────────────────────────────────────────────────────────────
+
+
+async def test_the_events_of_a_turn_fold_into_what_is_stored(tmp_path: Path) -> None:
+    """E1: one place builds messages; what a client builds from the stream is what the store has."""
+    script = [thinks("hm") + says("let me add ") + calls("add", a=1, b=2) + calls("nope"), says("It is 3.")]
+    async with house(tmp_path, script, tools=[add], allow=()) as runtime:
+        turn = await runtime.send("go")
+        events = []
+        async for event in turn.events():
+            events.append(event)
+            if event.type == "call.asked":
+                await turn.answer(event.question, allow_once())
+        stored = [m for m in (await turn.result()).messages if m.role == "assistant"]
+    folded = fold(events, stored[0].conversation, turn.id)
+    assert [m.parts for m in folded] == [m.parts for m in stored]
+    numbers = [event.seq for event in events]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_a_listener_that_comes_late_gets_each_event_once(tmp_path: Path) -> None:
+    """E2"""
+    async with house(tmp_path, [says("x" * 80)]) as runtime:
+        turn = await runtime.send("go")
+        first = [event async for event in turn.events()]
+        again = [event async for event in turn.events(after=first[4].seq)]
+    assert again == first[5:]
+
+
+async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
+    async with house(tmp_path, [says("a"), says("b")]) as runtime:
+        chat, other = await runtime.conversation(), await runtime.conversation()
+        await (await chat.send("one")).result()
+        message = (await chat.messages())[0].id
+        with pytest.raises(NotFound, match="no conversation 'conv_nowhere'"):
+            await runtime.conversation("conv_nowhere")
+        with pytest.raises(BadRequest, match="belongs to another conversation"):
+            await other.send("two", parent=message)
+        with pytest.raises(NotFound, match="no message 'msg_nowhere'"):
+            await chat.send("two", parent="msg_nowhere")
+        with pytest.raises(NotFound, match="no model 'other/model'"):
+            await chat.send("two", model="other/model")
+        with pytest.raises(BadRequest, match="mode 'yolo'"):
+            await chat.send("two", mode="yolo")
+        assert await other.messages() == []
+        assert len(await chat.messages()) == 2
+
+
+async def test_a_full_context_is_summed_up_and_the_original_stays(tmp_path: Path) -> None:
+    """R7"""
+    script = [says("word " * 400), says("ok"), says("SUMMARY"), says("answer")]
+    async with house(tmp_path, script, context=1100) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("start " * 100)).result()
+        await (await chat.send("middle " * 100)).result()
+        turn = await chat.send("end " * 60)
+        states = [event.state for event in await events_of(turn) if event.type == "turn.state"]
+        assert (await turn.result()).text == "answer"
+        assert states[:2] == ["compacting", "streaming"]
+        sent = model_of(runtime).requests[-1].messages
+        assert sent[0].parts[0].text == "SUMMARY"  # type: ignore[union-attr]
+        assert sent[-1].parts == (Text("end " * 60),)
+        assert (await chat.messages())[1].text == "word " * 400
+
+
+async def test_a_providers_overflow_is_met_once_by_summing_up(tmp_path: Path) -> None:
+    """R7"""
+    overflow = fails(ContextOverflow("too long"))
+    script = [says("one"), overflow, says("SUMMARY"), says("answer"), overflow, says("SUMMARY 2"), overflow]
+    async with house(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("first")).result()
+        assert (await (await chat.send("second")).result()).text == "answer"
+        with pytest.raises(ContextOverflow):
+            await (await chat.send("third")).result()
+
+
+async def test_old_outputs_are_cleared_before_anything_is_summed_up(tmp_path: Path) -> None:
+    """R7"""
+
+    @tool
+    def much() -> str:
+        """Says much."""
+        return "data " * 400
+
+    script = [calls("much"), says("a"), says("b"), says("c")]
+    async with house(tmp_path, script, tools=[much], context=900) as runtime:
+        chat = await runtime.conversation()
+        for said in ("one", "two", "three " * 80):
+            await (await chat.send(said)).result()
+        first = model_of(runtime).requests[-1].messages[1].parts[0]
+        assert isinstance(first, ToolCall)
+        assert first.result is not None
+        assert "cleared" in first.result.text
+        (kept,) = calls_of(await chat.messages())
+        assert kept.result is not None
+        assert kept.result.text.startswith("data data")
+
+
+async def test_a_script_that_is_too_short_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError, match="the script has 0 lines"):
+        await play(tmp_path, [])
+    assert ScriptedModel([]).name == "scripted/model"
