@@ -110,18 +110,16 @@ async def _last(log: TurnLog, mail: Mailbox, fact: Fact) -> None:
 
 
 def answer_of(messages: Sequence[Message]) -> str:
-    """What the turn said in the end: the text after its last call."""
+    """What the turn said in the end: its last reply, with those before it that were cut off and went on."""
     texts: list[str] = []
     for message in reversed(messages):
         if message.role == "user":
             if message.author is None:
                 break
             continue
-        if message.calls and texts:
+        if texts and message.finish != "length":
             break
         texts.append(message.text)
-        if message.calls:
-            break
     return "".join(reversed(texts))
 
 

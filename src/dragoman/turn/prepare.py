@@ -49,13 +49,12 @@ class RequestReady:
     reply: str
 
 
-async def prepare(kit: Kit, log: TurnLog, mail: Mailbox, cleanups: list[Cleanup]) -> PreparedTurn:
+async def prepare(
+    kit: Kit, log: TurnLog, mail: Mailbox, hooks: Hooks, cleanups: list[Cleanup]
+) -> PreparedTurn:
     """Start the plugins, one after another. What they leave to clean up goes into `cleanups` at once."""
-    options = log.turn.options
-    model = kit.model(options.model or _setting(log, "model"))
-    prepared = PreparedTurn(
-        kit, log, mail, Hooks(kit.plugins, options.disabled), TurnView(log, model), model, mode_of(kit, log)
-    )
+    model = kit.model(log.turn.options.model or _setting(log, "model"))
+    prepared = PreparedTurn(kit, log, mail, hooks, TurnView(log, model), model, mode_of(kit, log))
     for plugin in prepared.hooks.event:
         log.watchers.append(partial(_watch, plugin, prepared.view))
     for plugin in prepared.hooks.turn_start:

@@ -13,7 +13,7 @@ from dragoman.turn.kit import Kit
 from dragoman.turn.log import TurnLog
 from dragoman.turn.machine import State
 from dragoman.turn.mailbox import Mailbox
-from dragoman.turn.plugin import Cleanup
+from dragoman.turn.plugin import Cleanup, Hooks
 from dragoman.turn.prepare import PreparedTurn, build_request, offer_of, prepare
 from dragoman.turn.recover import recover
 from dragoman.turn.stream import Streamed, stream
@@ -31,6 +31,7 @@ class Runner:
         self.mail = Mailbox(log.id, log.store, self.cancel)
         self._lanes = Lanes(asyncio.Semaphore(kit.concurrency), asyncio.Lock(), _DETACHED)
         self._task: asyncio.Task[None] | None = None
+        self.hooks: Hooks | None = None
         self._over = False  # too late to cancel: only the cleanups are left
 
     def cancel(self, reason: str = "") -> None:
@@ -53,7 +54,8 @@ class Runner:
                 TurnStart(self.log.id, self.log.conversation.id, self.log.turn.message, self.log.resumed)
             )
             self._stop_if_cancelled()
-            prepared = await prepare(self.kit, self.log, self.mail, cleanups)
+            self.hooks = Hooks(self.kit.plugins, self.log.turn.options.disabled)
+            prepared = await prepare(self.kit, self.log, self.mail, self.hooks, cleanups)
             await self._to_the_end(prepared)
             await end_hooks(prepared)
         except Fenced:

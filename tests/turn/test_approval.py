@@ -1,0 +1,410 @@
+"""Permissions and approval, from outside: P1 to P8."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    AlreadyAnswered,
+    BadRequest,
+    NotFound,
+    allow_always,
+    allow_for_conversation,
+    allow_once,
+    reject,
+    release,
+    tool,
+    withhold,
+)
+from dragoman.messages.parts import CallState, ToolResult
+from dragoman.messages.questions import Answer
+from dragoman.wire.scripted import calls, says
+from tests.house import calls_of, house, model_of, only_call, play
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+@tool(permission="files.delete", pattern="path")
+def delete(path: str) -> str:
+    """Delete a file."""
+    ran.append(path)
+    return f"deleted {path}"
+
+
+def _commands(arguments: dict) -> list[str]:  # type: ignore[type-arg]
+    return [part.strip() for part in str(arguments["line"]).split("&&")]
+
+
+@tool(pattern=_commands)
+def shell(line: str) -> str:
+    """Run commands."""
+    ran.append(line)
+    return "ok"
+
+
+async def test_a_call_that_no_rule_allows_is_asked_about(tmp_path: Path) -> None:
+    """P1, P3: the question shows the tool, all arguments, and what always would mean, in words."""
+    async with house(
+        tmp_path, [calls("delete", path="a.txt"), says("gone")], tools=[delete], allow=()
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (question,) = await runtime.questions()
+        assert (question.tool, question.arguments, question.kind) == ("delete", {"path": "a.txt"}, "approve")
+        assert "always would mean: allow files.delete for 'a.txt'" in question.text
+        assert question.schema["required"] == ["path"]
+        assert ran == []
+        await runtime.answer(question.id, allow_once())
+        assert (await turn.result()).text == "gone"
+    assert ran == ["a.txt"]
+
+
+async def test_the_last_rule_that_matches_wins(tmp_path: Path) -> None:
+    """P1"""
+    script = [calls("delete", path="tmp/a") + calls("delete", path="etc/b"), says("ok")]
+    result = await play(tmp_path, script, tools=[delete], allow=["files.delete"], deny=["files.delete:etc/*"])
+    assert [call.state for call in calls_of(result.messages)] == ["completed", "rejected"]
+    assert ran == ["tmp/a"]
+
+
+async def test_a_denial_among_patterns_asks_nobody(tmp_path: Path) -> None:
+    """P1, P2: `git status` would be asked about, but `rm` is denied, so there is nothing to ask."""
+    call = only_call(
+        await play(
+            tmp_path,
+            [calls("shell", line="git status && rm -rf x"), says("ok")],
+            tools=[shell],
+            allow=(),
+            deny=["shell:rm *"],
+        )
+    )
+    assert call.state is CallState.REJECTED
+    assert call.result is not None
+    assert call.result.text == "A rule forbids shell here: the call did not run."
+
+
+async def test_every_part_of_a_call_must_be_allowed(tmp_path: Path) -> None:
+    """P1"""
+    script = [calls("shell", line="git status && rm -rf x"), says("ok")]
+    async with house(tmp_path, script, tools=[shell], allow=["shell:git *"]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.cancel()
+    assert ran == []
+
+
+async def test_a_tool_that_is_wholly_denied_is_not_offered(tmp_path: Path) -> None:
+    """P2"""
+    async with house(
+        tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete, shell], deny=["files.*"]
+    ) as runtime:
+        result = await (await runtime.send("go")).result()
+        assert [spec.name for spec in model_of(runtime).requests[0].tools] == ["shell", "read_output"]
+    assert only_call(result).state is CallState.FAILED
+
+
+async def test_allowed_for_this_conversation_is_not_asked_again_in_it(tmp_path: Path) -> None:
+    """P3"""
+    script = [
+        calls("delete", path="a"),
+        says("1"),
+        calls("delete", path="a"),
+        says("2"),
+        calls("delete", path="a"),
+    ]
+    async with house(tmp_path, script, tools=[delete], allow=()) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("one")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, allow_for_conversation())
+        await turn.result()
+        assert (await (await chat.send("two")).result()).text == "2"
+        elsewhere = await runtime.send("three")
+        assert await elsewhere.reached("waiting")
+        await elsewhere.cancel()
+    assert ran == ["a", "a"]
+
+
+async def test_always_is_stored_listed_and_can_be_revoked(tmp_path: Path) -> None:
+    """P3"""
+    async with house(tmp_path, [calls("delete", path="a"), says("1")], tools=[delete], allow=()) as runtime:
+        turn = await runtime.send("one")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, allow_always())
+        await turn.result()
+    async with house(
+        tmp_path, [calls("delete", path="a"), says("2"), calls("delete", path="a")], tools=[delete], allow=()
+    ) as runtime:
+        assert (await (await runtime.send("two")).result()).text == "2"
+        (grant,) = await runtime.grants()
+        assert str(grant.rule) == "allow files.delete on a"
+        await runtime.revoke(grant.id)
+        with pytest.raises(NotFound):
+            await runtime.revoke(grant.id)
+        turn = await runtime.send("three")
+        assert await turn.reached("waiting")
+        await turn.cancel()
+
+
+async def test_a_rejected_call_stays_in_the_history_with_its_reason(tmp_path: Path) -> None:
+    """P3, P4: and the next request holds it."""
+    async with house(
+        tmp_path, [calls("delete", path="a"), says("fine"), says("really")], tools=[delete], allow=()
+    ) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, reject("not that one"))
+        assert (await turn.result()).text == "fine"
+        await (await chat.send("why?")).result()
+        for request in model_of(runtime).requests[1:]:
+            (call,) = [part for said in request.messages for part in said.parts if part.type == "call"]
+            assert call.state is CallState.REJECTED
+            assert call.result == ToolResult("A person did not let this call run. They said: not that one")
+    assert ran == []
+
+
+async def test_a_rejection_may_end_the_turn(tmp_path: Path) -> None:
+    """P4"""
+    async with house(
+        tmp_path, [calls("delete", path="a")], tools=[delete], allow=(), on_reject="stop"
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, reject())
+        assert (await turn.result()).state == "completed"
+        assert len(model_of(runtime).requests) == 1
+
+
+async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> None:
+    """P3"""
+    async with house(
+        tmp_path, [calls("delete", path="a.txt"), says("ok")], tools=[delete], allow=()
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        with pytest.raises(BadRequest, match="path: Input should be a valid string"):
+            await turn.answer(turn.question, allow_once({"path": 5}))
+        await turn.answer(turn.question, allow_once({"path": "b.txt"}))
+        call = only_call(await turn.result())
+    assert ran == ["b.txt"]
+    assert (call.arguments, call.original) == ({"path": "b.txt"}, {"path": "a.txt"})
+    assert call.result is not None
+    assert call.result.note == (
+        'A person changed the arguments before the call ran. It ran with: {"path":"b.txt"}'
+    )
+
+
+# ── P5: results ───────────────────────────────────────────────────────────────────────────────────
+
+
+@tool(review="always")
+def report() -> str:
+    """Report."""
+    ran.append("report")
+    return "salary: 5000"
+
+
+@tool(review="on_error")
+def risky(fail: bool) -> str:
+    """May fail."""
+    if fail:
+        raise ValueError("password hunter2 is wrong")
+    return "fine"
+
+
+async def _review(tmp_path: Path, answer: Answer) -> tuple[ToolResult, CallState, str]:
+    async with house(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (question,) = turn.questions
+        assert question.kind == "review"
+        assert question.result is not None
+        assert question.result.text == "salary: 5000"
+        await turn.answer(question, answer)
+        call = only_call(await turn.result())
+        assert call.result is not None
+        return call.result, call.state, repr(model_of(runtime).requests[-1])
+
+
+async def test_a_result_may_be_passed_on(tmp_path: Path) -> None:
+    """P5"""
+    result, state, sent = await _review(tmp_path, release())
+    assert (result.text, state) == ("salary: 5000", CallState.COMPLETED)
+    assert "salary: 5000" in sent
+
+
+async def test_a_result_may_be_edited(tmp_path: Path) -> None:
+    """P5"""
+    result, state, sent = await _review(tmp_path, release("salary: [removed]"))
+    assert (result.text, state) == ("salary: [removed]", CallState.COMPLETED)
+    assert result.note == "A person edited this result."
+    assert "5000" not in sent
+
+
+async def test_a_result_may_be_withheld(tmp_path: Path) -> None:
+    """P5"""
+    result, state, sent = await _review(tmp_path, withhold("not for you"))
+    assert state is CallState.WITHHELD
+    assert result.text.endswith("They said: not for you")
+    assert "5000" not in sent
+
+
+async def test_only_failures_are_reviewed_where_the_tool_says_so(tmp_path: Path) -> None:
+    """P5"""
+    script = [calls("risky", fail=False) + calls("risky", fail=True), says("ok")]
+    async with house(tmp_path, script, tools=[risky]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (question,) = turn.questions
+        assert question.arguments == {"fail": True}
+        await turn.answer(question, release("it failed"))
+        fine, bad = calls_of((await turn.result()).messages)
+    assert (fine.state, bad.state) == (CallState.COMPLETED, CallState.FAILED)
+
+
+# ── P6: once, from anywhere, bound to what was shown ──────────────────────────────────────────────
+
+
+async def test_a_question_is_answered_once(tmp_path: Path) -> None:
+    """P6: of two answers at the same time one counts, and the other is told so."""
+    async with house(tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+        outcomes = await asyncio.gather(
+            runtime.answer(question, allow_once()), runtime.answer(question, reject()), return_exceptions=True
+        )
+        await turn.result()
+        assert [type(outcome).__name__ for outcome in outcomes] == ["Question", "AlreadyAnswered"]
+        with pytest.raises(AlreadyAnswered, match="already answered: allow"):
+            await runtime.answer(question, allow_once())
+    assert ran == ["a"]
+
+
+async def test_an_answer_from_another_process_is_heard(tmp_path: Path) -> None:
+    """P6: a second house on the same file, as another process would be."""
+    async with house(tmp_path, [calls("delete", path="a"), says("gone")], tools=[delete], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        async with house(tmp_path, [], tools=[delete], allow=()) as second:
+            (question,) = await second.questions()
+            await second.answer(question.id, allow_once())
+            assert (await asyncio.wait_for(turn.result(), 5)).text == "gone"
+            assert (await asyncio.wait_for(second.turn(turn.id).result(), 5)).text == "gone"
+    assert ran == ["a"]
+
+
+async def test_a_cancel_from_another_process_is_heard(tmp_path: Path) -> None:
+    """T6"""
+    async with house(tmp_path, [says("x" * 4000, waits=0.01)]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("streaming")
+        async with house(tmp_path, []) as second:
+            assert await second.turn(turn.id).cancel()
+            assert (await asyncio.wait_for(turn.result(), 5)).state == "cancelled"
+
+
+async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
+    """P6"""
+    async with house(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with house(tmp_path, [says("gone")], tools=[delete], allow=()) as second:
+        assert [q.id for q in await second.questions()] == [question]
+        await second.answer(question, allow_once())
+        assert (await second.turn(turn.id).result()).text == "gone"
+    assert ran == ["a"]
+
+
+async def test_a_review_survives_a_restart_and_the_tool_does_not_run_again(tmp_path: Path) -> None:
+    """P5, P6, S3"""
+    async with house(tmp_path, [calls("report")], tools=[report]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with house(tmp_path, [says("ok")], tools=[report]) as second:
+        await second.answer(question, release())
+        call = only_call(await second.turn(turn.id).result())
+    assert call.result == ToolResult("salary: 5000")
+    assert ran == ["report"]
+
+
+async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Path) -> None:
+    """P6"""
+    async with house(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        with pytest.raises(BadRequest, match="other arguments"):
+            await runtime.answer(turn.question, Answer("allow", hash="0" * 32))
+        with pytest.raises(BadRequest, match="'withhold' does not answer question"):
+            await runtime.answer(turn.question, withhold())
+        with pytest.raises(NotFound, match="no question 'ask_x'"):
+            await runtime.answer("ask_x", allow_once())
+        await turn.cancel()
+
+
+async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> None:
+    """P7: and partial answers are fine; the next step waits for all."""
+    script = [
+        calls("delete", path="a") + calls("shell", line="ls") + calls("delete", path="b"),
+        says("ok"),
+    ]
+    async with house(tmp_path, script, tools=[delete, shell], allow=["shell"]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        assert ran == ["ls"]
+        first, second = turn.questions
+        await turn.answer(second, allow_once())
+        await asyncio.sleep(0.05)
+        assert ran == ["ls", "b"]
+        assert (await turn.snapshot()).state == "waiting"
+        assert len(model_of(runtime).requests) == 1
+        await turn.answer(first, reject())
+        assert (await turn.result()).text == "ok"
+
+
+# ── P8: modes ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_in_ask_mode_every_call_is_asked_about(tmp_path: Path) -> None:
+    """P8"""
+    async with house(
+        tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], mode="ask"
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        assert turn.questions[0].kind == "approve"
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+
+
+async def test_in_off_mode_there_are_no_tools(tmp_path: Path) -> None:
+    """P8"""
+    async with house(tmp_path, [says("ok")], tools=[delete]) as runtime:
+        chat = await runtime.conversation(mode="off")
+        await (await chat.send("go")).result()
+        request = model_of(runtime).requests[0]
+    assert (request.tools, request.tool_choice) == ((), None)
+
+
+async def test_the_mode_of_a_send_goes_before_that_of_the_conversation(tmp_path: Path) -> None:
+    """P8, R1"""
+    async with house(
+        tmp_path, [says("a"), says("b")], tools=[delete], options={"temperature": 1, "seed": 7}
+    ) as runtime:
+        chat = await runtime.conversation(mode="off", options={"temperature": 0.5, "stop": ["x"]})
+        await (await chat.send("go", mode="auto", options={"stop": None, "top_p": 0.1})).result()
+        request = model_of(runtime).requests[0]
+    assert request.tools
+    assert request.tool_choice == "auto"
+    assert request.options == {"temperature": 0.5, "seed": 7, "top_p": 0.1}

@@ -1,0 +1,476 @@
+"""Calls, from outside: C1 to C10."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from dragoman import (
+    AlreadyAnswered,
+    Group,
+    ToolContext,
+    ToolFailed,
+    allow_once,
+    client_tool,
+    reply,
+    tool,
+    withhold,
+)
+from dragoman.messages.parts import CallState, File, ToolResult
+from dragoman.tools.tool import ToolOutput
+from dragoman.turn.facts import CallStarted
+from dragoman.wire.scripted import calls, calls_with, says
+from tests.house import calls_of, events_of, house, model_of, only_call, play
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def _said(call_text: str | None) -> str:
+    assert call_text is not None
+    return call_text
+
+
+async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> None:
+    """C1"""
+    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
+        turn = await runtime.send("go")
+        await turn.result()
+        facts = await turn.facts()
+    of_call = [fact for fact in facts if getattr(fact, "call", None)]
+    assert [fact.type for fact in of_call] == ["call_started", "call_finished"]
+    assert all(fact.at > 0 for fact in facts)
+    assert [fact.at for fact in facts] == sorted(fact.at for fact in facts)
+
+
+async def test_results_stand_in_call_order_whichever_comes_first(tmp_path: Path) -> None:
+    """C2, C3"""
+    order: list[int] = []
+
+    @tool
+    async def nap(ms: int) -> int:
+        """Sleep."""
+        await asyncio.sleep(ms / 1000)
+        order.append(ms)
+        return ms
+
+    script = [calls("nap", ms=60) + calls("nap", ms=30) + calls("nap", ms=0), says("ok")]
+    result = await play(tmp_path, script, tools=[nap])
+    assert order == [0, 30, 60]
+    assert [call.result.text for call in calls_of(result.messages) if call.result] == ["60", "30", "0"]
+
+
+async def test_sequential_tools_run_one_after_another(tmp_path: Path) -> None:
+    """C3"""
+    running = most = 0
+
+    @tool(sequential=True)
+    async def alone(n: int) -> str:
+        """Wants to be alone."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return "ok"
+
+    await play(
+        tmp_path,
+        [calls("alone", n=1) + calls("alone", n=2) + calls("alone", n=3), says("ok")],
+        tools=[alone],
+    )
+    assert most == 1
+
+
+async def test_no_more_calls_run_at_once_than_allowed(tmp_path: Path) -> None:
+    """C3"""
+    running = most = 0
+
+    @tool
+    async def busy(n: int) -> str:
+        """Is busy."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return "ok"
+
+    line = calls("busy", n=0)
+    for n in range(1, 6):
+        line += calls("busy", n=n)
+    await play(tmp_path, [line, says("ok")], tools=[busy], concurrency=2)
+    assert most == 2
+
+
+async def test_a_call_is_acted_on_whatever_the_finish_reason_says(tmp_path: Path) -> None:
+    """C4"""
+    script = [calls("add", a=1, b=2) + says("", finish="stop"), says("3")]
+    assert only_call(await play(tmp_path, script, tools=[add])).state is CallState.COMPLETED
+
+
+@pytest.mark.parametrize("raw", ['{"a": 1, "b": ', '{"a": 1} trailing', "[1, 2]", "nonsense"])
+async def test_arguments_that_are_not_whole_never_run(tmp_path: Path, raw: str) -> None:
+    """C4: and the model is told, so that it can try again."""
+    async with house(
+        tmp_path, [calls_with("add", raw), calls("add", a=1, b=2), says("3")], tools=[add]
+    ) as runtime:
+        result = await (await runtime.send("go")).result()
+        first, second = calls_of(result.messages)
+    assert (first.state, second.state) == (CallState.FAILED, CallState.COMPLETED)
+    assert first.result is not None
+    assert "not one complete JSON object" in first.result.text
+    assert first.started is None
+
+
+async def test_a_name_is_mended_where_only_one_tool_can_be_meant(tmp_path: Path) -> None:
+    """C5"""
+    call = only_call(await play(tmp_path, [calls("functions.ADD", a=1, b=2), says("3")], tools=[add]))
+    assert (call.tool, call.state) == ("add", CallState.COMPLETED)
+
+
+async def test_an_unknown_tool_is_answered_with_the_names_there_are(tmp_path: Path) -> None:
+    """C5"""
+    call = only_call(await play(tmp_path, [calls("subtract", a=1), says("sorry")], tools=[add]))
+    assert call.state is CallState.FAILED
+    assert call.result == ToolResult("There is no tool 'subtract'. The tools are: add, read_output.")
+
+
+async def test_arguments_that_do_not_fit_are_answered_with_the_path(tmp_path: Path) -> None:
+    """C5"""
+    call = only_call(await play(tmp_path, [calls("add", a="one", b=2), says("sorry")], tools=[add]))
+    assert call.state is CallState.FAILED
+    assert call.result is not None
+    assert 'a: Input should be a valid integer, got "one"' in call.result.text
+
+
+async def test_generators_report_progress(tmp_path: Path) -> None:
+    """C6"""
+
+    @tool
+    def counts() -> Iterator[int]:
+        """Counts in a thread."""
+        yield 1
+        yield 2
+        return "counted"
+
+    @tool
+    async def streams() -> AsyncIterator[str]:
+        """Streams."""
+        yield "half"
+        yield "all"
+
+    script = [calls("counts") + calls("streams"), says("ok")]
+    async with house(tmp_path, script, tools=[counts, streams]) as runtime:
+        turn = await runtime.send("go")
+        events = await events_of(turn)
+        result = await turn.result()
+    ids = {call.id: call.tool for call in calls_of(result.messages)}
+    progress = [(ids[event.call], event.value) for event in events if event.type == "call.progress"]
+    assert sorted(progress, key=str) == [
+        ("counts", 1),
+        ("counts", 2),
+        ("streams", "all"),
+        ("streams", "half"),
+    ]
+    assert [_said(call.result and call.result.text) for call in calls_of(result.messages)] == [
+        "counted",
+        "all",
+    ]
+
+
+async def test_a_result_may_have_a_title_and_attachments(tmp_path: Path) -> None:
+    """C6"""
+    picture = File("image/png", url="https://example.org/plot.png")
+
+    @tool
+    def plot() -> ToolOutput:
+        """Plot."""
+        return ToolOutput({"points": 3}, title="Three points", attachments=(picture,))
+
+    result = only_call(await play(tmp_path, [calls("plot"), says("ok")], tools=[plot])).result
+    assert result == ToolResult('{"points": 3}', {"points": 3}, "Three points", attachments=(picture,))
+
+
+async def test_a_tool_that_takes_too_long_fails(tmp_path: Path) -> None:
+    """C7"""
+
+    @tool(timeout=0.05)
+    async def hangs() -> str:
+        """Hangs."""
+        await asyncio.sleep(60)
+        return ""
+
+    call = only_call(await play(tmp_path, [calls("hangs"), says("ok")], tools=[hangs]))
+    assert call.result == ToolResult("hangs failed: it took longer than 0.05 s")
+
+
+async def test_a_tool_knows_where_it_runs(tmp_path: Path) -> None:
+    """C8"""
+    seen: list[ToolContext] = []
+
+    @tool
+    async def looks(context: ToolContext, path: str) -> str:
+        """Looks around."""
+        seen.append(context)
+        return str(context.inside_workspace(path).name)
+
+    script = [calls("looks", path="a.txt") + calls("looks", path="../a.txt"), says("ok")]
+    result = await play(tmp_path, script, tools=[looks], workspace=tmp_path)
+    good, bad = calls_of(result.messages)
+    assert (good.state, bad.state) == (CallState.COMPLETED, CallState.FAILED)
+    assert _said(bad.result and bad.result.text) == "../a.txt leads out of the workspace"
+    assert seen[0].call == good.id
+    assert seen[0].turn == result.id
+    assert seen[0].idempotency_key == f"{result.id}:{good.id}"
+
+
+async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
+    """C8: the turn waits meanwhile."""
+
+    @tool
+    async def orders(context: ToolContext) -> str:
+        """Orders."""
+        return f"one {await context.ask('Which drink?', ['tea', 'coffee'])}"
+
+    async with house(tmp_path, [calls("orders"), says("ok")], tools=[orders]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (question,) = turn.questions
+        assert (question.kind, question.text, question.choices) == ("tool", "Which drink?", ("tea", "coffee"))
+        with pytest.raises(Exception, match="choose one of: tea, coffee"):
+            await turn.answer(question, reply("gin"))
+        await turn.answer(question, reply("tea"))
+        call = only_call(await turn.result())
+    assert call.result == ToolResult("one tea")
+
+
+async def test_a_long_result_is_shown_in_part_and_kept_whole(tmp_path: Path) -> None:
+    """C9"""
+    lines = [f"line {n}" for n in range(1, 5001)]
+
+    @tool
+    def much() -> str:
+        """Says much."""
+        return "\n".join(lines)
+
+    def script(request):  # type: ignore[no-untyped-def]
+        seen = [part for said in request.messages for part in said.parts if part.type == "call"]
+        if not seen:
+            return calls("much")
+        if len(seen) == 1:
+            return calls("read_output", call=seen[0].id, start=2400, lines=2)
+        return says("ok")
+
+    async with house(tmp_path, script, tools=[much]) as runtime:
+        result = await (await runtime.send("go")).result()
+        first, second = calls_of(result.messages)
+        assert first.result is not None
+        assert first.result.text.startswith("line 1\n")
+        assert first.result.text.endswith("line 5000")
+        assert len(first.result.text.splitlines()) <= 2003
+        assert f"read_output(call='{first.id}'" in first.result.text
+        assert second.result == ToolResult("lines 2400 to 2401 of 5000\nline 2400\nline 2401")
+        assert first.result.blob is not None
+        assert (await runtime.store.blob(first.result.blob)).decode() == "\n".join(lines)
+
+
+async def test_a_withheld_result_cannot_be_read_back(tmp_path: Path) -> None:
+    """C9, P5: not through the reader, the calls' rows, the facts, the export, nor a file."""
+    secret = "the secret is 42\n" * 5000
+
+    @tool(review="always")
+    def tells() -> str:
+        """Tells."""
+        return secret
+
+    def script(request):  # type: ignore[no-untyped-def]
+        seen = [part for said in request.messages for part in said.parts if part.type == "call"]
+        return [calls("tells"), calls("read_output", call=seen[0].id) if seen else says(""), says("ok")][
+            len(seen)
+        ]
+
+    async with house(tmp_path, script, tools=[tells]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, withhold("private"))
+        result = await turn.result()
+        told, read = calls_of(result.messages)
+        export = await runtime.export(result.messages[0].conversation)
+        sent = repr(model_of(runtime).requests)
+    assert (told.state, read.state) == (CallState.WITHHELD, CallState.FAILED)
+    assert "secret" not in str(export)
+    assert "secret" not in sent
+    assert not list(Path(tmp_path, "chat.db.files").glob("blobs/*/*"))  # noqa: ASYNC240 - a test may block
+
+
+async def test_a_result_of_another_conversation_cannot_be_read(tmp_path: Path) -> None:
+    """C9"""
+    async with house(tmp_path, lambda _: says("ok"), tools=[add]) as runtime:
+        other = await runtime.import_conversation(
+            {
+                "format": "dragoman.conversation/1",
+                "conversation": {"id": "conv_x"},
+                "messages": [
+                    {
+                        "id": "m",
+                        "conversation": "conv_x",
+                        "parent": None,
+                        "role": "assistant",
+                        "parts": [
+                            {
+                                "type": "call",
+                                "id": "c",
+                                "tool": "add",
+                                "state": "completed",
+                                "result": {"text": "5"},
+                            }
+                        ],
+                    }
+                ],
+            }
+        )
+        foreign = calls_of(list(await other.tree()))[0].id
+    call = only_call(await play(tmp_path, [calls("read_output", call=foreign), says("ok")], tools=[add]))
+    assert call.result == ToolResult(f"there is no call {foreign} in this conversation")
+
+
+# ── C10: the loop guard ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_third_same_call_of_a_turn_asks_the_person(tmp_path: Path) -> None:
+    """C10: across steps, with text and other calls between."""
+    script = [
+        calls("add", a=1, b=2),
+        says("hm ") + calls("add", a=5, b=5) + calls("add", a=1, b=2),
+        says("once more ") + calls("add", b=2, a=1),
+        says("3"),
+    ]
+    async with house(tmp_path, script, tools=[add]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (question,) = turn.questions
+        assert question.kind == "loop"
+        assert "called 2 times" in question.text
+        await turn.answer(question, allow_once())
+        assert (await turn.result()).text == "3"
+
+
+# ── calls that a client runs ──────────────────────────────────────────────────────────────────────
+
+
+class Code(BaseModel):
+    code: str
+
+
+browser = client_tool("browser_js_eval", "Run JavaScript in the page.", Code)
+
+
+async def test_a_call_for_a_client_waits_until_the_client_delivers(tmp_path: Path) -> None:
+    """C6: once."""
+    async with house(tmp_path, [calls("browser_js_eval", code="1+1"), says("2")], tools=[browser]) as runtime:
+        turn = await runtime.send("go")
+        started = None
+        async for event in turn.events():
+            if event.type == "call.start":
+                started = event
+                break
+        assert started is not None
+        assert started.client
+        assert (await turn.snapshot()).state == "waiting"
+        await turn.deliver(started.call, "2")
+        call = only_call(await turn.result())
+        assert (call.state, call.result) == (CallState.COMPLETED, ToolResult("2"))
+        with pytest.raises(AlreadyAnswered):
+            await turn.deliver(started.call, "3")
+
+
+async def test_in_manual_mode_the_person_runs_each_call_by_a_click(tmp_path: Path) -> None:
+    """P8: also those that every rule allows, and those that a client runs."""
+    script = [calls("browser_js_eval", code="1+1") + calls("add", a=1, b=1), says("2")]
+    async with house(tmp_path, script, tools=[browser, add], mode="manual") as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        assert [question.kind for question in turn.questions] == ["run", "run"]
+        for question in turn.questions:
+            await turn.answer(question, allow_once())
+        async for event in turn.events():
+            if event.type == "call.start" and event.client:
+                await turn.deliver(event.call, "2")
+        states = [call.state for call in calls_of((await turn.result()).messages)]
+    assert states == ["completed", "completed"]
+
+
+async def test_a_client_may_say_that_it_failed(tmp_path: Path) -> None:
+    async with house(
+        tmp_path, [calls("browser_js_eval", code="x"), says("sorry")], tools=[browser]
+    ) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await turn.deliver(event.call, "ReferenceError: x", failed=True)
+        assert only_call(await turn.result()).state is CallState.FAILED
+
+
+# ── C11: groups ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_groups_bring_their_rules_and_can_be_switched_off(tmp_path: Path) -> None:
+    """C11"""
+
+    @tool(name="add")
+    def other_add(a: str, b: str) -> str:
+        """Join two texts."""
+        return a + b
+
+    sums = Group("sums", (add,), rules="Always add.")
+    texts = Group("texts", (other_add,), rules="Join with care.")
+    async with house(tmp_path, lambda _: says("ok"), tools=[sums, texts]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("one")).result()
+        off = await runtime.conversation(tools={"sums": False, "output": False})
+        await (await off.send("two")).result()
+        both, one = model_of(runtime).requests
+    assert [spec.name for spec in both.tools] == ["add", "texts_add", "read_output"]
+    assert both.system.endswith("Always add.\n\nJoin with care.")
+    assert [(spec.name, spec.description) for spec in one.tools] == [("add", "Join two texts.")]
+    assert one.system.endswith("Join with care.")
+
+
+async def test_call_started_is_stored_before_the_tool_runs(tmp_path: Path) -> None:
+    """S3: a second connection sees the fact while the tool is at work."""
+    from dragoman.store.sqlite import SqliteStore
+    from dragoman.turn.facts import FACT
+
+    seen: list[object] = []
+
+    @tool
+    async def peeks(context: ToolContext) -> str:
+        """Looks at its own record."""
+        store = SqliteStore(tmp_path / "chat.db")
+        await store.open()
+        seen.extend(FACT.load(body) for body in await store.facts(context.turn))
+        await store.close()
+        return "ok"
+
+    await play(tmp_path, [calls("peeks"), says("ok")], tools=[peeks])
+    assert isinstance(seen[-1], CallStarted)
+
+
+async def test_what_a_tool_says_to_the_model_is_its_own_word(tmp_path: Path) -> None:
+    """C7"""
+
+    @tool
+    def refuses() -> str:
+        """Refuses."""
+        raise ToolFailed("the moon is not full: try again tomorrow")
+
+    call = only_call(await play(tmp_path, [calls("refuses"), says("ok")], tools=[refuses]))
+    assert call.result == ToolResult("the moon is not full: try again tomorrow")
