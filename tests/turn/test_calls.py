@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from dragoman import (
     tool,
     withhold,
 )
-from dragoman.messages.parts import CallState, File, ToolResult
+from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
 from dragoman.wire.scripted import calls, calls_with, says
@@ -33,9 +33,9 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def _said(call_text: str | None) -> str:
-    assert call_text is not None
-    return call_text
+def _said(call: ToolCall) -> str:
+    assert call.result is not None
+    return call.result.text
 
 
 async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_generators_report_progress(tmp_path: Path) -> None:
     """C6"""
 
     @tool
-    def counts() -> Iterator[int]:
+    def counts() -> Generator[int, None, str]:
         """Counts in a thread."""
         yield 1
         yield 2
@@ -180,7 +180,7 @@ async def test_generators_report_progress(tmp_path: Path) -> None:
         ("streams", "all"),
         ("streams", "half"),
     ]
-    assert [_said(call.result and call.result.text) for call in calls_of(result.messages)] == [
+    assert [_said(call) for call in calls_of(result.messages)] == [
         "counted",
         "all",
     ]
@@ -226,7 +226,7 @@ async def test_a_tool_knows_where_it_runs(tmp_path: Path) -> None:
     result = await play(tmp_path, script, tools=[looks], workspace=tmp_path)
     good, bad = calls_of(result.messages)
     assert (good.state, bad.state) == (CallState.COMPLETED, CallState.FAILED)
-    assert _said(bad.result and bad.result.text) == "../a.txt leads out of the workspace"
+    assert _said(bad) == "../a.txt leads out of the workspace"
     assert seen[0].call == good.id
     assert seen[0].turn == result.id
     assert seen[0].idempotency_key == f"{result.id}:{good.id}"

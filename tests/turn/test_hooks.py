@@ -82,7 +82,7 @@ async def test_a_plugin_may_clean_up_after_a_yield(tmp_path: Path) -> None:
     diary: list[str] = []
 
     class Yields(Named):
-        async def on_turn_start(self, turn: TurnView) -> AsyncIterator[None]:  # type: ignore[override]  # a generator
+        async def on_turn_start(self, turn: TurnView) -> AsyncIterator[None]:
             self.note("starts")
             try:
                 yield

@@ -234,5 +234,5 @@ def _is_legal(turn: Turn, fact: Fact) -> bool:
     return True
 
 
-class TestAnyTurn(AnyTurn.TestCase):  # type: ignore[misc,name-defined]  # hypothesis makes it at run time
+class TestAnyTurn(AnyTurn.TestCase):  # type: ignore[misc,valid-type]  # hypothesis makes it at run time
     settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

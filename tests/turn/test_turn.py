@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -27,6 +28,9 @@ from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.handles import ConversationHandle
 from dragoman.turn.log import Snapshot
+from dragoman.turn.prepare import PreparedTurn, RequestReady, build_request, prepare
+from dragoman.turn.stream import Streamed, stream
+from dragoman.turn.toolchain import Settled, run_calls
 from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says, thinks
 from tests.house import calls_of, events_of, house, model_of, only_call, play
 
@@ -86,6 +90,27 @@ async def test_a_subscriber_gets_the_present_and_then_every_change(tmp_path: Pat
         "finalizing",
         "completed",
     ]
+
+
+def test_each_stage_takes_the_value_the_one_before_it_returns() -> None:
+    """T3"""
+    stages = [prepare, build_request, stream, run_calls]
+    values = [PreparedTurn, RequestReady, Streamed, Settled]
+    for stage, before, after in zip(stages[1:], values, values[1:], strict=False):
+        hints = get_type_hints(stage)
+        assert hints["return"] is after
+        assert before in hints.values()
+    assert get_type_hints(prepare)["return"] is PreparedTurn
+
+
+async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
+    """H10: whatever is left without them is the core."""
+    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
+        every = [plugin.name for plugin in runtime.kit.plugins]
+        assert {"compaction", "round_limit", "budget", "loop_guard", "length", "titles"} == set(every)
+        chat = await runtime.conversation()
+        assert (await (await chat.send("go", disable=every)).result()).text == "3"
+        assert (await chat.info()).title is None
 
 
 @pytest.mark.parametrize("blank", ["", "  \n\t", []])
@@ -478,7 +503,7 @@ async def test_a_budget_ends_a_turn_with_an_answer(tmp_path: Path, limit: str, v
     """T12"""
     usage = Usage(input=10, output=5, cost=0.5)
     line = Line(calls=calls("add", a=1, b=1).calls * 2, usage=usage)
-    options = {limit: value}
+    options: dict[str, Any] = {limit: value}
     result = await play(tmp_path, [line, says("enough")], tools=[add], **options)
     states = [call.state for call in calls_of(result.messages)]
     assert states == (["completed", "skipped"] if limit == "max_calls" else ["skipped", "skipped"])

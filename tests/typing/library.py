@@ -1,0 +1,62 @@
+"""Checked by mypy, never run: the types a caller meets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import assert_type
+
+from dragoman import Plugin, Question, Runtime, ScriptedModel, TurnView, allow_once, run_sync, tool
+from dragoman.messages.message import Message
+from dragoman.tools.tool import Tool
+from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
+from dragoman.turn.plugin import Cleanup
+
+
+@tool
+def plain(a: int) -> int:
+    return a
+
+
+@tool(replay="safe", timeout=3)
+async def with_options(a: int) -> int:
+    return a
+
+
+assert_type(plain, Tool)
+assert_type(with_options, Tool)
+
+tool(replay="sometimes")  # type: ignore[call-overload]
+
+
+class Returns(Plugin):
+    async def on_turn_start(self, turn: TurnView) -> Cleanup | None:
+        return None
+
+
+class ReturnsNothing(Plugin):
+    async def on_turn_start(self, turn: TurnView) -> None:
+        return None
+
+
+class Yields(Plugin):
+    async def on_turn_start(self, turn: TurnView) -> AsyncIterator[None]:
+        yield
+
+
+async def use() -> None:
+    async with Runtime("chat.db", model=ScriptedModel([]), tools=[plain], plugins=[Returns()]) as runtime:
+        assert_type(runtime, Runtime)
+        chat = await runtime.conversation()
+        assert_type(chat, ConversationHandle)
+        turn = await chat.send("hi", queue=True)
+        assert_type(turn, TurnHandle)
+        async for event in turn.events():
+            if event.type == "call.asked":
+                assert_type(event.question, str)
+                assert_type(await turn.answer(event.question, allow_once()), Question)
+            if event.type == "text.delta":
+                assert_type(event.text, str)
+        result = await turn.result()
+        assert_type(result, TurnResult)
+        assert_type(result.messages, tuple[Message, ...])
+    assert_type(run_sync("hi", model=ScriptedModel([])), TurnResult)
