@@ -1,0 +1,39 @@
+"""What every contestant does: so many turns of a scenario, timed by the CPU it used; one JSON line out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+Turn = Callable[[], Awaitable[int]]  # one turn; returns how many pieces of text it saw
+
+
+def url() -> str:
+    return sys.argv[1]
+
+
+def model() -> str:
+    return sys.argv[2]
+
+
+async def measure(turn: Turn) -> None:
+    turns = int(sys.argv[3])
+    for _ in range(2):
+        await turn()
+    cpu, wall = time.process_time(), time.perf_counter()
+    seen = 0
+    for _ in range(turns):
+        seen += await turn()
+    spent = {
+        "cpu": (time.process_time() - cpu) / turns,
+        "wall": (time.perf_counter() - wall) / turns,
+        "seen": seen / turns,
+    }
+    print(json.dumps(spent))
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(main())  # type: ignore[arg-type]
