@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact, enclosed, tool_named
+from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.values import read_value, value_of
+from dragoman.dialects.wording import compact, enclosed
 from dragoman.messages.parts import Arguments
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"

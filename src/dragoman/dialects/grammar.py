@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,10 +13,10 @@ from pydantic_core import from_json
 from dragoman.dialects.cursor import WORD, Cursor, Steps
 from dragoman.dialects.json_text import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, Found, Holding, Reading, Scanner, TextCall, Tools
+from dragoman.dialects.wording import compact, tool_section
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 from dragoman.wire.arguments import parse_arguments
-from dragoman.wire.history import description
 from dragoman.wire.quirks import IdShape
 
 
@@ -69,9 +68,7 @@ class Dialect(ABC):
         """The system prompt with the tools in it, the same bytes for the same tools."""
         if not tools:
             return prompt
-        listed = "\n".join(compact(_declared(tool)) for tool in tools)
-        example = self.call("tool_name", {"argument": "value"})
-        section = _SECTION.format(tools=listed, how=self.how, example=example)
+        section = tool_section(tools, self.how, self.call("tool_name", {"argument": "value"}))
         return f"{prompt}\n\n{section}" if prompt else section
 
     def call(self, name: str, arguments: Arguments, id: str = "") -> str:
@@ -132,12 +129,9 @@ class Dialect(ABC):
         if not (yield from cursor.sees("{")):
             text, mark = yield from cursor.until(*closers, *stops)
             yield from cursor.accept(*closers)
-            said = mark in closers and (
-                not text.strip() or text.startswith('"')
-            )  # none, or an encoded object
-            return [
-                self.called(name, text, id) if said else self.bad("its arguments are no JSON object", name)
-            ]
+            if mark in closers and (not text.strip() or text.startswith('"')):  # none, or encoded ones
+                return [self.called(name, text, id)]
+            return [self.bad("its arguments are no JSON object", name)]
         payload = yield from read_json(cursor)
         if payload.flaw:
             yield from cursor.until(*closers, *stops)
@@ -160,19 +154,19 @@ class Dialect(ABC):
         return None
 
     def closed(self, cursor: Cursor, space: str, closers: Sequence[str], stops: Sequence[str]) -> Steps[bool]:
-        """Read what closes a call. It counts without that, but not with something else in front of that.
-
-        `space` was read in front of here, and is given back where the call ends without it.
+        """Read what closes a call. It counts without that, but not with something else in front of that, nor
+        if its JSON seems to go on. `space` was read in front of here.
         """
         if closers and (yield from cursor.accept(*closers)):
             return True
-        junk = ""
-        if closers:
+        goes_on = yield from cursor.sees("}", "]", ",")
+        if closers or goes_on:
             junk, mark = yield from cursor.until(*closers, *stops, "\n\n")
-            if mark in closers:
-                yield from cursor.accept(mark)
+            if mark in closers or goes_on:
+                yield from cursor.accept(*closers)
                 return False
-        cursor.back(len(junk) + len(space))
+            cursor.back(len(junk))
+        cursor.back(len(space))
         return True
 
     # ── what was read ─────────────────────────────────────────────────────────────────────────────
@@ -218,27 +212,14 @@ class Dialect(ABC):
         return TextCall(name.strip(), parsed, id)
 
     def bad(self, why: str, name: str | None = None) -> BadCall:
-        name = (name or "").strip()
+        name = (name or "").strip() if len(name or "") < _LONGEST_NAME else ""
         subject = f"The call of {name}" if name else "A call"
         example = self.call(name or "tool_name", {"argument": "value"})
         return BadCall(f"{subject} did not run: {why}. Write it like this:\n{example}", name)
 
 
 _VOICES = ("text", "reasoning")
-
-_SECTION = """# Tools
-
-You can call tools. Each line below describes one, with a JSON schema of its arguments:
-<tools>
-{tools}
-</tools>
-
-{how}
-
-{example}
-
-Call only tools from the list, with arguments that fit their schema. After your calls, stop: what they gave \
-is in the next message. When you need no tool, just answer."""
+_LONGEST_NAME = 200  # what is longer is no name
 
 
 def open_fence(cursor: Cursor) -> Steps[str]:
@@ -248,23 +229,6 @@ def open_fence(cursor: Cursor) -> Steps[str]:
         yield from cursor.run(WORD)
         yield from cursor.space()
     return fence
-
-
-def compact(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def described(call: TextCall, *, id: bool = True) -> str:
-    """A call as a JSON object that names it."""
-    return compact(
-        {**({"id": call.id} if id and call.id else {}), "name": call.name, "arguments": call.arguments}
-    )
-
-
-def enclosed(tag: str, text: str) -> str:
-    """The text between two tags. It cannot end them itself, whatever a tool brought back."""
-    harmless = text.replace(f"</{tag}", f"<\\/{tag}")
-    return f"<{tag}>\n{harmless}\n</{tag}>"
 
 
 def spelled(name: str) -> str:
@@ -288,12 +252,3 @@ def name_in(text: str) -> str:
     inner = entry.get("function", entry) if isinstance(entry, dict) else {}
     name = inner.get("name") if isinstance(inner, dict) else None
     return name if isinstance(name, str) else ""
-
-
-def _declared(tool: ToolSpec) -> JsonValue:
-    function: JsonValue = {
-        "name": tool.name,
-        "description": description(tool),
-        "parameters": tool.parameters,
-    }
-    return {"type": "function", "function": function}

@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact
+from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.wording import compact
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 ENDS = ("<|call|>", "<|end|>", "<|return|>")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact, described, enclosed
+from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.wording import compact, described, enclosed
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 

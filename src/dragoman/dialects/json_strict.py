@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, described, name_in
+from dragoman.dialects.grammar import Dialect, name_in
 from dragoman.dialects.json_text import Members, read_json
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.wording import described
 from dragoman.wire.arguments import parse_arguments
 
 

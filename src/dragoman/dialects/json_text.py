@@ -14,10 +14,9 @@ from typing import TypeAlias
 from dragoman.dialects.cursor import SPACE, Cursor, Steps
 
 Members: TypeAlias = Mapping[str, str]
-"""The outermost object's keys so far, each with the first character of its value."""
+"""The keys of an object, or of the newest in a list of them, each with the first character of its value."""
 
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*+')
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 _LONGEST_ESCAPE = 6
 _WORD = re.compile(r"[-+.\w]*+")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
@@ -61,7 +60,8 @@ class _JsonMachine:
         self._closers: list[str] = []
         self._want = _VALUE
         self._in_string = False
-        self._key: list[str] | None = None  # the outermost object's key that is being read
+        self._level = 0  # how many brackets are open where members are noted
+        self._key: list[str] | None = None  # the member's key that is being read
         self._string_size = -1  # of the string that is read, or was read last; -1 if something followed it
 
     def advance(self, text: str, at: int, over: bool) -> int:
@@ -86,7 +86,7 @@ class _JsonMachine:
         return at
 
     def _string(self, text: str, at: int, over: bool) -> int:
-        found = _PLAIN.match(text, at)
+        found = _IN_STRING.match(text, at)
         end = found.end() if found else at
         if self._key is not None:
             self._key.append(text[at:end])
@@ -98,8 +98,6 @@ class _JsonMachine:
                 self._member, self._key = "".join(self._key), None
             return end + 1
         if text[end] == "\\":
-            if escape := _ESCAPE.match(text, end):
-                return escape.end()
             if not over and len(text) - end < _LONGEST_ESCAPE:
                 return end
             self._fault(f"{text[end : end + 2]!r} in a string is no escape that JSON knows")
@@ -115,11 +113,14 @@ class _JsonMachine:
             self._string_size = 1
             is_key = bool(want & _KEY)
             self._want = _COLON if is_key else _COMMA | _CLOSE
-            self._key = [] if is_key and len(self._closers) == 1 else None
+            self._key = [] if is_key and len(self._closers) == self._level else None
         elif char in _CLOSER and want & _VALUE:
             self._begins(char)
             self._closers.append(_CLOSER[char])
             self._want = (_KEY if char == "{" else _VALUE) | _CLOSE
+            if self._closers in (["}"], ["]", "}"]):
+                self._level = len(self._closers)
+                self._members.clear()
         elif want & _CLOSE and char == self._closers[-1]:
             self._closers.pop()
             self._want = _COMMA | _CLOSE
@@ -150,8 +151,8 @@ class _JsonMachine:
         return at
 
     def _begins(self, char: str) -> None:
-        """A value begins; of the outermost object's members it is noted with what."""
-        if self._want & _VALUE and len(self._closers) == 1:
+        """A value begins; of a member it is noted with what."""
+        if self._want & _VALUE and self._level and len(self._closers) == self._level:
             self._members[self._member] = char
         if not self.certain and self._is_certain:
             self.certain = self._is_certain(self._members)

@@ -9,8 +9,9 @@ import re
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact
+from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.wording import compact
 
 ALL, ALL_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
 ONE, ONE_END = "<|tool_call_begin|>", "<|tool_call_end|>"

@@ -1,4 +1,4 @@
-"""`{"name": …, "parameters": {…}}`, also several with `;` between them or behind `<|python_tag|>`: Llama 3.
+"""`{"name": …, "parameters": {…}}`, also several with `;` between them, in a list, or behind a tag: Llama 3.
 
 Without the tag, an object is a call if it has a name and parameters, or if it has nothing but the name of a
 tool there is; any other is text.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact, name_in, tool_named
+from dragoman.dialects.grammar import Dialect, name_in, tool_named
 from dragoman.dialects.json_text import Members, read_json
 from dragoman.dialects.scanner import Found, Reading, TextCall, Tools
+from dragoman.dialects.wording import compact
 from dragoman.wire.arguments import parse_arguments
 
 TAG = "<|python_tag|>"
@@ -28,12 +29,12 @@ class LlamaJson(Dialect):
     )
     opens = (TAG,)
     drops = ENDS
-    bare = (r"\{", *_GAP, '"')
+    bare = (r"[{\[]", *_GAP, r"\{?", *_GAP, '"')
     sure = (*bare, *'name"', *_GAP, ":", *_GAP, '"', r'[^"\n]{1,99}', '"', *_GAP, ",", *_GAP, '"', "[pa]")
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         yield from cursor.space()
-        if not (yield from cursor.sees("{")):
+        if not (yield from cursor.sees("{", "[")):
             yield from cursor.until(*ENDS, TAG)
             return [self.bad(f"no JSON object stands behind {TAG}")]
         found: list[Found] = []
@@ -43,7 +44,7 @@ class LlamaJson(Dialect):
                 yield from cursor.space()
                 yield from cursor.accept(";")
                 yield from cursor.space()
-                if not (yield from cursor.sees("{")):
+                if not (yield from cursor.sees("{", "[")):
                     cursor.back(cursor.taken - before)
                     return found
             payload = yield from read_json(cursor, None if opener and not found else _is_call)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact, name_in
+from dragoman.dialects.grammar import Dialect, name_in
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.wording import compact
 
 OPEN, ID, ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 

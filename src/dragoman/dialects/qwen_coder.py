@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, compact, enclosed, tool_named
+from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.values import read_value, value_of
+from dragoman.dialects.wording import compact, enclosed
 from dragoman.messages.parts import Arguments
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -49,14 +50,14 @@ class QwenCoder(Dialect):
             yield from cursor.accept(">")
             value = yield from read_value(cursor, PARAMETER, PARAMETER_END, (FUNCTION_END, CLOSE))
             if value is None or key in texts:
-                yield from cursor.until(FUNCTION_END, OPEN)
+                yield from cursor.until(FUNCTION_END, CLOSE, OPEN)
                 yield from cursor.accept(FUNCTION_END)
                 why = "is there twice" if key in texts else f"is not closed with {PARAMETER_END}"
                 return [self.bad(f"its parameter {key} {why}", name)]
             texts[key] = value.removeprefix("\n").removesuffix("\n")
             yield from cursor.space()
-        if not (yield from cursor.accept(FUNCTION_END)):
-            yield from cursor.until(FUNCTION_END, OPEN)
+        if not (yield from cursor.accept(FUNCTION_END)) and not (yield from cursor.sees(CLOSE)):
+            yield from cursor.until(FUNCTION_END, CLOSE, OPEN)
             yield from cursor.accept(FUNCTION_END)
             return [self.bad(f"it is not closed with {FUNCTION_END}", name)]
         space = yield from cursor.space()

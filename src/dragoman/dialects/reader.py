@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.dialects.grammar import Dialect
-from dragoman.dialects.scanner import BadCall, Found, Piece, Scanner, Tools
+from dragoman.dialects.scanner import BadCall, Found, Scanner, Tools
+from dragoman.dialects.shown import Piece
 from dragoman.messages.events import (
     CallInputEnd,
     CallInputStart,
@@ -28,7 +29,7 @@ from dragoman.wire.wire import Prose, call_id
 
 INVALID_CALL = "invalid_call"
 
-_ENDED_WELL = ("stop", "unknown")  # any other word says more than that there are calls
+BROKEN_OFF = ("length", "filter", "error", "cancelled")
 
 
 class DialectReader:
@@ -73,12 +74,13 @@ class DialectReader:
             yield from self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
 
     def _end(self, event: MessageEnd) -> Iterator[Event]:
-        yield from self._show(self._scanner.end())
+        cut = event.finish in BROKEN_OFF
+        yield from self._show(self._scanner.end(cut=cut))
         yield from self._prose.close()
-        found = self._scanner.found or self._thought_of()
+        found = self._scanner.found or (() if cut else self._thought_of())
         for place, one in enumerate(found, self._native):
             yield from _announced(call_id(self._reply, place), one)
-        if found and event.finish in _ENDED_WELL:
+        if found and not cut:
             event = replace(event, finish="tool_calls")
         yield event
 
@@ -90,7 +92,7 @@ class DialectReader:
 
 
 def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
-    """What to tell the model about a call that could not be read, and how to write it."""
+    """What to tell the model about a call that could not be read; "" if it can be."""
     return "\n\n".join(dialect.parse(raw, tools).errors)
 
 

@@ -5,25 +5,22 @@ What counts as protocol, and what as text about it:
 - A marker that is a token of its own in a model's vocabulary (`reserved`) is protocol wherever it stands.
 - A marker that a model types letter by letter is text where it is quoted: right behind an opening backtick,
   up to the closing one; and in a fenced block, unless the block begins with it (models like to fence
-  their calls) or is never closed (then it is no block).
-- Of the white space on both sides of protocol, the run with more line breaks stays, the first if they are
-  equal; at the beginning and at the end of the reply both go. All other text is shown as it came.
+  their calls) or is never closed though the reply is complete (then it is no block).
+- Where it was left out, white space shrinks (`shown`). All other text is shown as it came.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from dragoman.dialects.cursor import BLANK, TICKS, WORD, Cursor, Form, Steps, marks
+from dragoman.dialects.shown import Piece, Shown, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 
 Tools: TypeAlias = Sequence[ToolSpec]
-Voice: TypeAlias = Literal["text", "reasoning"]
-Piece: TypeAlias = tuple[Voice, str]
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,8 +66,6 @@ class Grammar(Protocol):
 _FENCE = "```"
 _CODE_END: Form = ("\n", "[ \t]{0,64}", "`", "`", "`")
 _INLINE_END = marks("`", "\n")
-_TICK_RUN = re.compile("`+")
-_SPACES = " \t\r\n"
 
 
 class Scanner:
@@ -87,7 +82,8 @@ class Scanner:
         self._unfenced = marks(*self._openers, *grammar.drops)
         self._marks = self._unfenced if grammar.reserved else marks(*self._openers, *grammar.drops, _FENCE)
         self._in_code = marks(*grammar.opens, *sure, _CODE_END)
-        self._shown = _Shown()
+        self._shown = Shown()
+        self._cut = False
         self._steps = self._run()
 
     def feed(self, piece: str) -> list[Piece]:
@@ -95,7 +91,9 @@ class Scanner:
         next(self._steps)
         return self._shown.pieces()
 
-    def end(self) -> list[Piece]:
+    def end(self, *, cut: bool = False) -> list[Piece]:
+        """The reply is over. `cut` says that it broke off: then there may have been more to come."""
+        self._cut = cut
         self._cursor.over = True
         for _ in self._steps:
             raise AssertionError("a step waits for text, but the reply is over")
@@ -208,76 +206,9 @@ class Scanner:
                 break
             else:
                 yield
-        if held:  # never closed: read it again, as if the fence had been text
+        if held and not self._cut:  # never closed: read it again, as if the fence had been text
             cursor.back(cursor.taken)
             self._marks = self._unfenced
-
-
-class _Shown:
-    """What was shown, and the white space that waits for what follows it."""
-
-    def __init__(self) -> None:
-        self._pieces: list[Piece] = []
-        self._voice: Voice = "text"
-        self._heard: set[Voice] = set()
-        self._run = ""  # of white space
-        self._space = ""  # the best run since the last text
-        self._gapped = False  # protocol was left out since then
-        self._last = ""
-        self.in_ticks = False  # an odd number of backtick runs stands in this line
-
-    @property
-    def quotes(self) -> bool:
-        """Whether the last character was a backtick that opens inline code."""
-        return self.in_ticks and self._last == "`"
-
-    def pieces(self) -> list[Piece]:
-        pieces, self._pieces = self._pieces, []
-        return pieces
-
-    def add(self, text: str) -> None:
-        if not text:
-            return
-        if self._voice == "reasoning":
-            self._pieces.append(("reasoning", text))
-            self._heard.add("reasoning")
-            return
-        self._follow_ticks(text)
-        body = text.strip(_SPACES)
-        lead = text[: text.index(body[0])] if body else text
-        self._run += lead
-        if body:
-            space = "" if self._gapped and "text" not in self._heard else _larger(self._space, self._run)
-            self._pieces.append(("text", space + body))
-            self._heard.add("text")
-            self._run, self._space, self._gapped = text[len(lead) + len(body) :], "", False
-
-    def gap(self) -> None:
-        self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
-
-    def speak(self, voice: Voice) -> None:
-        """From here on it is this voice. What one says in several messages is kept apart."""
-        self._voice = voice
-        if voice == "text":
-            self._space = _larger(self._space, "\n\n")
-        elif voice in self._heard:
-            self._pieces.append((voice, "\n\n"))
-
-    def end(self) -> None:
-        if not self._gapped and self._run:
-            self._pieces.append(("text", self._run))
-
-    def _follow_ticks(self, text: str) -> None:
-        if "\n" in text:
-            self.in_ticks, self._last = False, "\n"
-            text = text[text.rindex("\n") + 1 :]
-        runs = len(_TICK_RUN.findall(text)) - (text[:1] == "`" == self._last)
-        self.in_ticks ^= bool(runs % 2)
-        self._last = text[-1:] or self._last
-
-
-def _larger(one: str, other: str) -> str:
-    return max(one, other, key=lambda space: (space.count("\n"), bool(space)))
 
 
 class Holding:

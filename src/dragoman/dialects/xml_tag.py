@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, described
+from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.wording import described
 
 OPEN, CLOSE = "<tool_code>", "</tool_code>"
 

@@ -1,0 +1,122 @@
+"""Calls, prose and replies at random, for the properties that every dialect has."""
+
+from __future__ import annotations
+
+from keyword import iskeyword
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from pydantic import JsonValue
+
+from dragoman.dialects.dialect import TextCall, dialect
+from dragoman.messages.parts import Arguments
+from dragoman.messages.request import ToolSpec
+
+NASTY = [
+    '"',
+    "'",
+    "\\",
+    "\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    "```",
+    "`",
+    "<tool_call>",
+    "</tool_call>",
+    "</tool_code>",
+    "<|call|>",
+    "[TOOL_CALLS]",
+    "<｜tool▁call▁end｜>",
+    "<|tool_call_end|>",
+    '{"tool_calls": [{"name": "x"}]}',
+    "\u2028",
+    "é😀",
+    "null",
+]
+PROSE = [
+    "Let me see.",
+    "{x}",
+    "a < b > c",
+    "[1]",
+    "it's",
+    '"so"',
+    "f(x)",
+    "{}",
+    "x = {'a': 1};",
+    '{"a": {"b": [1]}}',
+    "<b>bold</b>",
+    "| ｜ ▁",
+    "Größe 你好 😀",
+    "\\n",
+    "# Title",
+    "\n",
+    "\n\n",
+    "\t",
+    "[link](http://x.y)",
+    "[x for x in y]",
+]
+
+identifiers = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(lambda name: not iskeyword(name))
+texts = st.lists(st.sampled_from(NASTY) | st.text(max_size=5), max_size=6).map("".join)
+numbers = st.integers(-(10**15), 10**15) | st.floats(allow_nan=False, allow_infinity=False)
+scalars: SearchStrategy[JsonValue] = st.none() | st.booleans() | numbers | texts
+values: SearchStrategy[JsonValue] = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=4,
+)
+arguments: SearchStrategy[Arguments] = st.dictionaries(identifiers, values, max_size=3)
+calls = st.lists(  # no name twice: each call brings its own schema
+    st.builds(TextCall, identifiers, arguments), min_size=1, max_size=3, unique_by=lambda call: call.name
+)
+prose = st.lists(st.sampled_from(PROSE) | st.just(" "), max_size=8).map(
+    lambda words: "".join(words).strip(" \t\r\n")
+)
+
+
+def tools_of(calls: list[TextCall]) -> list[ToolSpec]:
+    """The tools that these calls fit."""
+    return [ToolSpec(call.name, "", {"properties": _properties(call.arguments)}) for call in calls]
+
+
+def replies(name: str) -> SearchStrategy[str]:
+    """Replies in a dialect: its markers, calls and pieces of calls, code and prose, in any order."""
+    speaks = dialect(name)
+    call = speaks.call("read_file", {"path": 'a {b} "c"\n```\n', "lines": 3})
+    words = [
+        *speaks.opens,
+        *speaks.drops,
+        *PROSE,
+        *NASTY,
+        "```json\n",
+        "\n```\n",
+        " ",
+        call,
+        call[: len(call) // 2],
+    ]
+    words += [
+        call[len(call) // 2 :],
+        speaks.call("get_time", {}),
+        '{"name": "get_time", "arguments": {',
+        "</parameter>",
+        "<arg_key>",
+    ]
+    return st.lists(st.sampled_from(words), max_size=10).map("".join)
+
+
+_TYPES: dict[type, JsonValue] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def _properties(arguments: Arguments) -> dict[str, JsonValue]:
+    return {key: {"type": _TYPES[type(value)]} for key, value in arguments.items()}

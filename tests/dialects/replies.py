@@ -1,0 +1,1045 @@
+# ruff: noqa: E501  # a reply is easier to read in one line
+"""Replies that models write, or might: how each is read. The tables that several tests go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from dragoman.messages.request import ToolSpec
+
+
+def _tool(name: str, **properties: JsonValue) -> ToolSpec:
+    return ToolSpec(name, f"The tool {name}.", {"type": "object", "properties": properties})
+
+
+TEXT: JsonValue = {"type": "string"}
+INTEGER: JsonValue = {"type": "integer"}
+FLAG: JsonValue = {"type": "boolean"}
+
+TOOLS = (
+    _tool("get_time"),
+    _tool("read_file", path=TEXT, lines=INTEGER),
+    _tool("write_file", path=TEXT, content=TEXT, overwrite=FLAG),
+    _tool(
+        "search", query=TEXT, tags={"type": "array"}, filter={"anyOf": [{"type": "object"}, {"type": "null"}]}
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply, and what it holds. `errors` are words that the error for the model has to contain, for each."""
+
+    about: str
+    reply: str
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    text: str = ""
+    errors: tuple[str, ...] = ()
+
+
+def _read(path: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "read_file", {"path": path, **more}
+
+
+TIME: tuple[str, dict[str, Any]] = ("get_time", {})
+
+JSON_STRICT = [
+    Reply(
+        "a bare object", '{"tool_calls": [{"name": "read_file", "arguments": {"path": "a"}}]}', (_read("a"),)
+    ),
+    Reply(
+        "ids and the nested form",
+        '{"tool_calls":[{"id":"c1","type":"function","function":{"name":"read_file","arguments":{"path":"a"}}}]}',
+        (_read("a"),),
+    ),
+    Reply(
+        "a fence with a language",
+        'Let me see.\n\n```json\n{"tool_calls": [{"name": "get_time", "arguments": {}}]}\n```\n',
+        (TIME,),
+        "Let me see.",
+    ),
+    Reply(
+        "a fence without a language, in one line",
+        'Now: ```{"tool_calls": [{"name": "get_time"}]}``` done',
+        (TIME,),
+        "Now: done",
+    ),
+    Reply(
+        "two objects in one fence",
+        '```json\n{"tool_calls": [{"name": "get_time"}]}\n{"tool_calls": [{"name": "read_file", '
+        '"arguments": {"path": "a"}}]}\n```',
+        (TIME, _read("a")),
+    ),
+    Reply(
+        "prose before and behind",
+        'First this. {"tool_calls": [{"name": "get_time", "arguments": {}}]} Then that.',
+        (TIME,),
+        "First this. Then that.",
+    ),
+    Reply(
+        "several calls in one object",
+        '{"tool_calls": [{"name": "read_file", "arguments": {"path": "a"}}, {"name": "read_file", '
+        '"arguments": {"path": "b"}}]}',
+        (_read("a"), _read("b")),
+    ),
+    Reply(
+        "two objects in a row",
+        '{"tool_calls":[{"name":"get_time"}]}{"tool_calls":[{"name":"read_file","arguments":{"path":"b"}}]}',
+        (TIME, _read("b")),
+    ),
+    Reply(
+        "other keys in front of the calls",
+        '{"thought": "I look {first}", "tool_calls": [{"name": "get_time", "arguments": {}}], "done": false}',
+        (TIME,),
+    ),
+    Reply(
+        "a string that holds a call, a fence and brackets",
+        '{"tool_calls": [{"name": "write_file", "arguments": {"path": "a", "content": '
+        '"```json\\n{\\"tool_calls\\": [{}]}\\n``` } ] \\\\"}}]}',
+        (("write_file", {"path": "a", "content": '```json\n{"tool_calls": [{}]}\n``` } ] \\'}),),
+    ),
+    Reply(
+        "letters from everywhere",
+        'Größe: {"tool_calls": [{"name": "read_file", "arguments": {"path": "Привет/你好\\u00e9😀"}}]} ok',
+        (_read("Привет/你好é😀"),),
+        "Größe: ok",
+    ),
+    Reply(
+        "spread over lines",
+        '{\n  "tool_calls": [\n    {\n      "name": "read_file",\n      "arguments": {\n        "path": "a"\n'
+        "      }\n    }\n  ]\n}",
+        (_read("a"),),
+    ),
+    Reply(
+        "trailing commas",
+        '{"tool_calls": [{"name": "read_file", "arguments": {"path": "a,]",},},],}',
+        (_read("a,]"),),
+    ),
+    Reply(
+        "arguments that were encoded twice",
+        '{"tool_calls": [{"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}]}',
+        (_read("a"),),
+    ),
+    Reply(
+        "arguments that are missing, null or an empty string",
+        '{"tool_calls": [{"name": "get_time"}, {"name": "get_time", "arguments": null}, '
+        '{"name": "get_time", "arguments": ""}]}',
+        (TIME, TIME, TIME),
+    ),
+    Reply(
+        "a tool there is not, and a name in other letters",
+        '{"tool_calls": [{"name": "Launch", "arguments": {}}, {"name": "READ-file", "arguments": {}}]}',
+        (("Launch", {}), ("READ-file", {})),
+    ),
+    Reply(
+        "an object without calls",
+        'So {"path": "a", "lines": 3} it is.',
+        (),
+        'So {"path": "a", "lines": 3} it is.',
+    ),
+    Reply(
+        "an object whose tool_calls is no list",
+        '{"tool_calls": "none"} and {"tool_calls": null}',
+        (),
+        '{"tool_calls": "none"} and {"tool_calls": null}',
+    ),
+    Reply(
+        "tool_calls inside another object",
+        'E.g. {"example": {"tool_calls": [{"name": "get_time"}]}}',
+        (),
+        'E.g. {"example": {"tool_calls": [{"name": "get_time"}]}}',
+    ),
+    Reply(
+        "code with braces around a call",
+        'function f() { return {"a": 1}; }\n{"tool_calls": [{"name": "get_time"}]}\nx = {1: {"b"}}; if (y) {"s"}',
+        (TIME,),
+        'function f() { return {"a": 1}; }\nx = {1: {"b"}}; if (y) {"s"}',
+    ),
+    Reply(
+        "a stray quote in front of a call",
+        'Say {"hello to {"tool_calls": [{"name": "get_time"}]}',
+        (TIME,),
+        'Say {"hello to',
+    ),
+    Reply(
+        "a call that inline code shows",
+        'Write `{"tool_calls": [{"name": "get_time"}]}` to see the time.',
+        (),
+        'Write `{"tool_calls": [{"name": "get_time"}]}` to see the time.',
+    ),
+    Reply(
+        "a call that a code block shows",
+        'Like so:\n```python\nprint(1)\n{"tool_calls": [{"name": "get_time"}]}\n```\nSee?',
+        (),
+        'Like so:\n```python\nprint(1)\n{"tool_calls": [{"name": "get_time"}]}\n```\nSee?',
+    ),
+    Reply(
+        "code blocks with objects, and then a fenced call",
+        '```json\n{"a": {"b": 1}}\n```\nand\n```js\nf({"x": 1})\n```\n```json\n{"tool_calls": [{"name": "get_time"}]}\n```',
+        (TIME,),
+        '```json\n{"a": {"b": 1}}\n```\nand\n```js\nf({"x": 1})\n```',
+    ),
+    Reply(
+        "a call behind code that is never closed",
+        '```python\nprint(1)\n\n{"tool_calls": [{"name": "get_time"}]}',
+        (TIME,),
+        "```python\nprint(1)",
+    ),
+    Reply(
+        "one call that can be read and one that cannot",
+        '{"tool_calls": [{"name": "get_time"}, {"name": "read_file", "arguments": [1]}, {"arguments": {}}, 7]}',
+        (TIME,),
+        errors=("read_file did not run", "name", "no object"),
+    ),
+    Reply(
+        "arguments and parameters at once",
+        '{"tool_calls": [{"name": "read_file", "arguments": {"path": "a"}, "parameters": {"path": "b"}}]}',
+        errors=("both",),
+    ),
+    Reply(
+        "cut off in a string",
+        'Look: {"tool_calls": [{"name": "read_file", "arguments": {"path": "a',
+        (),
+        "Look:",
+        ("read_file did not run: the reply ends",),
+    ),
+    Reply(
+        "cut off behind a complete call",
+        '{"tool_calls": [{"name": "get_time", "arguments": {}}, ',
+        errors=("reply ends",),
+    ),
+    Reply("cut off before it is certain", 'Hm {"tool_ca', (), 'Hm {"tool_ca'),
+    Reply(
+        "no JSON any more",
+        '{"tool_calls": [{"name": "read_file", "arguments": {path: "a"}}]}\n\nSorry.',
+        (),
+        "Sorry.",
+        ("read_file did not run: it is no longer JSON",),
+    ),
+    Reply(
+        "a raw line break in a string",
+        '{"tool_calls": [{"name": "write_file", "arguments": {"content": "a\nb"}}]}',
+        errors=("line break",),
+    ),
+    Reply("an empty list", 'Nothing to do. {"tool_calls": []}', (), "Nothing to do."),
+    Reply(
+        "no calls at all",
+        "  Just\n text, `code` and {braces}.\n",
+        (),
+        "  Just\n text, `code` and {braces}.\n",
+    ),
+    Reply("nothing", "", (), ""),
+    Reply("only white space", " \n ", (), " \n "),
+    Reply("garbage", '}}]["\\{"{"{"', (), '}}]["\\{"{"{"'),
+]
+
+
+def _between(open: str, close: str) -> list[Reply]:
+    """What all dialects have in common that put a JSON object between two tags."""
+    return [
+        Reply(
+            "one call", f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}{close}', (_read("a"),)
+        ),
+        Reply(
+            "prose around it, and lines",
+            f'I look.\n\n{open}\n{{"name": "get_time", "arguments": {{}}}}\n{close}\n\nWait for it.',
+            (TIME,),
+            "I look.\n\nWait for it.",
+        ),
+        Reply(
+            "several calls with text between them",
+            f'A {open}{{"name": "get_time"}}{close} B\n{open} {{"name": "read_file", "arguments": {{"path": "b"}}}} '
+            f"{close}\n{open}{{}}{close} C",
+            (TIME, _read("b")),
+            "A B\nC",
+            ("name",),
+        ),
+        Reply(
+            "two objects, and a list, between two tags",
+            f'{open}{{"name": "get_time"}}\n{{"name": "read_file", "arguments": {{"path": "b"}}}}{close}'
+            f'{open}[{{"name": "get_time"}}, {{"name": "get_time"}}]{close}',
+            (TIME, _read("b"), TIME, TIME),
+        ),
+        Reply(
+            "tags, fences and quotes in a string",
+            f'{open}{{"name": "write_file", "arguments": {{"content": "{close}{open} ```\\n\\"}}\\\\"}}}}{close} ok',
+            (("write_file", {"content": f'{close}{open} ```\n"}}\\'}),),
+            "ok",
+        ),
+        Reply(
+            "a fence between the tags",
+            f'{open}\n```json\n{{"name": "get_time", "arguments": {{}}}}\n```\n{close}',
+            (TIME,),
+        ),
+        Reply(
+            "a fence around the tags",
+            f'Here:\n```xml\n{open}{{"name": "get_time"}}{close}\n{open}{{"name": "get_time"}}{close}\n```\nDone.',
+            (TIME, TIME),
+            "Here:\nDone.",
+        ),
+        Reply(
+            "the nested form, encoded twice, with trailing commas",
+            f'{open}{{"type": "function", "function": {{"name": "read_file", "arguments": '
+            f'"{{\\"path\\": \\"a\\",}}"}},}}{close}',
+            (_read("a"),),
+        ),
+        Reply("a last tag that is not closed", f'{open}{{"name": "get_time", "arguments": {{}}}}', (TIME,)),
+        Reply(
+            "a first tag that is not closed",
+            f'{open}{{"name": "get_time"}}\n{open}{{"name": "read_file", "arguments": {{"path": "b"}}}}{close}',
+            (TIME, _read("b")),
+        ),
+        Reply(
+            "an unclosed tag and prose behind it",
+            f'{open}{{"name": "get_time"}}\nI wait.\n\nBye.',
+            (TIME,),
+            "I wait.\n\nBye.",
+        ),
+        Reply(
+            "a closing tag left over", f'{open}{{"name": "get_time"}}{close}\n{close}\nOk.', (TIME,), "Ok."
+        ),
+        Reply(
+            "one brace too many",
+            f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}}}{close} and on',
+            (),
+            "and on",
+            ("read_file did not run: something else stands behind its JSON",),
+        ),
+        Reply(
+            "JSON that goes on behind its end, never closed",
+            f'{open}{{"name": "read_file", "arguments": {{"path": "a"}}}}, "lines": 3}}\n\nBye',
+            (),
+            "Bye",
+            ("something else stands behind its JSON",),
+        ),
+        Reply(
+            "cut off in the arguments",
+            f'Well. {open}{{"name": "read_file", "arguments": {{"path": "a',
+            (),
+            "Well.",
+            ("read_file did not run: the reply ends",),
+        ),
+        Reply("cut off behind the tag", f"Well. {open}\n", (), "Well.", ("reply ends",)),
+        Reply("cut off in the tag", f"Well. {open[:-2]}", (), f"Well. {open[:-2]}"),
+        Reply(
+            "Python in place of JSON, and a call behind it",
+            f"{open}{{'name': 'get_time'}}{close} then {open}{{\"name\": \"get_time\"}}{close}",
+            (TIME,),
+            "then",
+            ("no longer JSON",),
+        ),
+        Reply(
+            "words in place of JSON",
+            f"{open}get_time(){close} hm",
+            (),
+            "hm",
+            ("is not what belongs there",),
+        ),
+        Reply(
+            "prose about the tag",
+            f"Calls begin with {open} and so on.\n\nAnd they end.",
+            (),
+            f"Calls begin with {open} and so on.\n\nAnd they end.",
+        ),
+        Reply(
+            "the tag in inline code",
+            f'Use `{open}{{"name": "get_time"}}{close}` or ``{open}``; run `ls`{open}{{"name": "get_time"}}{close}',
+            (TIME,),
+            f'Use `{open}{{"name": "get_time"}}{close}` or ``{open}``; run `ls`',
+        ),
+        Reply(
+            "the tag in a code block",
+            f'So:\n```\nYou write\n{open}{{"name": "get_time"}}{close}\n```\nReal: {open}{{"name": "get_time"}}{close}',
+            (TIME,),
+            f'So:\n```\nYou write\n{open}{{"name": "get_time"}}{close}\n```\nReal:',
+        ),
+        Reply(
+            "a block inside a block, and then a call",
+            f'````md\n```xml\n{open}{{"name": "a"}}{close}\n```\n````\n{open}{{"name": "get_time"}}{close}',
+            (TIME,),
+            f'````md\n```xml\n{open}{{"name": "a"}}{close}\n```\n````',
+        ),
+        Reply(
+            "a call behind code that is never closed",
+            f'```py\nx = 1\n{open}{{"name": "get_time"}}{close}\nBye.',
+            (TIME,),
+            "```py\nx = 1\nBye.",
+        ),
+        Reply("names that are no text", f'{open}{{"name": 7, "arguments": {{}}}}{close}', errors=("name",)),
+        Reply(
+            "arguments that are a list",
+            f'{open}{{"name": "get_time", "arguments": []}}{close}',
+            errors=("object",),
+        ),
+        Reply(
+            "a raw line break",
+            f'{open}{{"name": "search", "arguments": {{"query": "a\nb"}}}}{close}',
+            errors=("line",),
+        ),
+        Reply(
+            "an unknown escape",
+            f'{open}{{"name": "search", "arguments": {{"query": "\\d"}}}}{close}',
+            errors=("escape",),
+        ),
+        Reply(
+            "ordinary JSON",
+            'It is {"name": "get_time", "arguments": {}}.',
+            (),
+            'It is {"name": "get_time", "arguments": {}}.',
+        ),
+    ]
+
+
+def _qwen(name: str, **values: str) -> str:
+    parameters = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    return f"<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>"
+
+
+QWEN_CODER = [
+    Reply("one call", "Look:\n" + _qwen("read_file", path="a", lines="3"), (_read("a", lines=3),), "Look:"),
+    Reply("no outer tag", "Look\n<function=get_time></function>\nok", (TIME,), "Look\nok"),
+    Reply(
+        "the outer tag only behind it", "<function=get_time>\n</function>\n</tool_call>\nok", (TIME,), "ok"
+    ),
+    Reply(
+        "everything in one line",
+        "<tool_call><function=read_file><parameter=path>a b</parameter></function></tool_call>",
+        (_read("a b"),),
+    ),
+    Reply(
+        "several calls",
+        _qwen("read_file", path="a") + "\n" + _qwen("get_time") + " and " + _qwen("read_file", path="b"),
+        (_read("a"), TIME, _read("b")),
+        "and",
+    ),
+    Reply(
+        "two functions in one outer tag",
+        "<tool_call><function=get_time></function><function=read_file><parameter=path>b</parameter></function></tool_call>",
+        (TIME, _read("b")),
+    ),
+    Reply(
+        "values of all kinds, by the schema",
+        _qwen("search", query="5", tags='["a", 1]', filter='{"x": null}')
+        + _qwen("search", query="null", filter="null"),
+        (
+            ("search", {"query": "5", "tags": ["a", 1], "filter": {"x": None}}),
+            ("search", {"query": "null", "filter": None}),
+        ),
+    ),
+    Reply(
+        "booleans as Python has them",
+        _qwen("write_file", content="True", overwrite="True"),
+        (("write_file", {"content": "True", "overwrite": True}),),
+    ),
+    Reply(
+        "values of an unknown tool, by their looks",
+        _qwen(
+            "other",
+            a="1",
+            b="1.5e3",
+            c="true",
+            d="null",
+            e="[1]",
+            f='{"x": 1}',
+            g='"s"',
+            h="hello",
+            i="01",
+            j="True",
+            k="",
+        ),
+        (
+            (
+                "other",
+                {
+                    "a": 1,
+                    "b": 1500.0,
+                    "c": True,
+                    "d": None,
+                    "e": [1],
+                    "f": {"x": 1},
+                    "g": '"s"',
+                    "h": "hello",
+                    "i": "01",
+                    "j": "True",
+                    "k": "",
+                },
+            ),
+        ),
+    ),
+    Reply(
+        "a value that fits no schema is left for whoever checks it",
+        _qwen("read_file", lines="many") + _qwen("READ_FILE", lines="2.5"),
+        (("read_file", {"lines": "many"}), ("READ_FILE", {"lines": 2.5})),
+    ),
+    Reply(
+        "code with tags, fences and empty lines as a value",
+        _qwen("write_file", content="\n<b>\n```py\nx = '</parameter>'\n\n</function>\n```\n</tool_call>\n"),
+        (
+            (
+                "write_file",
+                {"content": "\n<b>\n```py\nx = '</parameter>'\n\n</function>\n```\n</tool_call>\n"},
+            ),
+        ),
+    ),
+    Reply(
+        "a fence around it",
+        "```xml\n" + _qwen("get_time") + "\n```",
+        (TIME,),
+    ),
+    Reply(
+        "JSON between the tags, as other Qwen models write",
+        '<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool_call>',
+        (_read("a"),),
+    ),
+    Reply(
+        "JSON between the function's tags",
+        '<function=read_file>{"path": "a"}</function>',
+        (_read("a"),),
+    ),
+    Reply(
+        "a parameter that is not closed",
+        "<tool_call><function=read_file><parameter=path>a<parameter=lines>3</parameter></function></tool_call> ok",
+        (),
+        "ok",
+        ("parameter path is not closed",),
+    ),
+    Reply(
+        "a parameter that is there twice",
+        "<function=read_file><parameter=path>a</parameter><parameter=path>b</parameter></function>",
+        errors=("twice",),
+    ),
+    Reply(
+        "cut off in a value",
+        "<tool_call><function=read_file><parameter=path>a",
+        errors=("path is not closed",),
+    ),
+    Reply(
+        "cut off behind a value",
+        "<tool_call><function=read_file><parameter=path>a</parameter>\n",
+        errors=("not closed",),
+    ),
+    Reply("cut off in the name", "Hm <tool_call><function=read", (), "Hm", ("reply ends",)),
+    Reply("cut off behind the tag", "Hm <tool_call>", (), "Hm", ("reply ends",)),
+    Reply(
+        "the function not closed, but the outer tag",
+        "<tool_call><function=read_file><parameter=path>a</parameter></tool_call> ok",
+        (_read("a"),),
+        "ok",
+    ),
+    Reply("the last outer tag not closed", "<tool_call><function=get_time></function>", (TIME,)),
+    Reply("no name", "<tool_call><function=></function></tool_call>", errors=("no name",)),
+    Reply("words between the function's tags", "<function=f>hello</function>", errors=("belongs",)),
+    Reply(
+        "prose about the tags", "It is <function=name> here.\n\nOk", (), "It is <function=name> here.\n\nOk"
+    ),
+    Reply(
+        "inline code and a code block",
+        "Use `<tool_call><function=f></function>`.\n```\nx\n<function=f></function>\n```\n"
+        + _qwen("get_time"),
+        (TIME,),
+        "Use `<tool_call><function=f></function>`.\n```\nx\n<function=f></function>\n```",
+    ),
+]
+
+
+def _glm(name: str, **values: str) -> str:
+    pairs = "".join(
+        f"\n<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>" for key, value in values.items()
+    )
+    return f"<tool_call>{name}{pairs}\n</tool_call>"
+
+
+GLM = [
+    Reply("one call", "Look:\n" + _glm("read_file", path="a", lines="3"), (_read("a", lines=3),), "Look:"),
+    Reply("no arguments", "<tool_call>get_time</tool_call>", (TIME,)),
+    Reply(
+        "everything in one line",
+        "<tool_call>read_file <arg_key>path</arg_key> <arg_value>a b</arg_value> </tool_call>ok",
+        (_read("a b"),),
+        "ok",
+    ),
+    Reply(
+        "several calls with text between them",
+        _glm("get_time") + "\nthen\n" + _glm("read_file", path="b") + "\n" + _glm("other", x="1"),
+        (TIME, _read("b"), ("other", {"x": 1})),
+        "then",
+    ),
+    Reply(
+        "values of all kinds, by the schema",
+        _glm("search", query="[5]", tags='["a"]', filter="null"),
+        (("search", {"query": "[5]", "tags": ["a"], "filter": None}),),
+    ),
+    Reply(
+        "a value with tags, lines and fences",
+        _glm("write_file", content="\n</arg_value> <b></tool_call>\n```\n"),
+        (("write_file", {"content": "\n</arg_value> <b></tool_call>\n```\n"}),),
+    ),
+    Reply("JSON between the tags", '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>', (TIME,)),
+    Reply(
+        "a key without a value",
+        "<tool_call>read_file<arg_key>path</arg_key></tool_call> ok",
+        (),
+        "ok",
+        ("path has no",),
+    ),
+    Reply(
+        "a value that is not closed",
+        "<tool_call>read_file<arg_key>path</arg_key><arg_value>a<arg_key>lines</arg_key><arg_value>3</arg_value></tool_call>",
+        errors=("path has no",),
+    ),
+    Reply(
+        "a key that is there twice",
+        "<tool_call>read_file<arg_key>a</arg_key><arg_value>1</arg_value><arg_key>a</arg_key><arg_value>2</arg_value></tool_call>",
+        errors=("twice",),
+    ),
+    Reply(
+        "cut off in a value", "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a", errors=("path",)
+    ),
+    Reply(
+        "cut off behind a value",
+        "<tool_call>read_file<arg_key>path</arg_key><arg_value>a</arg_value>",
+        errors=("not closed",),
+    ),
+    Reply("cut off behind the tag", "Hm <tool_call>", (), "Hm", ("reply ends",)),
+    Reply("words in place of a call", "<tool_call>please read it</tool_call> x", (), "x", ("belongs",)),
+    Reply("prose about the tag", "The <tool_call> tag.\n\nOk", (), "The <tool_call> tag.\n\nOk"),
+    Reply(
+        "inline code and a code block",
+        "Use `<tool_call>f</tool_call>`.\n```\nx\n<tool_call>f</tool_call>\n```\n" + _glm("get_time"),
+        (TIME,),
+        "Use `<tool_call>f</tool_call>`.\n```\nx\n<tool_call>f</tool_call>\n```",
+    ),
+]
+
+LLAMA_JSON = [
+    Reply("one call", '{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)),
+    Reply(
+        "the tag in front",
+        '<|python_tag|>{"name": "read_file", "parameters": {"path": "a"}}<|eom_id|>',
+        (_read("a"),),
+    ),
+    Reply("arguments for parameters", '{"name": "read_file", "arguments": {"path": "a"}}', (_read("a"),)),
+    Reply("a type", '{"type": "function", "name": "get_time", "parameters": {}}', (TIME,)),
+    Reply(
+        "the nested form",
+        '{"type": "function", "function": {"name": "get_time", "arguments": "{}"}}',
+        (TIME,),
+    ),
+    Reply(
+        "several with semicolons",
+        '<|python_tag|>{"name": "get_time", "parameters": {}}; {"name": "read_file", "parameters": {"path": "b"}}',
+        (TIME, _read("b")),
+    ),
+    Reply(
+        "several bare ones, with and without semicolons",
+        '{"name": "get_time", "parameters": {}};{"name": "get_time", "parameters": {}}\n{"name": "read_file", '
+        '"parameters": {"path": "b"}} {"a": 1}',
+        (TIME, TIME, _read("b")),
+        '{"a": 1}',
+    ),
+    Reply(
+        "a list of them",
+        '[{"name": "get_time", "parameters": {}}, {"name": "read_file", "parameters": {"path": "b"}}] ["a", {"b": 1}]',
+        (TIME, _read("b")),
+        '["a", {"b": 1}]',
+    ),
+    Reply(
+        "a list behind the tag, cut off",
+        '<|python_tag|>[{"name": "get_time", "parameters": {}}, {"name": "re',
+        errors=("the reply ends",),
+    ),
+    Reply(
+        "prose and a fence",
+        'I will.\n```json\n{"name": "get_time", "parameters": {}}\n```\nWait.',
+        (TIME,),
+        "I will.\nWait.",
+    ),
+    Reply("nothing but the name of a tool", 'Ok {"name": "get_time"}', (TIME,), "Ok"),
+    Reply("nothing but the name of no tool", 'Hi {"name": "Bob"}', (), 'Hi {"name": "Bob"}'),
+    Reply(
+        "a person",
+        '{"name": "get_time", "age": 3} [{"name": "Bob"}]',
+        (),
+        '{"name": "get_time", "age": 3} [{"name": "Bob"}]',
+    ),
+    Reply(
+        "code with braces",
+        'if x {"a"} else {y} {"name": "get_time", "parameters": {}} {"name": 1, "parameters": {}}',
+        (TIME,),
+        'if x {"a"} else {y} {"name": 1, "parameters": {}}',
+    ),
+    Reply(
+        "brackets and tags in strings",
+        '{"name": "search", "parameters": {"query": "}{<|python_tag|>\\"```"}} ok',
+        (("search", {"query": '}{<|python_tag|>"```'}),),
+        "ok",
+    ),
+    Reply("trailing commas", '{"name": "read_file", "parameters": {"path": "a",},}', (_read("a"),)),
+    Reply(
+        "parameters that were encoded",
+        '{"name": "read_file", "parameters": "{\\"path\\": \\"a\\"}"}',
+        (_read("a"),),
+    ),
+    Reply("null for parameters", '{"name": "get_time", "parameters": null}', (TIME,)),
+    Reply(
+        "cut off",
+        '{"name": "read_file", "parameters": {"path": "a',
+        errors=("read_file did not run: the reply ends",),
+    ),
+    Reply(
+        "cut off before it is certain", 'See {"name": "read_file", "par', (), 'See {"name": "read_file", "par'
+    ),
+    Reply("broken", '{"name": "read_file", "parameters": {path}}\n\nOk.', (), "Ok.", ("no longer JSON",)),
+    Reply("code behind the tag", "<|python_tag|>print(1)<|eom_id|>", errors=("no JSON object",)),
+    Reply("an unclosed tag at the end", "Ok <|python_tag|>", (), "Ok", ("no JSON object",)),
+    Reply(
+        "inline code and a code block",
+        'Use `{"name": "f", "parameters": {}}`.\n```\nx\n{"name": "f", "parameters": {}}\n```\nSee {"name": "get_time"}',
+        (TIME,),
+        'Use `{"name": "f", "parameters": {}}`.\n```\nx\n{"name": "f", "parameters": {}}\n```\nSee',
+    ),
+    Reply(
+        "a call behind code that is never closed",
+        '```py\nx = [{"name": "Bob"}]\n{"name": "get_time", "parameters": {}}',
+        (TIME,),
+        '```py\nx = [{"name": "Bob"}]',
+    ),
+]
+
+LLAMA_PYTHONIC = [
+    Reply("one call", '[read_file(path="a", lines=3)]', (_read("a", lines=3),)),
+    Reply(
+        "several calls with prose around",
+        "I look: [get_time(), read_file(path='b')]\nWait [1].",
+        (TIME, _read("b")),
+        "I look:\nWait [1].",
+    ),
+    Reply("the tag in front", '<|python_start|>[read_file(path="a")]<|python_end|><|eom|>', (_read("a"),)),
+    Reply(
+        "values of all kinds",
+        "[search(query='it''s', tags=['a', -1, 2.5, True, None, (1, 2)], filter={'x': {'y': []}, 'z': false}, "
+        "other=null)]",
+        (
+            (
+                "search",
+                {
+                    "query": "its",
+                    "tags": ["a", -1, 2.5, True, None, [1, 2]],
+                    "filter": {"x": {"y": []}, "z": False},
+                    "other": None,
+                },
+            ),
+        ),
+    ),
+    Reply(
+        "brackets, quotes and escapes in strings",
+        """[write_file(path="a])", content='x\\'] (\\n{"tool_calls": [' "\\\\")] ok""",
+        (("write_file", {"path": "a])", "content": 'x\'] (\n{"tool_calls": [\\'}),),
+        "ok",
+    ),
+    Reply(
+        "three quotes, lines and empty lines",
+        '[write_file(content="""a\n\n"b" \'c\'\n""", path=\'\')]',
+        (("write_file", {"content": "a\n\n\"b\" 'c'\n", "path": ""}),),
+    ),
+    Reply("spread over lines", '[\n  read_file(\n    path="a",\n  ),\n]', (_read("a"),)),
+    Reply("an escape that Python dislikes", r'[search(query="\d+")]', (("search", {"query": r"\d+"}),)),
+    Reply(
+        "a name that Python keeps for itself",
+        "[search(query='x', **{'from': 1})]",
+        (("search", {"query": "x", "from": 1}),),
+    ),
+    Reply("an unknown tool, and a dotted name", "[maps.route(to='x')]", (("maps.route", {"to": "x"}),)),
+    Reply("a fence around it", "```python\n[get_time()]\n```", (TIME,)),
+    Reply("an unknown tool without arguments", "An array [now()] here", (), "An array [now()] here"),
+    Reply(
+        "code that looks like it",
+        "Use [f(x) for x in y], [int(a), b], [g(1)](url) and [link](http://x) or m[i(0)] and [h(a=b)].",
+        (),
+        "Use [f(x) for x in y], [int(a), b], [g(1)](url) and [link](http://x) or m[i(0)] and [h(a=b)].",
+    ),
+    Reply("arguments without names", '[read_file("a")] ok', (), "ok", ("have to be named",)),
+    Reply("arguments that are no values", "[read_file(path=open('a'))]", errors=("no plain value",)),
+    Reply(
+        "one call that can be read and one that cannot",
+        "[get_time(), read_file(x)]",
+        (TIME,),
+        errors=("named",),
+    ),
+    Reply("a name twice", "[read_file(path='a', path='b')]", errors=("path is there twice",)),
+    Reply(
+        "cut off in a string", 'So [read_file(path="a', (), "So", ("read_file did not run: the reply ends",)
+    ),
+    Reply("cut off, and no tool", "See [note(1, and", (), "See [note(1, and"),
+    Reply("a line that ends in a string", "[read_file(path='a\n\nNext", (), "Next", ("no Python",)),
+    Reply("a number that is none", "[read_file(lines=1e999)]", errors=("no plain value",)),
+    Reply("something else behind the tag", "<|python_tag|>print(1)", errors=("no list",)),
+    Reply(
+        "inline code and a code block",
+        "Use `[get_time()]`.\n```py\nx = 1\n[get_time()]\n```\n[get_time()]",
+        (TIME,),
+        "Use `[get_time()]`.\n```py\nx = 1\n[get_time()]\n```",
+    ),
+    Reply("a call behind code that is never closed", "```py\nx = 1\n[get_time()]", (TIME,), "```py\nx = 1"),
+]
+
+MISTRAL = [
+    Reply("a list", '[TOOL_CALLS] [{"name": "read_file", "arguments": {"path": "a"}}]', (_read("a"),)),
+    Reply(
+        "a list of two, with ids",
+        '[TOOL_CALLS][{"name": "get_time", "arguments": {}, "id": "abcdefghi"}, {"name": "read_file", "arguments": '
+        '{"path": "b"}}]',
+        (TIME, _read("b")),
+    ),
+    Reply("the newer form", 'I look.[TOOL_CALLS]read_file[ARGS]{"path": "a"}', (_read("a"),), "I look."),
+    Reply("with an id", '[TOOL_CALLS]read_file[CALL_ID]abcdefghi[ARGS]{"path": "a"}', (_read("a"),)),
+    Reply("with nothing between", '[TOOL_CALLS]read_file{"path": "a"}', (_read("a"),)),
+    Reply(
+        "two in a row",
+        '[TOOL_CALLS]get_time[ARGS]{}[TOOL_CALLS]read_file[ARGS]{"path": "b"} done',
+        (TIME, _read("b")),
+        "done",
+    ),
+    Reply("a single object", '[TOOL_CALLS] {"name": "get_time"}', (TIME,)),
+    Reply(
+        "spread over lines",
+        '[TOOL_CALLS] [\n  {\n "name": "get_time",\n "arguments": {}\n}\n]\nok',
+        (TIME,),
+        "ok",
+    ),
+    Reply("an empty list", "Hm [TOOL_CALLS] []", (), "Hm"),
+    Reply(
+        "markers and brackets in strings",
+        '[TOOL_CALLS]search[ARGS]{"query": "[TOOL_CALLS]x[ARGS]{}]"}',
+        (("search", {"query": "[TOOL_CALLS]x[ARGS]{}]"}),),
+    ),
+    Reply(
+        "encoded twice, trailing comma", '[TOOL_CALLS] [{"name": "get_time", "arguments": "{}"},]', (TIME,)
+    ),
+    Reply(
+        "cut off in the list",
+        '[TOOL_CALLS] [{"name": "read_file", "arguments": {"pa',
+        errors=("read_file did not run",),
+    ),
+    Reply("cut off in the arguments", '[TOOL_CALLS]read_file[ARGS]{"pa', errors=("read_file did not run",)),
+    Reply("cut off in the name", "A [TOOL_CALLS]read", (), "A", ("no name",)),
+    Reply("cut off behind the marker", "A [TOOL_CALLS]", (), "A", ("no name",)),
+    Reply("a brace too many", '[TOOL_CALLS]read_file[ARGS]{"path": "a"}}', errors=("something else",)),
+    Reply("arguments that are no object", "[TOOL_CALLS]read_file[ARGS]a", errors=("no JSON object",)),
+    Reply(
+        "broken, then one that is not",
+        "[TOOL_CALLS]a[ARGS]{x}[TOOL_CALLS]get_time[ARGS]{}",
+        (TIME,),
+        "",
+        ("no longer JSON",),
+    ),
+    Reply("in an open code block", "```py\nx\n[TOOL_CALLS]get_time[ARGS]{}", (TIME,), "```py\nx"),
+    Reply("ordinary brackets", "See [1] and [TOOL] {x}.", (), "See [1] and [TOOL] {x}."),
+]
+
+DEEPSEEK = [
+    Reply(
+        "V3 and R1",
+        "Ok.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n```json\n"
+        '{"path": "a"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>',
+        (_read("a"),),
+        "Ok.",
+    ),
+    Reply(
+        "V3.1",
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
+        "<｜tool▁calls▁end｜>",
+        (_read("a"),),
+    ),
+    Reply(
+        "two calls and prose",
+        "A\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_time\n```json\n{}\n```"
+        "<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>\n"
+        '{"path": "b"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>\nB',
+        (TIME, _read("b")),
+        "A\nB",
+    ),
+    Reply(
+        "the inner marker missing, as R1 does",
+        "<｜tool▁calls▁begin｜>function<｜tool▁sep｜>get_time\n```json\n{}\n```<｜tool▁call▁end｜>",
+        (TIME,),
+    ),
+    Reply(
+        "tokens that were typed",
+        '<｜tool_calls_begin｜><｜tool_call_begin｜>read_file<｜tool_sep｜>{"path": "a"}<｜tool_call_end｜><｜tool calls end｜>',
+        (_read("a"),),
+    ),
+    Reply(
+        "a tool named function",
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+        (("function", {}),),
+    ),
+    Reply("no arguments", "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜><｜tool▁call▁end｜>", (TIME,)),
+    Reply(
+        "never closed",
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}',
+        (_read("a"),),
+    ),
+    Reply(
+        "fences and tokens in a string",
+        '<｜tool▁call▁begin｜>function<｜tool▁sep｜>write_file\n```json\n{"content": "```\\n<｜tool▁call▁end｜>"}\n```'
+        "<｜tool▁call▁end｜>x",
+        (("write_file", {"content": "```\n<｜tool▁call▁end｜>"}),),
+        "x",
+    ),
+    Reply("an empty section", "Hm<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", (), "Hm"),
+    Reply(
+        "cut off",
+        '<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"pa',
+        errors=("read_file did not run: the reply ends",),
+    ),
+    Reply("cut off in the name", "x<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_", (), "x", ("no name",)),
+    Reply(
+        "words in place of arguments, and a call behind",
+        "<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>the file<｜tool▁call▁end｜>"
+        "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+        (TIME,),
+        "",
+        ("no JSON object",),
+    ),
+    Reply(
+        "something behind the arguments",
+        "<｜tool▁call▁begin｜>a<｜tool▁sep｜>{}}<｜tool▁call▁end｜>",
+        errors=("something else",),
+    ),
+    Reply("a token that only begins", "a <｜tool▁calls", (), "a <｜tool▁calls"),
+]
+
+KIMI = [
+    Reply(
+        "one call",
+        "Ok <|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>"
+        '{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>',
+        (_read("a"),),
+        "Ok",
+    ),
+    Reply(
+        "two calls, with lines",
+        "<|tool_calls_section_begin|>\n<|tool_call_begin|>\nfunctions.get_time:0<|tool_call_argument_begin|>\n{}\n"
+        "<|tool_call_end|>\n<|tool_call_begin|>functions.read_file:12<|tool_call_argument_begin|>"
+        '{"path": "b"}<|tool_call_end|><|tool_calls_section_end|> bye',
+        (TIME, _read("b")),
+        "bye",
+    ),
+    Reply(
+        "no section, no namespace",
+        "<|tool_call_begin|>get_time:3<|tool_call_argument_begin|>{}<|tool_call_end|>",
+        (TIME,),
+    ),
+    Reply(
+        "no number",
+        "<|tool_call_begin|>functions.a.b<|tool_call_argument_begin|>{}<|tool_call_end|>",
+        (("a.b", {}),),
+    ),
+    Reply(
+        "no arguments", "<|tool_call_begin|>get_time:0<|tool_call_argument_begin|><|tool_call_end|>", (TIME,)
+    ),
+    Reply(
+        "never closed",
+        '<|tool_call_begin|>read_file:0<|tool_call_argument_begin|>{"path": "a"}',
+        (_read("a"),),
+    ),
+    Reply(
+        "encoded arguments",
+        '<|tool_call_begin|>read_file:0<|tool_call_argument_begin|>"{\\"path\\": \\"a\\"}"<|tool_call_end|>',
+        (_read("a"),),
+    ),
+    Reply(
+        "tokens in a string",
+        '<|tool_call_begin|>search:0<|tool_call_argument_begin|>{"query": "<|tool_call_end|>}"}<|tool_call_end|>',
+        (("search", {"query": "<|tool_call_end|>}"}),),
+    ),
+    Reply(
+        "cut off",
+        'A<|tool_call_begin|>read_file:0<|tool_call_argument_begin|>{"p',
+        (),
+        "A",
+        ("read_file did not run",),
+    ),
+    Reply("cut off in the name", "A<|tool_call_begin|>functions.rea", (), "A", ("is missing",)),
+    Reply(
+        "no marker before the arguments",
+        "<|tool_call_begin|>get_time:0 {}<|tool_call_end|>B",
+        (),
+        "B",
+        ("is missing",),
+    ),
+    Reply(
+        "no name",
+        "<|tool_call_begin|>functions.:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+        errors=("no name",),
+    ),
+    Reply("other tokens", "a <|tool|> <|b", (), "a <|tool|> <|b"),
+]
+
+_CALL = "<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>"
+
+HARMONY = [
+    Reply("one call", _CALL + '{"path": "a"}<|call|>', (_read("a"),)),
+    Reply(
+        "a thought, a plan, a call and an answer",
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary<|message|>A plan.<|end|>"
+        "<|start|>assistant"
+        + _CALL
+        + '{"path": "a"}<|call|><|start|>assistant<|channel|>final<|message|>Done.<|return|>',
+        (_read("a"),),
+        "A plan.\n\nDone.",
+    ),
+    Reply(
+        "the recipient in front of the channel",
+        '<|start|>assistant to=functions.read_file<|channel|>commentary json<|message|>{"path": "a"}<|call|>',
+        (_read("a"),),
+    ),
+    Reply(
+        "the recipient in the wrong place",
+        '<|channel|>commentary to=functions.read_file<|channel|>commentary<|message|>{"path": "a"}<|call|>',
+        (_read("a"),),
+    ),
+    Reply(
+        "a call among the thoughts", "<|channel|>analysis to=functions.get_time<|message|>{}<|call|>", (TIME,)
+    ),
+    Reply(
+        "a thought to a function", "<|channel|>analysis to=functions.get_time<|message|>Well, no.<|end|>", ()
+    ),
+    Reply(
+        "an answer to a function",
+        "<|channel|>final to=functions.get_time<|message|>{} ok<|end|>",
+        (),
+        "{} ok",
+    ),
+    Reply("never closed", _CALL + '{"path": "a"}', (_read("a"),)),
+    Reply("two calls", (_CALL + '{"path": "a"}<|call|><|start|>assistant') * 2, (_read("a"), _read("a"))),
+    Reply("no arguments", "<|channel|>commentary to=functions.get_time<|message|><|call|>", (TIME,)),
+    Reply("tokens in a string", _CALL + '{"path": "<|call|><|end|>}"}<|call|>', (_read("<|call|><|end|>}"),)),
+    Reply("no header at all", "Just text.\n", (), "Just text.\n"),
+    Reply("code in the answer", "<|channel|>final<|message|>```py\n`x`<|return|>", (), "```py\n`x`"),
+    Reply("cut off in the arguments", _CALL + '{"pa', errors=("read_file did not run: the reply ends",)),
+    Reply("cut off in the header", "<|channel|>commentary to=functions.get_time", errors=("is missing",)),
+    Reply("cut off in a header without recipient", "<|channel|>fin", ()),
+    Reply("words for arguments", _CALL + "the file<|call|>", errors=("no JSON object",)),
+]
+
+REPLIES: dict[str, list[Reply]] = {
+    "json_strict": JSON_STRICT,
+    "xml_tag": _between("<tool_code>", "</tool_code>"),
+    "hermes": _between("<tool_call>", "</tool_call>"),
+    "qwen_coder": QWEN_CODER,
+    "llama_json": LLAMA_JSON,
+    "llama_pythonic": LLAMA_PYTHONIC,
+    "mistral": MISTRAL,
+    "deepseek": DEEPSEEK,
+    "glm": GLM,
+    "kimi": KIMI,
+    "harmony": HARMONY,
+}
+
+TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]
+TITLES = [f"{name}: {reply.about}" for name, reply in TABLE]

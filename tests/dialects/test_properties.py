@@ -1,0 +1,84 @@
+"""What holds for every dialect, whatever it is fed (D1, D2, D3)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from dragoman.dialects.dialect import NAMES, Holding, TextCall, dialect
+from tests.dialects.calls import calls, prose, replies, tools_of
+from tests.dialects.replies import TOOLS
+from tests.dialects.test_replies import in_pieces
+
+quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+every_dialect = pytest.mark.parametrize("name", NAMES)
+
+
+@every_dialect
+@quick
+@given(written=calls, before=prose, between=prose, behind=prose)
+def test_d1_what_a_dialect_writes_it_reads_and_the_prose_around_stays(
+    name: str, written: list[TextCall], before: str, between: str, behind: str
+) -> None:
+    speaks = dialect(name)
+    together = speaks.calls(written)
+    apart = [speaks.calls([call]) for call in written]
+
+    for reply, texts in (
+        (f"{before}\n{together}\n{behind}", [before, behind]),
+        (f"{before}\n" + f"\n{between}\n".join(apart), [before, *[between] * (len(written) - 1)]),
+    ):
+        parsed = speaks.parse(reply, tools_of(written))
+        assert [(call.name, call.arguments) for call in parsed.calls] == [
+            (call.name, call.arguments) for call in written
+        ]
+        assert parsed.errors == ()
+        assert parsed.text == "\n".join(text for text in texts if text)
+
+
+@every_dialect
+@quick
+@given(data=st.data())
+def test_d2_any_cut_shows_the_same_text_and_finds_the_same_calls(name: str, data: st.DataObject) -> None:
+    reply = data.draw(replies(name))
+    places = data.draw(st.lists(st.integers(0, len(reply)), max_size=20))
+    pieces = [reply[start:end] for start, end in pairwise(sorted([0, *places, len(reply)]))]
+    whole = dialect(name).parse(reply, TOOLS)
+
+    assert in_pieces(name, pieces) == whole
+    assert in_pieces(name, list(reply)) == whole
+
+    holding = Holding(dialect(name), TOOLS)
+    assert "".join([*map(holding.feed, pieces), holding.end()]) == whole.text
+
+
+@every_dialect
+@quick
+@given(reply=st.text(max_size=200))
+def test_d3_text_that_is_no_protocol_stays_as_it_is(name: str, reply: str) -> None:
+    speaks = dialect(name)
+    parsed = speaks.parse(reply, TOOLS)
+    assume(not parsed.found and not any(mark in reply for mark in (*speaks.opens, *speaks.drops)))
+
+    assert parsed.text == reply
+
+
+@every_dialect
+@quick
+@given(written=calls, before=prose, behind=prose)
+def test_d2_protocol_is_never_shown_and_prose_is_not_kept_waiting(
+    name: str, written: list[TextCall], before: str, behind: str
+) -> None:
+    speaks = dialect(name)
+    call = speaks.calls(written)
+    holding = Holding(speaks, tools_of(written))
+
+    shown = "".join(map(holding.feed, f"{before}\n"))
+    assert shown == before
+    shown = "".join(map(holding.feed, call))
+    assert shown == ""
+    shown = "".join(map(holding.feed, f"\n\n{behind}")) + holding.end()
+    assert shown.strip() == behind

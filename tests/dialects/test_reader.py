@@ -1,0 +1,183 @@
+"""A reply that speaks a dialect, as events (D2, C4): text while it streams, calls when it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.dialects.dialect import NAMES, dialect
+from dragoman.dialects.reader import INVALID_CALL, DialectReader, explain
+from dragoman.messages.events import (
+    CallInputEnd,
+    CallInputStart,
+    Event,
+    MessageEnd,
+    Notice,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from dragoman.messages.fold import Draft
+from dragoman.messages.message import Message
+from dragoman.messages.usage import Usage
+from tests.dialects.calls import replies
+from tests.dialects.replies import TABLE, TITLES, TOOLS, Reply
+
+USAGE = Usage(input=7, output=5)
+
+
+def read(name: str, events: Iterable[Event]) -> list[Event]:
+    reader = DialectReader(dialect(name), TOOLS, "msg_x")
+    return [made for event in events for made in reader.feed(event)]
+
+
+def streamed(pieces: Iterable[str], finish: str = "stop") -> list[Event]:
+    return [TextStart(), *map(TextDelta, pieces), TextEnd(), MessageEnd(finish, USAGE)]
+
+
+def thought(text: str, said: str = "") -> list[Event]:
+    return [ReasoningStart(), ReasoningDelta(text), ReasoningEnd("sig", "w"), *streamed([said])]
+
+
+def folded(events: Iterable[Event]) -> Message:
+    draft = Draft(Message("msg_x", "", None, "assistant", ()))
+    for event in events:
+        draft.apply(event)
+    return draft.message
+
+
+@pytest.mark.parametrize(("name", "case"), TABLE, ids=TITLES)
+def test_d2_a_reply_becomes_a_message_with_text_and_calls(name: str, case: Reply) -> None:
+    message = folded(read(name, streamed(case.reply)))
+    good = [call for call in message.calls if call.raw is None]
+    bad = [call for call in message.calls if call.raw is not None]
+
+    assert message.text == case.text
+    assert [(call.tool, call.arguments) for call in good] == list(case.calls)
+    assert len(bad) == len(case.errors)
+    assert [call.id for call in message.calls] == [f"call_x_{place}" for place in range(len(message.calls))]
+    assert message.finish == ("tool_calls" if message.calls else "stop")
+    assert message.usage == USAGE
+    for call in bad:
+        assert call.raw
+        assert call.raw in case.reply
+        assert "did not run" in explain(call.raw, dialect(name), TOOLS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_d2_any_cut_makes_the_same_message(name: str, data: st.DataObject) -> None:
+    reply = data.draw(replies(name))
+    cut = data.draw(st.integers(0, len(reply)))
+    whole = folded(read(name, streamed([reply])))
+
+    assert folded(read(name, streamed(reply))) == whole
+    assert folded(read(name, streamed([reply[:cut], reply[cut:]]))) == whole
+
+
+def test_d2_text_is_shown_at_once_and_calls_at_the_end() -> None:
+    reader = DialectReader(dialect("hermes"), TOOLS, "msg_x")
+
+    assert list(reader.feed(TextStart())) == []
+    assert list(reader.feed(TextDelta("I look"))) == [TextStart(), TextDelta("I look")]
+    assert list(reader.feed(TextDelta(". <tool_"))) == [TextDelta(".")]
+    assert list(reader.feed(TextDelta('call>{"name": "get_time"}</tool_call>'))) == []
+    assert list(reader.feed(TextEnd())) == []
+    assert list(reader.feed(MessageEnd("stop", USAGE))) == [
+        TextEnd(),
+        CallInputStart("call_x_0", "get_time"),
+        CallInputEnd("call_x_0", "get_time", {}),
+        MessageEnd("tool_calls", USAGE),
+    ]
+
+
+def test_the_name_a_model_gave_its_call_is_kept() -> None:
+    reply = '{"tool_calls": [{"id": "mine", "name": "get_time"}]}'
+
+    assert CallInputStart("call_x_0", "get_time", "mine") in read("json_strict", streamed([reply]))
+
+
+def test_d3_a_call_that_cannot_be_read_is_one_without_arguments() -> None:
+    named, nameless = '<tool_call>{"name": "read_file", "arguments": {oops', "<tool_call>{oops}</tool_call>"
+
+    assert read("hermes", streamed([named]))[-2] == CallInputEnd("call_x_0", "read_file", None, raw=named)
+    assert read("hermes", streamed([nameless]))[-2] == CallInputEnd(
+        "call_x_0", INVALID_CALL, None, raw=nameless
+    )
+
+
+def test_c4_a_call_in_a_reply_that_was_cut_is_there_if_it_is_complete() -> None:
+    call = '<tool_call>{"name": "get_time"}</tool_call>'
+    message = folded(read("hermes", streamed([call, call[:20]], finish="length")))
+
+    assert [call.raw is None for call in message.calls] == [True, False]
+    assert message.finish == "length"
+
+
+def test_c4_an_example_in_a_reply_that_was_cut_is_no_call() -> None:
+    shown = 'So:\n```\nYou write\n<tool_call>{"name": "get_time"}</tool_call>'
+
+    cut, complete = (folded(read("hermes", streamed([shown], finish))) for finish in ("length", "stop"))
+    assert (cut.text, cut.calls) == (shown, ())
+    assert len(complete.calls) == 1
+    torn = thought('Or <tool_call>{"name": "get_time"}</tool_call>, or')[:3]
+    assert folded(read("hermes", [*torn, MessageEnd("length")])).calls == ()
+
+
+def test_reasoning_passes_through_with_all_that_belongs_to_it() -> None:
+    events = read("hermes", thought("I could write <tool_call>.", "Hello."))
+
+    assert events[:3] == [
+        ReasoningStart(),
+        ReasoningDelta("I could write <tool_call>."),
+        ReasoningEnd("sig", "w"),
+    ]
+    assert folded(events).text == "Hello."
+
+
+def test_a_call_among_the_thoughts_counts_if_nothing_is_said() -> None:
+    call = '<tool_call>{"name": "get_time"}</tool_call>'
+
+    assert [made.tool for made in folded(read("hermes", thought(f"I ask. {call}", "\n"))).calls] == [
+        "get_time"
+    ]
+    assert folded(read("hermes", thought(f"I ask. {call}", "No need."))).calls == ()
+    assert (
+        folded(read("hermes", thought(f"I ask. {call}", call.replace("get_time", "other")))).calls[0].tool
+        == "other"
+    )
+    assert folded(read("hermes", thought(f"I ask. {call[:-20]}"))).calls == ()
+
+
+def test_channels_of_gpt_oss_become_reasoning_and_text() -> None:
+    reply = (
+        "<|channel|>analysis<|message|>One.<|end|><|start|>assistant<|channel|>analysis<|message|>Two.<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>Three.<|return|>"
+    )
+    for pieces in (list(reply), [reply]):
+        message = folded(read("harmony", streamed(pieces)))
+        assert [type(part).__name__ for part in message.parts] == ["Reasoning", "Text"]
+        assert message.reasoning == "One.\n\nTwo."
+        assert message.text == "Three."
+
+
+def test_calls_that_a_server_made_of_the_text_keep_their_places() -> None:
+    native: list[Event] = [CallInputStart("call_x_0", "get_time"), CallInputEnd("call_x_0", "get_time", {})]
+    reply = '<tool_call>{"name": "read_file", "arguments": {}}</tool_call>'
+    message = folded(read("hermes", [TextDelta("Hm."), *native, TextDelta(reply), MessageEnd("stop")]))
+
+    assert [(call.id, call.tool) for call in message.calls] == [
+        ("call_x_0", "get_time"),
+        ("call_x_1", "read_file"),
+    ]
+
+
+def test_other_events_pass() -> None:
+    assert read("hermes", [Notice("hello")]) == [Notice("hello")]

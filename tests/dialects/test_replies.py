@@ -1,0 +1,41 @@
+"""What models write, and how it is read (D1, D3): the table in `replies`, cut in every place (D2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.dialects.dialect import NAMES, Parsed, dialect
+from dragoman.dialects.scanner import Scanner
+from tests.dialects.replies import REPLIES, TABLE, TITLES, TOOLS, Reply
+
+
+def in_pieces(name: str, pieces: list[str]) -> Parsed:
+    scanner = Scanner(dialect(name), TOOLS)
+    said = [said for piece in pieces for said in scanner.feed(piece)] + scanner.end()
+    text, reasoning = ("".join(text for by, text in said if by == voice) for voice in ("text", "reasoning"))
+    return Parsed(text, tuple(scanner.found), reasoning)
+
+
+@pytest.mark.parametrize(("name", "case"), TABLE, ids=TITLES)
+def test_a_reply_is_read_as_the_table_says(name: str, case: Reply) -> None:
+    parsed = dialect(name).parse(case.reply, TOOLS)
+
+    assert [(call.name, call.arguments) for call in parsed.calls] == list(case.calls)
+    assert parsed.text == case.text
+    assert len(parsed.errors) == len(case.errors), parsed.errors
+    for error, words in zip(parsed.errors, case.errors, strict=True):
+        assert words in error
+
+
+@pytest.mark.parametrize(("name", "case"), TABLE, ids=TITLES)
+def test_d2_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: Reply) -> None:
+    whole = dialect(name).parse(case.reply, TOOLS)
+
+    assert in_pieces(name, list(case.reply)) == whole
+    for cut in range(len(case.reply)):
+        assert in_pieces(name, [case.reply[:cut], case.reply[cut:]]) == whole
+
+
+def test_every_dialect_has_its_table() -> None:
+    assert tuple(REPLIES) == NAMES
+    assert len(set(TITLES)) == len(TITLES)

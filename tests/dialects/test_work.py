@@ -1,0 +1,77 @@
+"""No reply makes the scanner work out of proportion to its length."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from dragoman.dialects.dialect import NAMES, Dialect, Holding, dialect
+from tests.dialects.replies import TOOLS
+
+every_dialect = pytest.mark.parametrize("speaks", [dialect(name) for name in NAMES], ids=NAMES)
+
+
+def hard_words(speaks: Dialect) -> list[str]:
+    """Words that, again and again, open something and never close it, or close what was never open."""
+    openers = [*speaks.opens[:2], *speaks.drops[:1]]
+    return [
+        *openers,
+        *(f'{opener}{{"' for opener in openers),
+        *(f"`{opener}" for opener in openers),
+        *(f"```py\nx{opener}" for opener in openers),
+        *(f'{opener}{{"name": "a", "arguments": {{}}}} x ' for opener in openers),
+        speaks.call("f", {"a": "}{"}),
+        speaks.call("f", {"a": 1})[:-3],
+        "{",
+        '{"',
+        '{"a": [',
+        '{"tool_calls": [',
+        "[a(",
+        '"\\"',
+        "```\n",
+        "\n ` ",
+        "<parameter=a>b</parameter>x",
+        "<arg_key>a</arg_key><arg_value>b</arg_value>x",
+    ]
+
+
+def work(task: Callable[..., object], *arguments: object) -> int:
+    """How many calls of functions it takes."""
+    count = 0
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        task(*arguments)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@every_dialect
+def test_a_reply_of_twice_the_length_is_twice_the_work(speaks: Dialect) -> None:
+    for word in hard_words(speaks):
+        for head in ("", speaks.call("read_file", {"path": ""})[:-6]):
+            short, long = (work(speaks.parse, head + word * times, TOOLS) for times in (30, 60))
+            assert long < 2.2 * short + 300, (head, word)
+
+
+@every_dialect
+def test_a_megabyte_comes_to_an_end(speaks: Dialect) -> None:
+    size = 1_000_000
+    argument = 'x"\\\n}{' * (size // 6)
+    call = speaks.call("read_file", {"path": argument})
+
+    assert speaks.parse("the quick brown fox < { [ ( ` jumps over it\n" * (size // 44), TOOLS).found == ()
+    assert speaks.parse(call, TOOLS).calls[0].arguments == {"path": argument}
+
+    holding = Holding(speaks, TOOLS)
+    shown = [holding.feed(call[at : at + 1000]) for at in range(0, len(call), 1000)]
+    assert "".join([*shown, holding.end()]) == ""
