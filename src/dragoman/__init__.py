@@ -1,36 +1,77 @@
-"""Dragoman: the runtime for conversations in which a language model calls tools."""
+"""Dragoman: the runtime for conversations in which a language model calls tools.
 
-from dragoman.errors import (
-    AlreadyAnswered,
-    BadRequest,
-    ConfigError,
-    ContextOverflow,
-    DragomanError,
-    NotFound,
-    ProviderError,
-    ToolFailed,
-    TurnBusy,
-    TurnEnded,
-)
-from dragoman.messages.questions import (
-    Answer,
-    Question,
-    Rule,
-    allow_always,
-    allow_for_conversation,
-    allow_once,
-    reject,
-    release,
-    reply,
-    stop,
-    withhold,
-)
-from dragoman.runtime import Runtime, run_sync
-from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
-from dragoman.tools.toolbox import Group
-from dragoman.turn.plugin import Plugin
-from dragoman.turn.view import TurnView
-from dragoman.wire.scripted import ScriptedModel
+The public names, each imported when it is first used: `import dragoman` itself costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.errors import (
+        AlreadyAnswered,
+        BadRequest,
+        ConfigError,
+        ContextOverflow,
+        DragomanError,
+        NotFound,
+        ProviderError,
+        ToolFailed,
+        TurnBusy,
+        TurnEnded,
+    )
+    from dragoman.messages.questions import (
+        Answer,
+        Question,
+        Rule,
+        allow_always,
+        allow_for_conversation,
+        allow_once,
+        reject,
+        release,
+        reply,
+        stop,
+        withhold,
+    )
+    from dragoman.runtime import Runtime, run_sync
+    from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
+    from dragoman.tools.toolbox import Group
+    from dragoman.turn.plugin import Plugin
+    from dragoman.turn.view import TurnView
+    from dragoman.wire.scripted import ScriptedModel
+
+_HOME = {
+    "AlreadyAnswered": "dragoman.errors",
+    "Answer": "dragoman.messages.questions",
+    "BadRequest": "dragoman.errors",
+    "ConfigError": "dragoman.errors",
+    "ContextOverflow": "dragoman.errors",
+    "DragomanError": "dragoman.errors",
+    "Group": "dragoman.tools.toolbox",
+    "NotFound": "dragoman.errors",
+    "Plugin": "dragoman.turn.plugin",
+    "ProviderError": "dragoman.errors",
+    "Question": "dragoman.messages.questions",
+    "Rule": "dragoman.messages.questions",
+    "Runtime": "dragoman.runtime",
+    "ScriptedModel": "dragoman.wire.scripted",
+    "ToolContext": "dragoman.tools.tool",
+    "ToolFailed": "dragoman.errors",
+    "ToolOutput": "dragoman.tools.tool",
+    "TurnBusy": "dragoman.errors",
+    "TurnEnded": "dragoman.errors",
+    "TurnView": "dragoman.turn.view",
+    "allow_always": "dragoman.messages.questions",
+    "allow_for_conversation": "dragoman.messages.questions",
+    "allow_once": "dragoman.messages.questions",
+    "client_tool": "dragoman.tools.tool",
+    "reject": "dragoman.messages.questions",
+    "release": "dragoman.messages.questions",
+    "reply": "dragoman.messages.questions",
+    "run_sync": "dragoman.runtime",
+    "stop": "dragoman.messages.questions",
+    "tool": "dragoman.tools.tool",
+    "withhold": "dragoman.messages.questions",
+}
 
 __all__ = [
     "AlreadyAnswered",
@@ -65,3 +106,13 @@ __all__ = [
     "tool",
     "withhold",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

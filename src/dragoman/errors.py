@@ -65,8 +65,8 @@ class BadRequest(DragomanError):
 
 
 class NotFound(BadRequest):
-    def __init__(self, noun: str, id: str) -> None:
-        super().__init__(f"there is no {noun} {id!r}")
+    def __init__(self, noun: str, id: str, hint: str = "") -> None:
+        super().__init__(f"there is no {noun} {id!r}" + (f": {hint}" if hint else ""))
         self.noun = noun
         self.id = id
 

@@ -76,7 +76,7 @@ class DeadlyStore(SqliteStore):
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
-    ) -> asyncio.Future[int]:
+    ) -> asyncio.Future[None]:
         self._clockwork.tick("before")
         future = super().append(turn, epoch, seq, change, sync=sync)
         future.add_done_callback(lambda _: self._clockwork.tick("after"))

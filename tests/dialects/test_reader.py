@@ -181,3 +181,25 @@ def test_calls_that_a_server_made_of_the_text_keep_their_places() -> None:
 
 def test_other_events_pass() -> None:
     assert read("hermes", [Notice("hello")]) == [Notice("hello")]
+
+
+def test_what_was_held_back_of_the_text_comes_before_a_call_that_the_server_made() -> None:
+    call = CallInputStart("call_x_0", "add")
+    events: list[Event] = [TextStart(), TextDelta("so: <tool_c"), TextEnd(), call, MessageEnd("stop", USAGE)]
+    assert read("xml_tag", events) == [
+        TextStart(),
+        TextDelta("so:"),
+        TextDelta(" <tool_c"),
+        TextEnd(),
+        call,
+        MessageEnd("stop", USAGE),
+    ]
+
+
+def test_w4_text_that_turns_out_to_be_a_thought_takes_its_calls_with_it() -> None:
+    drafted = 'I could <tool_code>{"name": "add", "arguments": {"a": 1}}</tool_code> here.'
+    events: list[Event] = [TextStart(), TextDelta(drafted), TextEnd(was_reasoning=True)]
+    message = folded(read("xml_tag", [*events, *streamed(["No need."])]))
+    assert (message.reasoning, message.text, message.calls) == ("I could here.", "No need.", ())
+    message = folded(read("xml_tag", [*events, MessageEnd("stop", USAGE)]))
+    assert [call.arguments for call in message.calls] == [{"a": 1}]  # nothing was said after it

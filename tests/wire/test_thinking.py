@@ -35,7 +35,7 @@ def told(pieces: list[str], *, inside: bool = False) -> tuple[Part, ...]:
     for event in [*text_part(pieces), MessageEnd("stop")]:
         for split in thinking.feed(event):
             draft.apply(split)
-    return thinking.mended(draft.message.parts)
+    return draft.message.parts
 
 
 def thought(text: str) -> Reasoning:
@@ -52,7 +52,7 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "<think>1 < 2 <b></b> </thin</think>yes": (thought("1 < 2 <b></b> </thin"), Text("yes")),
     "<think>never closed": (thought("never closed"),),
     "<think>hm</think>yes </think> and <thin": (thought("hm"), Text("yes </think> and <thin")),
-    "hm, well.\n</think>\n\nyes": (thought("hm, well.\n"), Text("yes")),
+    "hm, well.\n</think>\n\nyes": (Reasoning("hm, well.\n"), Text("yes")),
     "</think>yes": (Text("yes"),),
     "<think>say `</think>` here</think>yes": (thought("say `</think>` here"), Text("yes")),
     "<think>```\nopen fence</think>yes": (thought("```\nopen fence"), Text("yes")),
@@ -101,9 +101,18 @@ def test_a_reply_that_is_known_to_begin_inside_reasoning_streams_as_reasoning(op
 def test_before_a_lone_end_tag_nothing_is_held_back_and_the_caller_learns_of_it() -> None:
     thinking = Thinking()
     assert list(thinking.feed(TextDelta("hm, "))) == [TextStart(), TextDelta("hm, ")]
-    assert list(thinking.feed(TextDelta("well</think>"))) == [TextDelta("well"), TextEnd()]
+    assert list(thinking.feed(TextDelta("well</think>"))) == [
+        TextDelta("well"),
+        TextEnd(was_reasoning=True),
+    ]
     assert list(thinking.feed(TextDelta("yes"))) == [TextStart(), TextDelta("yes")]
     assert thinking.lone_end
+
+
+def test_a_reply_wrongly_taken_to_begin_inside_reasoning_is_not_lost() -> None:
+    for pieces in every_cut("just yes"):
+        assert told(pieces, inside=True) == (thought("just yes"), Text("just yes"))
+    assert told(["<think>cut off"], inside=True) == (thought("cut off"),)
 
 
 def test_only_what_may_become_a_tag_is_held_back() -> None:

@@ -54,7 +54,10 @@ class Tree:
 
     def add(self, message: Message) -> None:
         """Put in a message, or the newer state of one that is there."""
-        if message.id not in self._messages:
+        known = self._messages.get(message.id)
+        if known is not None and known.parent != message.parent:
+            raise BadRequest(f"message {message.id} hangs on {known.parent}, and cannot be hung elsewhere")
+        if known is None:
             if message.parent is not None and message.parent not in self._messages:
                 raise BadRequest(f"message {message.id} hangs on {message.parent}, which is not in this tree")
             self._children.setdefault(message.parent, []).append(message.id)

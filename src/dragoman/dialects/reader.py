@@ -42,14 +42,19 @@ class DialectReader:
         self._scanner = Scanner(dialect, tools)
         self._prose = Prose(dialect.name)
         self._said = False
+        self._texts: list[str] = []
         self._thoughts: list[str] = []
+        self._found: list[Found] = []  # before something else came in between
         self._native = 0
 
     def feed(self, event: Event) -> Iterator[Event]:
         match event:
+            case TextEnd() if event.was_reasoning:
+                yield from self._misread()
             case TextStart() | TextEnd():
                 pass  # what is shown has its own beginning and end
             case TextDelta():
+                self._texts.append(event.text)
                 yield from self._show(self._scanner.feed(event.text))
             case ReasoningStart():
                 yield from self._prose.close()
@@ -61,6 +66,7 @@ class DialectReader:
                 yield event
             case CallInputStart():  # a call all the same, made by the model's server
                 self._native += 1
+                yield from self._break_off()
                 yield from self._prose.close()
                 yield event
             case MessageEnd():
@@ -73,11 +79,25 @@ class DialectReader:
             self._said = self._said or (voice == "text" and not text.isspace())
             yield from self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
 
+    def _break_off(self) -> Iterator[Event]:
+        """What was held back of the text belongs before what comes now."""
+        yield from self._show(self._scanner.end())
+        self._found += self._scanner.found
+        self._scanner = Scanner(self._dialect, self._tools)
+
+    def _misread(self) -> Iterator[Event]:
+        """What was told as text was a thought, and so are the calls in it."""
+        yield from self._break_off()
+        for event in self._prose.close():
+            yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
+        self._thoughts += self._texts
+        self._texts, self._found, self._said = [], [], False
+
     def _end(self, event: MessageEnd) -> Iterator[Event]:
         cut = event.finish in BROKEN_OFF
         yield from self._show(self._scanner.end(cut=cut))
         yield from self._prose.close()
-        found = self._scanner.found or (() if cut else self._thought_of())
+        found = [*self._found, *self._scanner.found] or (() if cut else self._thought_of())
         for place, one in enumerate(found, self._native):
             yield from _announced(call_id(self._reply, place), one)
         if found and not cut:

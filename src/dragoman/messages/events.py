@@ -127,6 +127,9 @@ class TextDelta:
 
 @dataclass(slots=True)
 class TextEnd:
+    """`was_reasoning`: what was told as text so far turned out to be a thought (`wire/thinking.py`)."""
+
+    was_reasoning: bool = False
     seq: int = 0
     type: Literal["text.end"] = "text.end"
 

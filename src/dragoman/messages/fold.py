@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman.messages import events as e
+from dragoman.messages.altered import altered
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, Part, Reasoning, Text, ToolCall
 
@@ -29,7 +30,7 @@ class Draft:
     def message(self) -> Message:
         """The message so far."""
         if self._built is None:
-            self._built = replace(self._message, parts=tuple(self._so_far()))
+            self._built = altered(self._message, parts=tuple(self._so_far()))
         return self._built
 
     def apply(self, event: e.Event) -> None:
@@ -67,6 +68,11 @@ class Draft:
     def _end_text(self, event: e.TextEnd) -> None:
         place, text = self._close("text")
         self._parts[place] = Text(text)
+        if event.was_reasoning:
+            model = self._message.model
+            self._parts = [
+                Reasoning(part.text, model=model) if isinstance(part, Text) else part for part in self._parts
+            ]
 
     def _start_call(self, event: e.CallInputStart) -> None:
         self._calls[event.call] = len(self._parts)
@@ -103,11 +109,13 @@ class Draft:
 
     def _end(self, event: e.MessageEnd) -> None:
         self._close_all()
-        self._message = replace(self._message, finish=event.finish, usage=event.usage)
+        self._message = altered(self._message, finish=event.finish, usage=event.usage)
 
     # ── open and closed parts ─────────────────────────────────────────────────────────────────────
 
     def _begin(self, kind: str) -> None:
+        if kind in self._open:  # it was never ended
+            self._parts = [*self._so_far()]
         self._open[kind] = len(self._parts)
         self._parts.append([])
 

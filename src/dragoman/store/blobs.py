@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from dragoman.errors import NotFound
+from dragoman.messages.ids import new_id
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -28,12 +29,15 @@ class Blobs:
         target = self.path(key)
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            partial = target.with_suffix(f".{os.getpid()}-{id(data)}")
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
+            partial = target.with_suffix(f".{new_id('part')}")  # nobody else's, also for the same bytes
+            try:
+                with partial.open("wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                partial.replace(target)
+            finally:
+                partial.unlink(missing_ok=True)
         return key
 
     def get(self, key: str) -> bytes:

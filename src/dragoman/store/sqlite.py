@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -48,6 +50,10 @@ class SqliteStore:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if self.path.name in ("", ":memory:"):
+            raise ConfigError(
+                f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"
+            )
         self.files = self.path.with_name(self.path.name + ".files")
         self._blobs = Blobs(self.files / "blobs")
         self._sql = queries()
@@ -56,13 +62,15 @@ class SqliteStore:
     async def open(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._owner = Owner(self.files / "owners")
-            connection = _connect(self.path)
-            _migrate(connection)
+            with ExitStack() as undo:
+                writer = undo.enter_context(closing(_connect(self.path)))
+                _migrate(writer)
+                reader = undo.enter_context(closing(_connect(self.path)))
+                self._owner = Owner(self.files / "owners")
+                undo.pop_all()
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(f"cannot open the store {self.path}: {error}") from error
-        self._writer = Writer(connection)
-        self._reader = _connect(self.path)
+        self._writer, self._reader = Writer(writer), reader
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="dragoman-reader")
         await self.changed()
 
@@ -86,9 +94,10 @@ class SqliteStore:
         return conversation_of(await self._one("conversation", "conversation", id=id))
 
     async def conversations(
-        self, *, user: str | None = None, limit: int = 50, before: float | None = None
+        self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
     ) -> list[Conversation]:
-        rows = await self._all("conversations", user=user, limit=limit, before=before)
+        updated, id = before or (None, None)
+        rows = await self._all("conversations", user=user, limit=limit, updated=updated, id=id)
         return [conversation_of(row) for row in rows]
 
     async def set_title(self, conversation: str, title: str) -> None:
@@ -148,15 +157,17 @@ class SqliteStore:
             for seq, body in db.execute(self._sql["unindexed"]).fetchall():
                 text = MESSAGE.load(body).text
                 db.execute(self._sql["index_text"], {"seq": seq, "text": text})
-            short = min(map(len, query.split()), default=0) < 3
-            wanted = query.strip() if short else " ".join(f'"{_quoted(word)}"' for word in query.split())
-            rows = db.execute(
-                self._sql["search_short" if short else "search"],
-                {"query": wanted, "user": user, "limit": limit},
-            )
+            short = min(map(len, words)) < 3
+            key: dict[str, object] = {"user": user, "limit": limit}
+            if short:
+                rows = db.execute(self._sql["search_short"], {**key, "words": json.dumps(words)})
+            else:
+                wanted = " ".join(f'"{_quoted(word)}"' for word in words)
+                rows = db.execute(self._sql["search"], {**key, "query": wanted})
             return [Found(row["id"], row["conversation"], row["title"], row["snippet"]) for row in rows]
 
-        return await self._writer.submit(write) if query.strip() else []
+        words = query.replace("\0", " ").split()
+        return await self._writer.submit(write) if words else []
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -169,12 +180,16 @@ class SqliteStore:
             if row is None:
                 return None
             body = JSON.load(row["body"])
-            message = MESSAGE.from_json(body["message"])
+            place = {"conversation": row["conversation"], "after": row["after"]}
+            parent = db.execute(self._sql["place_in_line"], place).fetchone()["id"]
+            message = replace(MESSAGE.from_json(body["message"]), parent=parent)
             db.execute(self._sql["dequeue"], {"turn": turn})
             fact, at = str(body["fact"]), message.created
             started = self._start(db, Start(turn, row["conversation"], fact, at, message, queue=True))
             if started is not None:
                 db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
+                if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
+                    db.execute(self._sql["set_leaf"], {"id": row["conversation"], "leaf": leaf, "at": 0})
             return started
 
         return await self._writer.submit(write)
@@ -187,7 +202,7 @@ class SqliteStore:
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
-    ) -> asyncio.Future[int]:
+    ) -> asyncio.Future[None]:
         return self._writer.submit(lambda db: self._append(db, turn, epoch, seq, change), sync=sync)
 
     async def turn(self, id: str) -> TurnRow:
@@ -326,9 +341,9 @@ class SqliteStore:
         db.execute(self._sql["add_fact"], {"turn": start.turn, "seq": 1, "epoch": 1, "body": start.fact})
         touched: dict[str, object] = {"id": start.conversation, "at": start.at}
         db.execute(self._sql["set_leaf"], {**touched, "leaf": first})
-        revision = db.execute(self._sql["touch_conversation"], touched).fetchone()["revision"]
+        db.execute(self._sql["touch_conversation"], touched)
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
-        return Started(begun, conversation_of(row), message, revision)
+        return Started(begun, conversation_of(row), message, row["revision"] + 1)
 
     def _enqueue(self, db: sqlite3.Connection, start: Start, busy: str) -> None:
         assert start.message is not None
@@ -339,7 +354,7 @@ class SqliteStore:
         row = {"turn": start.turn, "after": busy, "conversation": start.conversation}
         db.execute(self._sql["enqueue"], {**row, "body": JSON.dump(body)})
 
-    def _append(self, db: sqlite3.Connection, turn: str, epoch: int, seq: int, change: Change) -> int:
+    def _append(self, db: sqlite3.Connection, turn: str, epoch: int, seq: int, change: Change) -> None:
         moved = db.execute(
             self._sql["move_turn"],
             {
@@ -348,11 +363,9 @@ class SqliteStore:
                 "before": seq - 1,
                 "count": len(change.facts),
                 "state": change.state,
-                "live": change.live,
-                "steerable": change.steerable,
             },
-        ).fetchone()
-        if moved is None:
+        )
+        if not moved.rowcount:
             raise Fenced(turn, epoch)
         for place, fact in enumerate(change.facts):
             row = {"turn": turn, "seq": seq + place, "epoch": epoch, "body": fact}
@@ -360,33 +373,37 @@ class SqliteStore:
         for message in change.messages:
             self._add_message(db, message)
         for call in change.calls:
-            db.execute(self._sql["change_call"], call_row(call, change.held.get(call.id)))
+            row = call_row(call, change.held.get(call.id))
+            if not db.execute(self._sql["change_call"], row).rowcount:
+                raise NotFound("call", call.id)
         for question in change.questions:
             self._add_question(db, question)
         for question_id, why in change.closed.items():
             self._close_question(db, question_id, why)
         for letter in change.letters:
             db.execute(self._sql["drop_letter"], {"seq": letter})
-        if not change.steerable and db.execute(self._sql["steering"], {"turn": turn}).fetchone()[0]:
-            raise Unread
+        if not change.steerable:
+            if db.execute(self._sql["steering"], {"turn": turn}).fetchone()[0]:
+                raise Unread
+            db.execute(self._sql["shut_turn"], {"id": turn})
         if not change.live:
+            db.execute(self._sql["end_turn"], {"id": turn})
             db.execute(self._sql["drop_letters"], {"turn": turn})
-        return self._touch(db, moved["conversation"], change)
+        self._touch(db, change)
 
-    def _touch(self, db: sqlite3.Connection, conversation: str, change: Change) -> int:
-        """The conversation's own row: its leaf, its usage, its revision."""
+    def _touch(self, db: sqlite3.Connection, change: Change) -> None:
+        """The conversation's own row: its revision, its leaf, its usage."""
+        key: dict[str, object] = {"id": change.conversation}
+        if change.messages or change.calls:
+            at = max((message.created for message in change.messages), default=0)
+            db.execute(self._sql["touch_conversation"], {**key, "at": at})
         if change.leaf is not None:
             before, to = change.leaf
-            db.execute(self._sql["move_leaf"], {"id": conversation, "from": before, "to": to})
+            db.execute(self._sql["move_leaf"], {**key, "from": before, "to": to})
         if change.usage is not None:
-            before = db.execute(self._sql["usage_of"], {"id": conversation}).fetchone()["usage"]
-            usage = USAGE.load(before) + change.usage
-            body = USAGE.dump(usage)
-            db.execute(self._sql["set_usage"], {"id": conversation, "usage": body})
-        at = max((message.created for message in change.messages), default=0)
-        row = db.execute(self._sql["touch_conversation"], {"id": conversation, "at": at}).fetchone()
-        revision: int = row["revision"]
-        return revision
+            spent = db.execute(self._sql["usage_of"], key).fetchone()["usage"]
+            usage = USAGE.dump(USAGE.load(spent) + change.usage)
+            db.execute(self._sql["set_usage"], {**key, "usage": usage})
 
     def _own_message(self, db: sqlite3.Connection, conversation: str, id: str) -> None:
         row = db.execute(self._sql["message"], {"id": id}).fetchone()
@@ -421,6 +438,8 @@ class SqliteStore:
 
     def _close_question(self, db: sqlite3.Connection, id: str, why: str) -> None:
         row = db.execute(self._sql["question"], {"id": id}).fetchone()
+        if row is None:
+            raise NotFound("question", id)
         question = QUESTION.load(row["body"])
         if question.answer is None:
             body = question_body(replace(question, closed=why))
@@ -463,6 +482,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     db.row_factory = sqlite3.Row
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: 16 MB, so that fewer commits have to wait for one
     db.execute("PRAGMA foreign_keys = ON")
     return db
 

@@ -78,6 +78,7 @@ class Letter:
 class Change:
     """Everything one transaction writes for a turn."""
 
+    conversation: str = ""
     facts: list[str] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
@@ -86,7 +87,7 @@ class Change:
     closed: dict[str, str] = field(default_factory=dict)  # questions nobody need answer, and why
     letters: list[int] = field(default_factory=list)  # read and now among the facts
     leaf: tuple[str | None, str] | None = None  # moved from, to
-    usage: Usage | None = None  # what this adds to the conversation's
+    usage: Usage | None = None  # of the whole turn, when it ends: what it adds to the conversation's
     state: str = ""
     live: bool = True
     steerable: bool = True
@@ -114,8 +115,10 @@ class Store(Protocol):
     ) -> None: ...
     async def conversation(self, id: str) -> Conversation: ...
     async def conversations(
-        self, *, user: str | None = None, limit: int = 50, before: float | None = None
-    ) -> list[Conversation]: ...
+        self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
+    ) -> list[Conversation]:
+        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen."""
+
     async def set_title(self, conversation: str, title: str) -> None: ...
     async def set_settings(self, conversation: str, settings: dict[str, JsonValue]) -> None: ...
     async def set_leaf(self, conversation: str, leaf: str, at: float) -> None: ...
@@ -143,10 +146,11 @@ class Store(Protocol):
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
-    ) -> asyncio.Future[int]:
-        """Write a change whose first fact has number `seq`. Gives the conversation's revision.
+    ) -> asyncio.Future[None]:
+        """Write a change whose first fact has number `seq`.
 
-        Takes its place in the order of writes when it is called, not when it is awaited.
+        Takes its place in the order of writes when it is called; it need not be awaited. The next one
+        fails if this one did. A change of messages or calls raises the conversation's revision by one.
 
         Fenced where the epoch is old. `Unread` where the turn is to stop taking steering messages
         and one has come in meanwhile.

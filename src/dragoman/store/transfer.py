@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
@@ -16,6 +17,10 @@ from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolC
 from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
+_HARMLESS = (
+    "system",
+    "options",
+)  # settings a stranger's export may bring; who may call what is not among them
 _CONVERSATION: Codec[Conversation] = Codec(Conversation)
 _MESSAGES: Codec[list[Message]] = Codec(list[Message])
 
@@ -54,22 +59,34 @@ async def imported(store: Store, data: Mapping[str, JsonValue], *, user: str | N
     copies = copied(tree, id)
     if info.leaf is not None and info.leaf not in copies:
         raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
-    blobs = data.get("blobs")
-    for key, text in (blobs if isinstance(blobs, dict) else {}).items():
-        if await store.put_blob(base64.b64decode(str(text))) != key:
-            raise BadRequest(f"the export is damaged: blob {key} is not what its name says")
+    for blob in _decoded(data.get("blobs")):
+        await store.put_blob(blob)
     conversation = Conversation(
         id,
         title=info.title,
         leaf=copies[info.leaf].id if info.leaf else None,
         user=user,
-        settings=info.settings,
+        settings={key: value for key, value in info.settings.items() if key in _HARMLESS},
         usage=info.usage,
         created=info.created,
         updated=now,
     )
     await store.add_conversation(conversation, list(copies.values()))
     return id
+
+
+def _decoded(blobs: JsonValue) -> list[bytes]:
+    """Every file of an export, each checked against its name."""
+    decoded = []
+    for key, text in (blobs if isinstance(blobs, dict) else {}).items():
+        try:
+            blob = base64.b64decode(str(text), validate=True)
+        except ValueError as error:
+            raise BadRequest(f"the export is damaged: blob {key} is no base64: {error}") from error
+        if hashlib.sha256(blob).hexdigest() != key:
+            raise BadRequest(f"the export is damaged: blob {key} is not what its name says")
+        decoded.append(blob)
+    return decoded
 
 
 def markdown(info: Conversation, path: Sequence[Message]) -> str:
@@ -92,7 +109,9 @@ def _paragraphs(message: Message) -> Iterator[str]:
             case ToolCall():
                 result = part.result.text if part.result else "no result yet"
                 fence = "`" * max(3, _longest_run(result) + 1)
-                yield f"**{part.tool}** `{canonical(part.arguments)}` · {part.state}"
+                arguments = canonical(part.arguments)
+                ticks = "`" * (_longest_run(arguments) + 1)
+                yield f"**{part.tool}** {ticks}{arguments}{ticks} · {part.state}"
                 yield f"{fence}\n{result}\n{fence}"
             case File():
                 yield f"[{part.name or part.media_type}]({part.url or part.blob})"

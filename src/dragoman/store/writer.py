@@ -9,6 +9,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from dragoman.errors import EngineError
+
 T = TypeVar("T")
 
 Operation = Callable[[sqlite3.Connection], T]
@@ -22,16 +24,20 @@ class Writer:
         self._connection = connection
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
+        self._closed = False
         self._thread = threading.Thread(target=self._work, name="dragoman-store", daemon=True)
         self._thread.start()
 
     def submit(self, operation: Operation[T], *, sync: bool = False) -> asyncio.Future[T]:
         """Run it in a transaction. The future is done when the commit is; with `sync`, when it is on disk."""
+        if self._closed:
+            raise EngineError("the store is closed: nothing more can be written to it")
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put((operation, future, sync))
         return future
 
     async def close(self) -> None:
+        self._closed = True
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
         self._connection.close()
@@ -57,9 +63,13 @@ class Writer:
             if sync:
                 execute("PRAGMA synchronous = FULL")
             execute("BEGIN IMMEDIATE")
-            outcomes = [self._run(operation, future) for operation, future, _ in batch]
+            outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]]
+            if len(batch) == 1:
+                outcomes = [(batch[0][1], batch[0][0](self._connection), None)]
+            else:
+                outcomes = [self._run(operation, future) for operation, future, _ in batch]
             execute("COMMIT")
-        except BaseException as error:  # a full disk, a lost file: nobody's write happened
+        except BaseException as error:  # a refusal, a full disk, a lost file: nobody's write happened
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             return [(future, None, error) for _, future, _ in batch]

@@ -19,7 +19,7 @@ def bounded(text: str, call: str, max_lines: int, max_bytes: int) -> str:
 
 
 def _fit(lines: list[str], max_lines: int, max_bytes: int, *, from_end: bool) -> str:
-    """As many whole lines as fit; of a first line that does not fit, as much as does."""
+    """As many whole lines as fit. Where that leaves more than half the room, a piece of the next one too."""
     chosen: list[str] = []
     room = max_bytes
     for line in reversed(lines) if from_end else lines:
@@ -27,7 +27,7 @@ def _fit(lines: list[str], max_lines: int, max_bytes: int, *, from_end: bool) ->
         if len(chosen) == max_lines:
             break
         if size > room:
-            if not chosen:
+            if room > max_bytes // 2:
                 data = line.encode()
                 chosen.append((data[-room:] if from_end else data[:room]).decode(errors="ignore"))
             break

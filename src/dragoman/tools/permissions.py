@@ -71,7 +71,26 @@ def _matches(pattern: str, text: str) -> bool:
 
 @lru_cache(1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """`*` is any text, `?` one character; a trailing ` *` may be missing, so `git *` also matches `git`."""
+    """`*` is any text, `?` one character; a trailing ` *` may be missing, so `git *` also matches `git`.
+    `[*]` and `[?]` are the characters themselves."""
     stem, optional = (pattern[:-2], r"(?: .*)?") if pattern.endswith(" *") else (pattern, "")
-    wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(c, re.escape(c)) for c in stem) + optional, re.DOTALL)
+    # what stands between two stars is taken where it is first met, for good: no text takes long to refuse
+    first, *rest = _between_stars(stem)
+    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
+    last = f".*{rest[-1]}" if rest else ""
+    return re.compile(first + middle + last + optional, re.DOTALL)
+
+
+def _between_stars(pattern: str) -> list[str]:
+    pieces = [""]
+    for token in re.findall(r"\[[*?]\]|.", pattern, re.DOTALL):
+        if token == "*":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if token == "?" else re.escape(token[1] if len(token) == 3 else token)
+    return pieces
+
+
+def literal(text: str) -> str:
+    """The pattern that matches this text and nothing else."""
+    return re.sub(r"[*?]", r"[\g<0>]", text)

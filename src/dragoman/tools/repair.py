@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import from_json
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments, canonical
@@ -22,7 +23,7 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
     known = list(names)
     if name in known:
         return name
-    for spelling in (name, re.split(r"[.:/]", name)[-1]):
+    for spelling in (name, re.split(r"[.:/]", name)[-1]):  # `files.add` is `files_add` before it is `add`
         meant = [candidate for candidate in known if _spelled(candidate) == _spelled(spelling)]
         if len(meant) == 1:
             return meant[0]
@@ -31,17 +32,16 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
 
 def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Arguments, BaseModel]:
     """The arguments that fit, as JSON and as the function wants them. ToolFailed says what does not fit."""
-    try:
-        return arguments, parameters.validate(arguments)
-    except ValidationError as error:
-        mended = json.loads(canonical(arguments))
-        changed = [_mend(mended, fault["loc"], fault["type"]) for fault in error.errors(include_url=False)]
-        if not any(changed):
-            raise ToolFailed(_explained(error)) from error
-    try:
-        return mended, parameters.validate(mended)
-    except ValidationError as error:
-        raise ToolFailed(_explained(error)) from error
+    mended = arguments
+    while True:
+        try:
+            return mended, parameters.validate(mended)
+        except ValidationError as error:
+            if mended is arguments:
+                mended = json.loads(canonical(arguments))
+            faults = error.errors(include_url=False)
+            if not any(_mend(mended, fault["loc"], fault["type"]) for fault in faults):
+                raise ToolFailed(_explained(error, parameters)) from error
 
 
 def unknown_tool(name: str, names: Iterable[str]) -> str:
@@ -59,6 +59,7 @@ def incomplete_arguments(raw: str) -> str:
 
 
 _WANTS_TEXT = {"string_type"}
+_WANTS_INTEGER = {"int_type"}
 _WANTS_STRUCTURE: dict[str, type] = {
     "dict_type": dict,
     "model_type": dict,
@@ -88,16 +89,23 @@ def _mend(arguments: Arguments, where: tuple[int | str, ...], fault: str) -> boo
         if mended is not None:
             holder[str(last)] = mended
             return True
+    elif isinstance(holder, list) and isinstance(last, int) and last < len(holder):
+        mended = _mended(holder[last], fault)
+        if mended is not None:
+            holder[last] = mended
+            return True
     return False
 
 
 def _mended(value: JsonValue, fault: str) -> JsonValue:
     if fault in _WANTS_TEXT and isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
+    if fault in _WANTS_INTEGER and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)  # to JSON, 5.0 is a whole number
     wanted = _WANTS_STRUCTURE.get(fault)
     if wanted is not None and isinstance(value, str):
         try:
-            decoded: JsonValue = json.loads(value)
+            decoded: JsonValue = from_json(value, allow_inf_nan=False)
         except ValueError:
             return None
         return decoded if isinstance(decoded, wanted) else None
@@ -105,8 +113,11 @@ def _mended(value: JsonValue, fault: str) -> JsonValue:
 
 
 def _spelled(name: str) -> str:
-    return re.sub(r"[-_\s]", "", name).lower()
+    return re.sub(r"[-_\s.:/]", "", name).lower()
 
 
-def _explained(error: ValidationError) -> str:
-    return f"The call did not run: its arguments do not fit.\n{problems(error)}"
+def _explained(error: ValidationError, parameters: Parameters) -> str:
+    known = ""
+    if any(fault["type"] == "extra_forbidden" for fault in error.errors(include_url=False)):
+        known = f"\nThe parameters are: {', '.join(parameters.names) or 'none'}."
+    return f"The call did not run: its arguments do not fit.\n{problems(error)}{known}"

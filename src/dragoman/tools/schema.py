@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PydanticUserError, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 from pydantic.errors import PydanticSchemaGenerationError
 
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments, canonical
+
+_INDESCRIBABLE = (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError)
 
 
 class Parameters:
@@ -21,65 +34,97 @@ class Parameters:
         self.model = model
         try:
             self.schema: dict[str, JsonValue] = _plain(model.model_json_schema())
-        except PydanticUserError as error:
-            raise ConfigError(f"tool {tool}: its parameters have no JSON schema: {error}") from error
+        except _INDESCRIBABLE as error:
+            fields = {name: field.annotation for name, field in model.model_fields.items()}
+            raise _indescribable(tool, fields, error) from error
+
+    @property
+    def names(self) -> list[str]:
+        """As a model writes them."""
+        properties = self.schema["properties"]
+        return list(properties) if isinstance(properties, dict) else []
 
     def validate(self, arguments: Arguments) -> BaseModel:
         """The arguments as the function wants them. Strict: what does not fit is a ValidationError."""
         return self.model.model_validate_json(canonical(arguments), strict=True)
 
+    def default(self, name: str) -> Any:
+        """What a parameter is when the model leaves it out; None where it may not, or where that is it."""
+        for field_name, field in self.model.model_fields.items():
+            if name == (field.alias or field_name) and not field.is_required():
+                return field.get_default(call_default_factory=True, validated_data={})
+        return None
 
-def parameters_of(
-    tool: str, function: Callable[..., Any], local: Mapping[str, Any], skip: type
-) -> Parameters:
-    """The parameters of a function, less the one that takes the context (of type `skip`)."""
-    try:
-        signature = inspect.signature(function, eval_str=True, locals=dict(local))
-    except NameError as error:
-        raise ConfigError(f"tool {tool}: {error.name!r} in its signature is not known here") from error
-    described = descriptions(inspect.getdoc(function) or "")
+
+def parameters_of(tool: str, signature: Iterable[inspect.Parameter], docstring: str) -> Parameters:
+    """The parameters of a function, described by its types and by what its docstring says of them."""
+    described = descriptions(docstring)
     fields: dict[str, Any] = {}
-    for parameter in signature.parameters.values():
-        if parameter.annotation is skip:
-            continue
+    for parameter in signature:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigError(f"tool {tool}: parameter {parameter} must be an ordinary named one")
+            raise ConfigError(f"tool {tool}: parameter '{parameter}' must be an ordinary named one")
         if parameter.annotation is parameter.empty:
             raise ConfigError(f"tool {tool}: parameter {parameter.name!r} has no type")
         default = ... if parameter.default is parameter.empty else parameter.default
-        text = described.get(parameter.name)
-        fields[parameter.name] = (parameter.annotation, Field(default, description=text) if text else default)
+        type = _described(parameter.name, parameter.annotation, described.get(parameter.name))
+        fields[attribute(parameter.name)] = (type, default)
+    config = ConfigDict(extra="forbid", protected_namespaces=())
     try:
-        model = create_model(tool, __config__=ConfigDict(extra="forbid"), **fields)
-    except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError) as error:
-        why = str(error).split("\n", 1)[0]
-        raise ConfigError(f"tool {tool}: pydantic cannot describe its parameters: {why}") from error
+        model = create_model(tool, __config__=config, **fields)
+    except _INDESCRIBABLE as error:
+        types = {name: type for name, (type, _) in fields.items()}
+        raise _indescribable(tool, types, error) from error
     return Parameters(tool, model)
 
 
-def context_name(function: Callable[..., Any], local: Mapping[str, Any], context: type) -> str | None:
-    """The name of the parameter that wants the context, if there is one."""
-    signature = inspect.signature(function, eval_str=True, locals=dict(local))
-    return next((p.name for p in signature.parameters.values() if p.annotation is context), None)
+def signature_of(
+    tool: str, function: Callable[..., Any], local: Mapping[str, Any]
+) -> Iterator[inspect.Parameter]:
+    """The parameters with their real types, also where these were written as text."""
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    for parameter in inspect.signature(function).parameters.values():
+        type = parameter.annotation
+        if isinstance(type, str):
+            try:
+                type = eval(type, known, dict(local))
+            except Exception as error:
+                where = f"tool {tool}: the type {type!r} of parameter {parameter.name!r}"
+                raise ConfigError(f"{where} is not known here: {error}") from error
+        yield parameter.replace(annotation=type)
+
+
+def takes(parameter: inspect.Parameter, kind: type) -> bool:
+    """Whether a parameter is of this type, also where it may be left out."""
+    return parameter.annotation is kind or kind in get_args(parameter.annotation)
+
+
+def attribute(name: str) -> str:
+    """Where a pydantic model keeps a parameter: under its name, unless pydantic needs that itself."""
+    return f"parameter_{name}" if name.startswith("_") or hasattr(BaseModel, name) else name
 
 
 def descriptions(docstring: str) -> dict[str, str]:
     """What a docstring says of each parameter: an `Args:` section, or `:param name:` lines."""
-    found = dict(re.findall(r"^\s*:param\s+(?:[\w\[\], |]+\s)?(\w+):\s*(.+)$", docstring, re.MULTILINE))
+    pieces = re.split(r"^[ \t]*:param[ \t]+(?:[^:\n]*[ \t])?(\w+):", docstring, flags=re.MULTILINE)[1:]
+    found = {
+        name: re.split(r"\n[ \t]*(?::|\n)", text)[0]
+        for name, text in zip(pieces[::2], pieces[1::2], strict=True)
+    }
     section = re.search(
-        r"^(?:Args|Arguments|Parameters):\s*\n((?:[ \t]+.*\n?|\s*\n)+)", docstring, re.MULTILINE
+        r"^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+\S.*\n?|[ \t]*\n)+)", docstring, re.MULTILINE
     )
     if section:
-        for name, text in re.findall(r"^[ \t]+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$", section[1], re.MULTILINE):
-            found.setdefault(name, text.strip())
-    return found
+        listed = textwrap.dedent(section[1])
+        pieces = re.split(r"^(\w+)[ \t]*(?:\([^)\n]*\))?:", listed, flags=re.MULTILINE)[1:]
+        found = {**dict(zip(pieces[::2], pieces[1::2], strict=True)), **found}
+    return {name: " ".join(text.split()) for name, text in found.items()}
 
 
 def summary(docstring: str) -> str:
     """The docstring less its parameter list: what a model is told the tool is for."""
-    return re.split(r"^(?:Args|Arguments|Parameters|Returns|Raises):\s*$|^\s*:param ", docstring, flags=re.M)[
-        0
-    ].strip()
+    section = r"^(?:Args|Arguments|Parameters|Returns|Yields|Raises):[ \t]*$"
+    line = r"^[ \t]*:(?:param|type|returns?|rtype|raises)\b"
+    return re.split(f"{section}|{line}", docstring, flags=re.MULTILINE)[0].strip()
 
 
 def problems(error: ValidationError) -> str:
@@ -87,14 +132,39 @@ def problems(error: ValidationError) -> str:
     lines = []
     for fault in error.errors(include_url=False):
         where = ".".join(map(str, fault["loc"])) or "arguments"
-        given = "" if fault["type"] == "missing" else f", got {canonical(_short(fault['input']))}"
+        given = "" if fault["type"] == "missing" else f", got {_short(fault['input'])}"
         lines.append(f"{where}: {fault['msg']}{given}")
     return "\n".join(lines)
 
 
-def _short(value: Any) -> JsonValue:
-    text = canonical(value)
-    return value if len(text) <= 200 else text[:200] + "…"
+def _described(name: str, type: Any, text: str | None) -> Any:
+    """The type with the docstring's description. What stands in the signature itself goes before it."""
+    alias = name if attribute(name) != name else None
+    base, *said = get_args(type) if get_origin(type) is Annotated else (type,)
+    return Annotated[base, Field(alias=alias, description=text or None), *said]
+
+
+def _indescribable(tool: str, types: Mapping[str, Any], error: Exception) -> ConfigError:
+    for name, type in types.items():
+        try:
+            TypeAdapter(type).json_schema()
+        except _INDESCRIBABLE as alone:
+            parameter = repr(name.removeprefix("parameter_"))
+            return ConfigError(f"tool {tool}: pydantic cannot describe parameter {parameter}: {_line(alone)}")
+    return ConfigError(f"tool {tool}: pydantic cannot describe its parameters: {_line(error)}")
+
+
+def _line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+_NAMED = ("properties", "$defs")  # objects whose keys are somebody's names
+_GIVEN = ("default", "const", "enum", "examples")  # somebody's values: not to be touched
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, JsonValue]:
@@ -103,7 +173,7 @@ def _plain(schema: dict[str, Any]) -> dict[str, JsonValue]:
     def strip(node: Any, named: bool = False) -> Any:
         if isinstance(node, dict):
             return {
-                key: strip(value, key in ("properties", "$defs"))
+                key: value if key in _GIVEN and not named else strip(value, key in _NAMED and not named)
                 for key, value in node.items()
                 if named or key != "title" or not isinstance(value, str)
             }

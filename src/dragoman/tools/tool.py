@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, get_args, overload
 
 from pydantic import BaseModel, JsonValue
 
@@ -16,7 +18,8 @@ from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments, File
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import ToolSpec
-from dragoman.tools.schema import Parameters, context_name, parameters_of, summary
+from dragoman.tools.permissions import literal
+from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, summary, takes
 from dragoman.tools.workspace import inside
 
 Replay: TypeAlias = Literal["never", "ask", "safe"]
@@ -49,7 +52,7 @@ class ToolContext:
     message: str
     call: str
     cancelled: Callable[[], bool]
-    ask: Callable[..., Awaitable[JsonValue]]  # ask(text, choices=()) → what the person answered
+    ask: Callable[..., Any]  # ask(text, choices=()) → the person's answer; in an async tool, to be awaited
     progress: Callable[[JsonValue], None]
     read_output: Callable[[str], Awaitable[str]]  # the whole output of an earlier call of this conversation
     workspace: Path | None = None
@@ -94,8 +97,9 @@ class Tool:
         return ToolSpec(name or self.name, self.description, self.parameters.schema, self.examples)
 
     def always(self, arguments: Arguments) -> tuple[Rule, ...]:
-        """The rules that would make a question like this one unnecessary."""
-        return tuple(Rule(self.permission, pattern, "allow") for pattern in self.patterns(arguments))
+        """The rules that would make a question like this one unnecessary, and no other one."""
+        patterns = [literal(pattern) for pattern in self.patterns(arguments)] or ["*"]
+        return tuple(Rule(self.permission, pattern, "allow") for pattern in patterns)
 
 
 @overload
@@ -126,9 +130,9 @@ def tool(target: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             "Add two numbers."
             return a + b
 
-    `pattern` names the parameter that permission rules look at, or is a function from the arguments to the
-    patterns. Synchronous functions run in a thread of their own. A generator's yields are progress; what it
-    returns, or the last thing it yields, is the result.
+    `pattern` names the parameter that permission rules look at (each item of a list on its own), or is a
+    function from the arguments to the patterns. Synchronous functions run in a thread of their own. A
+    generator's yields are progress; what it returns, or the last thing it yields, is the result.
     """
     local = sys._getframe(1).f_locals  # so that types defined beside the tool are found
     if target is not None:
@@ -145,33 +149,48 @@ def client_tool(
 
 
 def _make(target: Callable[..., Any], local: Mapping[str, Any], **options: Any) -> Tool:
-    described = options.pop("description", None) or summary(inspect.getdoc(target) or "")
     if isinstance(target, type):
-        return _from_model(target, local, described, **options)
+        return _from_model(target, local, **options)
     named = inspect.isroutine(target)
     name = options.pop("name", None) or (target.__name__ if named else _snake(type(target).__name__))
     function: Callable[..., Any] = target if named else target.__call__  # type: ignore[operator]  # an object
-    taken = context_name(function, local, ToolContext)
-    parameters = parameters_of(name, function, local, ToolContext)
+    docstring = inspect.getdoc(function) or ""
+    description = options.pop("description", None) or summary(inspect.getdoc(target) or docstring)
+    signature = list(signature_of(name, function, local))
+    context = [parameter.name for parameter in signature if takes(parameter, ToolContext)]
+    taken = {p.name: attribute(p.name) for p in signature if p.name not in context}
+    parameters = parameters_of(name, [p for p in signature if p.name in taken], docstring)
 
-    def run(arguments: BaseModel, context: ToolContext) -> Returned:
-        values = {key: getattr(arguments, key) for key in type(arguments).model_fields}
-        return function(**values, **({taken: context} if taken else {}))
+    def run(arguments: BaseModel, within: ToolContext) -> Returned:
+        values = {name: getattr(arguments, kept) for name, kept in taken.items()}
+        return function(**values, **dict.fromkeys(context, within))
 
-    return _tool(name, described, parameters, _as_kind(function, run), **options)
+    return _tool(name, description, parameters, _as_kind(function, run), **options)
 
 
-def _from_model(model: type, local: Mapping[str, Any], description: str, **options: Any) -> Tool:
+def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
     name = options.pop("name", None) or _snake(model.__name__)
     if not issubclass(model, BaseModel) or not callable(method := getattr(model, "run", None)):
         raise ConfigError(
             f"tool {name}: a class becomes a tool as a pydantic model with a run method, "
             "or by making an object of it that can be called"
         )
-    taken = context_name(method, local, ToolContext)
+    docstring = inspect.getdoc(model) or ""
+    own = (
+        "" if docstring == inspect.getdoc(BaseModel) else docstring
+    )  # else pydantic's own would be inherited
+    description = options.pop("description", None) or summary(own)
+    _, *signature = signature_of(name, method, local)  # the first is the model itself
+    context = [parameter.name for parameter in signature if takes(parameter, ToolContext)]
+    for parameter in signature:
+        if parameter.name not in context and parameter.default is parameter.empty:
+            raise ConfigError(
+                f"tool {name}: its run method takes a ToolContext at most, not {parameter.name!r}; "
+                "parameters are the fields of the model"
+            )
 
-    def run(arguments: BaseModel, context: ToolContext) -> Returned:
-        return method(arguments, **({taken: context} if taken else {}))
+    def run(arguments: BaseModel, within: ToolContext) -> Returned:
+        return method(arguments, **dict.fromkeys(context, within))
 
     return _tool(name, description, Parameters(name, model), _as_kind(method, run), **options)
 
@@ -179,9 +198,7 @@ def _from_model(model: type, local: Mapping[str, Any], description: str, **optio
 def _tool(name: str, description: str, parameters: Parameters, run: Run | None, **options: Any) -> Tool:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         raise ConfigError(f"tool {name!r}: a name is 1 to 64 letters, digits, _ and -")
-    timeout = options.get("timeout", 120.0)
-    if not timeout > 0:
-        raise ConfigError(f"tool {name}: the timeout must be a number above 0, not {timeout!r}")
+    _check(name, options)
     pattern = options.pop("pattern", None)
     permission = options.pop("permission", None) or name
     options["examples"] = tuple(options.get("examples", ()))
@@ -196,12 +213,32 @@ def _tool(name: str, description: str, parameters: Parameters, run: Run | None, 
     )
 
 
+def _check(tool: str, options: Mapping[str, Any]) -> None:
+    """A word that is misspelled here would be met only when it is too late."""
+    timeout = options.get("timeout", 120.0)
+    if type(timeout) not in (int, float) or math.isnan(timeout) or timeout <= 0:
+        raise ConfigError(f"tool {tool}: the timeout must be a number above 0, not {timeout!r}")
+    for name, words in (("replay", get_args(Replay)), ("review", get_args(Review))):
+        if name in options and options[name] not in words:
+            raise ConfigError(f"tool {tool}: {name} is one of {', '.join(words)}, not {options[name]!r}")
+    for name in ("max_lines", "max_bytes"):
+        limit = options.get(name, 1)
+        if type(limit) is not int or limit < 1:
+            raise ConfigError(f"tool {tool}: {name} is a whole number above 0, not {limit!r}")
+
+
 def _pattern_of(tool: str, parameter: str | None, parameters: Parameters) -> Patterns:
     if parameter is None:
-        return lambda _: ("*",)
-    if parameter not in parameters.model.model_fields:
+        return lambda _: ()
+    if parameter not in parameters.names:
         raise ConfigError(f"tool {tool}: pattern names {parameter!r}, which is not one of its parameters")
-    return lambda arguments: (str(arguments.get(parameter, "")),)
+
+    def patterns(arguments: Arguments) -> Sequence[str]:
+        given = arguments[parameter] if parameter in arguments else parameters.default(parameter)
+        items = (given or [None]) if isinstance(given, list | tuple) else [given]
+        return ["" if item is None else str(item) for item in items]
+
+    return patterns
 
 
 def _as_kind(function: Callable[..., Any], run: Run) -> Run:
@@ -209,8 +246,9 @@ def _as_kind(function: Callable[..., Any], run: Run) -> Run:
     if inspect.isasyncgenfunction(function):
 
         async def stream(arguments: BaseModel, context: ToolContext) -> AsyncIterator[Any]:
-            async for value in run(arguments, context):
-                yield value
+            async with aclosing(run(arguments, context)) as steps:
+                async for value in steps:
+                    yield value
 
         return stream
     if inspect.isgeneratorfunction(function):

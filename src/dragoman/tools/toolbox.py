@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ class Toolbox:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ConfigError(f"there are two tool groups named {', '.join(twice)}")
+        self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
 
     def __bool__(self) -> bool:
         return any(group.tools for group in self.groups)
@@ -55,7 +57,7 @@ class Toolbox:
                 if f"{group.name}.{tool.name}" not in off and not hidden(tool.permission, rules)
             ]
             for tool in chosen:
-                name = tool.name if tool.name not in tools else f"{group.name}_{tool.name}"
+                name = tool.name if tool.name not in tools else _with_group(group.name, tool.name)
                 if name in tools:
                     raise ConfigError(f"two tools would be offered as {name}: rename one of them")
                 tools[name] = tool
@@ -78,3 +80,8 @@ class Offer:
         """The tool a model means, by its exact name or a spelling of it."""
         meant = repair_name(name, self.tools)
         return (meant, self.tools[meant]) if meant is not None else None
+
+
+def _with_group(group: str, tool: str) -> str:
+    """A name that every provider takes."""
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', group)[: 63 - len(tool)]}_{tool}"[-64:]

@@ -16,7 +16,10 @@ def inside(workspace: Path | None, path: str) -> Path:
     if PurePosixPath(path).is_absolute() or PureWindowsPath(path).anchor:
         raise ToolFailed(f"{path}: give a path relative to the workspace")
     root = workspace.resolve()
-    target = (root / path).resolve()
+    try:
+        target = (root / path).resolve()
+    except (OSError, RuntimeError) as error:  # links that lead to themselves
+        raise ToolFailed(f"{path} is no path that can be followed") from error
     if not target.is_relative_to(root):
         raise ToolFailed(f"{path} leads out of the workspace")
     return target

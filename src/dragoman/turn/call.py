@@ -317,7 +317,7 @@ class CallRun:
             note = EDITED + canonical(call.arguments)
             result = replace(result, note=f"{note} {result.note}" if result.note else note)
         settled = replace(call, state=state, result=result, ended=self._log.now())
-        await self._log.record(
+        self._log.record_soon(
             *said.facts,
             CallFinished(call.id, state, closing),
             change=Change(calls=[settled], letters=list(said.letters)),

@@ -77,6 +77,7 @@ class Driver:
             conversation=started.conversation,
             facts=[fact],
             path=path,
+            revision=started.revision,
             clock=self._kit.clock,
         )
         return self._launch(log)
@@ -186,6 +187,8 @@ class _Paths:
 
     def keep(self, log: TurnLog) -> None:
         self._forget(log.conversation.id)
+        if log.resumed:
+            return  # its revision was not counted from the start
         self._kept[log.conversation.id] = (log.revision, log.path)
         self._size += len(log.path)
         while self._size > _KEPT and len(self._kept) > 1:

@@ -117,7 +117,7 @@ def answer_of(messages: Sequence[Message]) -> str:
             if message.author is None:
                 break
             continue
-        if texts and message.finish != "length":
+        if texts and (message.finish != "length" or message.calls):
             break
         texts.append(message.text)
     return "".join(reversed(texts))

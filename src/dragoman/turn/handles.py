@@ -71,6 +71,7 @@ class TurnHandle:
     async def snapshot(self) -> Snapshot:
         running = self._here()
         if running is not None:
+            await running.log.stored()
             return running.log.snapshot()
         row = await self._store.turn(self.id)
         questions = [q for q in await self._store.questions_of(self.id) if q.answer is None and not q.closed]

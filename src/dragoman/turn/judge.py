@@ -49,38 +49,49 @@ async def judge(prepared: PreparedTurn, offer: Offer, call: ToolCall) -> Judgeme
     person is asked about is exactly what would run."""
     if prepared.log.turn.closing:
         return Answered(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
+    found = _meant(offer, call)
+    if isinstance(found, Answered):
+        return found
+    name, tool = found
     fitted = fit(offer, call)
-    if isinstance(fitted, Answered):
-        return fitted
-    call, tool = fitted
-    planned = PlannedCall(call.id, call.tool, tool, call.arguments)
+    if not isinstance(fitted, Answered):
+        call = fitted[0]
+    planned = PlannedCall(call.id, name, tool, call.arguments)
     for plugin in prepared.hooks.before_tool:
         await plugin.before_tool(planned, prepared.view)
         if planned.skipped is not None:
             return Answered(call, CallState.SKIPPED, planned.skipped, closing=True)
         if planned.refused is not None:
             return Answered(call, CallState.REJECTED, planned.refused)
-    if planned.arguments != call.arguments:
+    if planned.arguments != call.arguments:  # a plugin may have made them fit
         fitted = fit(offer, changed(call, planned.arguments))
-        if isinstance(fitted, Answered):
-            return fitted
-        call, tool = fitted
-    return await _by_rules(prepared, call, tool, planned.question)
+    if isinstance(fitted, Answered):
+        return fitted
+    return await _by_rules(prepared, *fitted, planned.question)
 
 
 def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
     """The tool that is meant, and the call in that tool's own spelling."""
-    found = offer.find(call.tool)
-    if found is None:
-        return Answered(call, CallState.FAILED, unknown_tool(call.tool, offer.tools))
-    if call.raw is not None:
-        return Answered(call, CallState.FAILED, incomplete_arguments(call.raw))
+    found = _meant(offer, call)
+    if isinstance(found, Answered):
+        return found
     name, tool = found
     try:
         arguments, _ = repair_arguments(call.arguments, tool.parameters)
     except ToolFailed as error:
         return Answered(call, CallState.FAILED, str(error))
-    return replace(call, tool=name, arguments=arguments), tool
+    if (name, arguments) != (call.tool, call.arguments):
+        call = replace(call, tool=name, arguments=arguments)
+    return call, tool
+
+
+def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | Answered:
+    found = offer.find(call.tool)
+    if found is None:
+        return Answered(call, CallState.FAILED, unknown_tool(call.tool, offer.tools))
+    if call.raw is not None:
+        return Answered(call, CallState.FAILED, incomplete_arguments(call.raw))
+    return found
 
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
@@ -95,7 +106,7 @@ async def _by_rules(
     if action == "deny":
         text = f"A rule forbids {tool.permission} here: the call did not run."
         return Answered(call, CallState.REJECTED, text)
-    if asked is not None and not await _may_repeat(prepared, tool, asked[0]):
+    if asked is not None and not await _may_repeat(prepared, call, asked[0]):
         return MustAsk(call, question_about(prepared.log, call, tool, asked[0], text=asked[1]))
     if prepared.mode == "manual":
         return MustAsk(call, question_about(prepared.log, call, tool, "run"))
@@ -113,9 +124,9 @@ async def _action(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Action:
     return action
 
 
-async def _may_repeat(prepared: PreparedTurn, tool: Tool, kind: Kind) -> bool:
+async def _may_repeat(prepared: PreparedTurn, call: ToolCall, kind: Kind) -> bool:
     """The loop guard asks no more about a tool of which a person said that it may repeat itself."""
-    return kind == "loop" and decide("loop", (tool.name,), await _granted(prepared)).action == "allow"
+    return kind == "loop" and decide("loop", (call.tool,), await _granted(prepared)).action == "allow"
 
 
 async def _granted(prepared: PreparedTurn) -> list[Rule]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import takewhile
 from typing import TypeVar
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
+from dragoman.messages.altered import altered
 from dragoman.messages.events import Event, TurnState
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
@@ -17,7 +20,7 @@ from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.turn.broadcast import Broadcast
-from dragoman.turn.facts import FACT, Fact, ReplyReceived
+from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.machine import State, Turn, advance, replay
 
 
@@ -37,6 +40,14 @@ class Snapshot:
         return self.turn.state
 
 
+@dataclass(slots=True)
+class _Untold:
+    """What may be told when a write is stored."""
+
+    snapshot: Snapshot | None
+    events: list[Event] = field(default_factory=list)
+
+
 T = TypeVar("T")
 Listener = Callable[[Snapshot], None]
 
@@ -54,6 +65,7 @@ class TurnLog:
         path: list[Message],
         questions: Sequence[Question] = (),
         held: dict[str, ToolResult] | None = None,
+        revision: int = 0,
         clock: Callable[[], float],
     ) -> None:
         self.id = row.id
@@ -69,7 +81,11 @@ class TurnLog:
         self.events = Broadcast(row.epoch)
         self.draft: Draft | None = None
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
-        self.revision = 0
+        self.revision = revision  # of the conversation, if nobody else changes it
+        self._early: list[Fact] = []  # applied, and written with what comes next
+        self._untold: deque[_Untold] = deque()
+        self._last_write: asyncio.Future[None] | None = None
+        self._last_state = self.turn.state
         self.watchers: list[Callable[[Event], None]] = []
         self._count = len(facts)
         self._listeners: list[Listener] = []
@@ -111,27 +127,50 @@ class TurnLog:
         """Write facts and the rows they change, as one. Returns when they are stored."""
         turn, count = self.turn, self._count
         try:
-            self.revision = await self._write(facts, change or Change(), sync)
+            await asyncio.shield(self._write(facts, change or Change(), sync))
         except Unread:
             self.turn, self._count = turn, count  # it did not happen: read the letter first
             raise
-        self._tell(turn.state)
 
-    def record_soon(self, *facts: Fact) -> None:
-        """The same without waiting: for facts that need be stored only before the next ones."""
-        before = self.turn.state
-        self._write(facts, Change(), sync=False).add_done_callback(_look)
-        self._tell(before)
+    def record_soon(self, *facts: Fact, change: Change | None = None) -> None:
+        """The same without waiting. What is published from now on is held back until they are stored, and
+        whatever is recorded next fails if this does."""
+        self._write(facts, change or Change(), sync=False)
 
-    def _write(self, facts: Sequence[Fact], change: Change, sync: bool) -> asyncio.Future[int]:
-        stamped = [fact if fact.at else replace(fact, at=self.now()) for fact in facts]
-        turn = self.turn
-        for fact in stamped:
-            turn = advance(turn, fact)
-        change.facts = [FACT.dump(fact) for fact in stamped]
-        change.usage = next((fact.usage for fact in facts if isinstance(fact, ReplyReceived)), change.usage)
+    async def stored(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        while self._last_write is not None and not self._last_write.done():
+            await asyncio.wait([self._last_write])
+
+    def record_with_next(self, fact: Fact) -> None:
+        """For a fact that the next one follows at once: both are written together."""
+        self._early.append(self._stamped(fact))
+        self.turn = advance(self.turn, self._early[-1])
+
+    def _write(self, facts: Sequence[Fact], change: Change, sync: bool) -> asyncio.Future[None]:
+        stamped = [self._stamped(fact) for fact in facts]
+        turn = reduce(advance, stamped, self.turn)  # an illegal one raises here, and nothing has happened
+        change.facts = [FACT.dump(fact) for fact in (*self._early, *stamped)]
+        self._early = []
+        self._describe(change, turn)
+        self.turn = turn
+        seq = self._count + 1
+        self._count += len(change.facts)
+        future = self.store.append(self.id, self.epoch, seq, change, sync=sync)
+        self._tell_when_stored(future)
+        self._last_write = future
+        return future
+
+    def _stamped(self, fact: Fact) -> Fact:
+        return fact if fact.at else altered(fact, at=self.now())
+
+    def _describe(self, change: Change, turn: Turn) -> None:
+        """What the rows say after this change; our own copies of them are changed alike."""
+        change.conversation = self.conversation.id
         change.state, change.live = turn.state, not turn.state.ended
         change.steerable = change.live and not (turn.state is State.FINALIZING and turn.finished)
+        if not change.live:
+            change.usage = turn.usage
         change.leaf = self._grow(change.messages)
         for call in change.calls:
             self._settle(call)
@@ -139,10 +178,8 @@ class TurnLog:
             self.questions[question.id] = question
         for id, why in change.closed.items():
             self.questions[id] = replace(self.questions[id], closed=why)
-        seq = self._count + 1
-        self._count += len(facts)
-        self.turn = turn
-        return self.store.append(self.id, self.epoch, seq, change, sync=sync)
+        if change.messages or change.calls:
+            self.revision += 1
 
     def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
         before = self.tip
@@ -156,11 +193,18 @@ class TurnLog:
         place = self._home[call.id]
         message = self.path[place]
         parts = tuple(call if part.type == "call" and part.id == call.id else part for part in message.parts)
-        self.path[place] = replace(message, parts=parts)
+        self.path[place] = altered(message, parts=parts)
 
     # ── who is told ───────────────────────────────────────────────────────────────────────────────
 
     def publish(self, event: Event) -> None:
+        """Tell it to whoever listens; after everything that was recorded before it is stored."""
+        if self._untold:
+            self._untold[-1].events.append(event)
+        else:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         self.events.publish(event)
         for watch in self.watchers:
             _call(watch, event)
@@ -176,13 +220,24 @@ class TurnLog:
 
         return unsubscribe
 
-    def _tell(self, before: State) -> None:
-        if self.turn.state is not before:
-            self.publish(TurnState(self.turn.state))
-        if self._listeners:
-            snapshot = self.snapshot()
+    def _tell_when_stored(self, future: asyncio.Future[None]) -> None:
+        told = _Untold(self.snapshot() if self._listeners else None)
+        if self.turn.state is not self._last_state:
+            self._last_state = self.turn.state
+            told.events.append(TurnState(self.turn.state))
+        self._untold.append(told)
+        future.add_done_callback(self._stored)
+
+    def _stored(self, future: asyncio.Future[None]) -> None:
+        """Writes end in the order in which they were made, so it is the oldest that can be told now."""
+        told = self._untold.popleft()
+        if future.exception() is not None:
+            return  # it did not happen; whoever records next is told why
+        if told.snapshot is not None:
             for listener in list(self._listeners):
-                _call(listener, snapshot)
+                _call(listener, told.snapshot)
+        for event in told.events:
+            self._tell(event)
 
 
 def _call(listener: Callable[[T], None], told: T) -> None:
@@ -190,9 +245,3 @@ def _call(listener: Callable[[T], None], told: T) -> None:
         listener(told)
     except Exception:
         pass  # a listener's trouble is its own: neither the turn nor another listener may suffer
-
-
-def _look(future: asyncio.Future[int]) -> None:
-    """A write nobody waits for failed: the next one fails too, and that one is waited for."""
-    if not future.cancelled():
-        future.exception()

@@ -7,12 +7,13 @@ says how a call in a given state may end. `advance` applies one fact; `replay` a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import reduce
 from typing import TypeAlias, get_args
 
 from dragoman.errors import IllegalFact
+from dragoman.messages.altered import altered
 from dragoman.messages.parts import CallState
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
@@ -117,8 +118,8 @@ def _tools_or_end(turn: Turn) -> State:
 
 
 def _waiting_or_not(turn: Turn) -> State:
-    calls = [turn.calls[id] for id in turn.unsettled]
-    return State.WAITING if calls and all(call.held for call in calls) else State.TOOL_CALL
+    open = [call for call in turn.calls.values() if not call.state.settled]
+    return State.WAITING if open and all(call.held for call in open) else State.TOOL_CALL
 
 
 def _again_or_end(turn: Turn) -> State:
@@ -217,13 +218,14 @@ def advance(turn: Turn, fact: Fact) -> Turn:
     if target is None:
         raise IllegalFact(f"{_name(fact)}, but the turn is {turn.state}")
     changed = _apply(turn, fact)
-    return replace(changed, state=target if isinstance(target, State) else target(changed))
+    state = target if isinstance(target, State) else target(changed)
+    return changed if state is changed.state else altered(changed, state=state)
 
 
 def _apply(turn: Turn, fact: Fact) -> Turn:
     match fact:
         case TurnStarted():
-            return replace(turn, message=fact.message, options=fact.options, started=fact.at)
+            return altered(turn, message=fact.message, options=fact.options, started=fact.at)
         case RequestBuilt():
             return _build(turn, fact)
         case ReplyReceived():
@@ -231,29 +233,29 @@ def _apply(turn: Turn, fact: Fact) -> Turn:
         case StepFinished():
             _refuse_if(fact, not turn.replied or turn.finished or fact.step != turn.step, _where(turn))
             _refuse_unsettled(turn, fact)
-            return replace(turn, finished=True, goes_on=fact.again)
+            return altered(turn, finished=True, goes_on=fact.again)
         case Steered():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
-            return replace(turn, goes_on=True)
+            return altered(turn, goes_on=True)
         case MessageAppended():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
             _refuse_if(fact, fact.message in turn.appended, f"{fact.message} is there already")
             appended = (*turn.appended, fact.message)
-            return replace(turn, appended=appended, goes_on=turn.goes_on or fact.request)
+            return altered(turn, appended=appended, goes_on=turn.goes_on or fact.request)
         case CompactionStarted():
             _refuse_if(fact, turn.replied and not turn.finished, _where(turn))
             return turn
         case Compacted():
-            return replace(turn, usage=turn.usage + fact.usage)
+            return altered(turn, usage=turn.usage + fact.usage)
         case TurnCompleted():
             _refuse_if(fact, not turn.finished, _where(turn))
-            return replace(turn, ended=fact.at)
+            return altered(turn, ended=fact.at)
         case TurnFailed():
             _refuse_unsettled(turn, fact)
-            return replace(turn, error=fact, ended=fact.at)
+            return altered(turn, error=fact, ended=fact.at)
         case TurnCancelled():
             _refuse_unsettled(turn, fact)
-            return replace(turn, ended=fact.at)
+            return altered(turn, ended=fact.at)
         case _:
             return _change_call(turn, fact)
 
@@ -262,7 +264,7 @@ def _build(turn: Turn, fact: RequestBuilt) -> Turn:
     again = not turn.replied and (fact.step, fact.attempt) == (turn.step, turn.attempt + 1)
     anew = turn.finished and (fact.step, fact.attempt) == (turn.step + 1, 1)
     _refuse_if(fact, not (again or anew), _where(turn))
-    return replace(
+    return altered(
         turn,
         step=fact.step,
         attempt=fact.attempt,
@@ -279,7 +281,7 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
     _refuse_if(
         fact, len(made) < len(fact.calls) or bool(made.keys() & turn.calls.keys()), "a call id repeats"
     )
-    return replace(
+    return altered(
         turn,
         replied=True,
         finish=fact.finish,
@@ -300,26 +302,26 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
         closing = closing or fact.closing
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
-    changed = replace(_ask_or_answer(call, fact), state=state)
-    return replace(turn, calls={**turn.calls, fact.call: changed}, closing=closing)
+    changed = altered(_ask_or_answer(call, fact), state=state)
+    return altered(turn, calls={**turn.calls, fact.call: changed}, closing=closing)
 
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:
     match fact:
         case CallAsked() | CallInterrupted():
             _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
-            return replace(call, question=fact.question, asked=True, approved=None)
+            return altered(call, question=fact.question, asked=True, approved=None)
         case ToolAsked() | ResultAsked():
             _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
-            return replace(call, question=fact.question)
+            return altered(call, question=fact.question)
         case QuestionAnswered():
             _refuse_if(fact, call.question != fact.question, f"call {fact.call} does not ask {fact.question}")
-            return replace(call, question=None, approved=fact.approved or call.approved)
+            return altered(call, question=None, approved=fact.approved or call.approved)
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
-            return replace(call, client=fact.client, starts=call.starts + 1, question=None)
+            return altered(call, client=fact.client, starts=call.starts + 1, question=None)
         case CallFinished():
-            return replace(call, question=None)
+            return altered(call, question=None)
 
 
 def _refuse_unsettled(turn: Turn, fact: Fact) -> None:

@@ -127,6 +127,10 @@ class Plugin:
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         """Before every request, in registration order. May change the request. An error ends the turn."""
 
+    async def on_side_request(self, request: Request, turn: TurnView) -> None:
+        """Before a request that a plugin makes beside the conversation (a title, a summary), in registration
+        order. May change the request. An error goes to the plugin that asked."""
+
     def on_stream_data(self, event: Event, draft: Draft, turn: TurnView) -> None:
         """On every piece of a reply, in registration order, after it became part of the draft. Keep it
         quick: it stands in the stream's way. An error ends the turn."""
@@ -181,6 +185,7 @@ class Hooks:
         self.plugins = active
         self.turn_start = _that_override(active, "on_turn_start")
         self.before_request = _that_override(active, "on_before_request")
+        self.side_request = _that_override(active, "on_side_request")
         self.stream_data = _that_override(active, "on_stream_data")
         self.after_request = _that_override(active, "on_after_request")
         self.message_append = _that_override(active, "on_message_append")

@@ -54,7 +54,13 @@ async def prepare(
 ) -> PreparedTurn:
     """Start the plugins, one after another. What they leave to clean up goes into `cleanups` at once."""
     model = kit.model(log.turn.options.model or _setting(log, "model"))
-    prepared = PreparedTurn(kit, log, mail, hooks, TurnView(log, model), model, mode_of(kit, log))
+
+    async def before_side_request(request: Request) -> None:
+        for plugin in hooks.side_request:
+            await plugin.on_side_request(request, view)
+
+    view = TurnView(log, model, before_side_request)
+    prepared = PreparedTurn(kit, log, mail, hooks, view, model, mode_of(kit, log))
     for plugin in prepared.hooks.event:
         log.watchers.append(partial(_watch, plugin, prepared.view))
     for plugin in prepared.hooks.turn_start:

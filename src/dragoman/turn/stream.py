@@ -68,7 +68,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
         await plugin.on_message_append(appending, prepared.view)
     added = appending.placed if appending.prevented else [appending.message]
     message = next((placed for placed in added if placed.id == reply.id), None)
-    await log.record(
+    log.record_soon(
         received(log.turn.step, message, end),
         change=Change(messages=[placed for placed in added if placed.parts]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -24,9 +24,12 @@ from dragoman.wire.wire import Model
 class TurnView:
     """A turn, for plugins."""
 
-    def __init__(self, log: TurnLog, model: Model) -> None:
+    def __init__(
+        self, log: TurnLog, model: Model, before_side_request: Callable[[Request], Awaitable[None]]
+    ) -> None:
         self._log = log
         self._model = model
+        self._before_side_request = before_side_request
 
     @property
     def id(self) -> str:
@@ -81,6 +84,7 @@ class TurnView:
 
     async def complete(self, request: Request) -> Message:
         """Ask the model something beside the conversation. Nothing of it is stored or shown."""
+        await self._before_side_request(request)
         draft = Draft(Message(new_id("msg"), self.conversation.id, None, "assistant", (), model=self.model))
         async with aclosing(self._model.stream(request, draft.id)) as replies:
             async for events in replies:
@@ -111,5 +115,5 @@ class TurnView:
             usage=usage,
             created=log.now(),
         )
-        await log.record(Compacted(message.id, usage), change=Change(messages=[message], usage=usage))
+        await log.record(Compacted(message.id, usage), change=Change(messages=[message]))
         log.publish(MessageAdded(message))

@@ -127,6 +127,23 @@ class HttpClient:
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
 
+    async def get(self, url: str, *, largest: int) -> bytes:
+        """A small body, whole. ProviderError where there is none, or none so small."""
+        try:
+            async with self._pool().get(
+                url,
+                headers={"Accept": "application/json"},
+                proxy=self._proxy_for(url),
+                allow_redirects=False,
+            ) as response:
+                body = await _some(response, largest=largest)
+                status = response.status
+        except (OSError, _client_error()) as error:
+            raise unreachable(error, url, self.timeouts.first_byte) from None
+        if status != 200 or len(body) > largest:
+            raise ProviderError(f"{place(url)} has no such list", kind="no_list", status=status)
+        return body
+
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
             import aiohttp
@@ -355,13 +372,17 @@ class _Patience:
 
 
 async def _some(
-    response: aiohttp.ClientResponse, begun: bytes = b"", *, seconds: float | None = ERROR_SECONDS
+    response: aiohttp.ClientResponse,
+    begun: bytes = b"",
+    *,
+    seconds: float | None = ERROR_SECONDS,
+    largest: int = ERROR_BODY,
 ) -> bytes:
-    """What is left of a body, but no more than an error can use, and not for ever."""
+    """What is left of a body, but not much more than can be used, and not for ever."""
     body = bytearray(begun)
     try:
         async with asyncio.timeout(seconds):
-            while len(body) < ERROR_BODY and (piece := await response.content.readany()):
+            while len(body) <= largest and (piece := await response.content.readany()):
                 body += piece
     except (OSError, _client_error()):
         pass

@@ -6,17 +6,18 @@ tells reasoning apart itself passes through untouched.
 
 An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
 that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
-text before the tag has been shown as text, and cannot be unsaid: there the tag ends that text, and `mended`
-makes reasoning of it in the parts that are stored. `lone_end` tells the caller to know better next time.
+text before the tag has been shown as text, and cannot be unsaid: there the tag ends that text with a
+`text.end` that says so, and whoever folds the events makes reasoning of it. `lone_end` tells the caller to
+know better next time. A reply that was wrongly taken to begin inside, and ends well without any tag, was the
+answer: it is said once more, as text, and `no_end` tells the caller.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 
 from dragoman.messages.events import Event, MessageEnd, ReasoningDelta, TextDelta, TextEnd, TextStart
-from dragoman.messages.parts import Part, Reasoning, Text
 from dragoman.wire.wire import Prose
 
 OPENING = ("<think>", "<thinking>")
@@ -29,7 +30,9 @@ class Thinking:
 
     def __init__(self, *, inside: bool = False) -> None:
         self.lone_end = False
+        self.no_end = False
         self._inside = inside  # reasoning is open, and nothing has come yet
+        self._assumed: list[str] | None = [] if inside else None  # what came while no tag has proved it
         self._thinking = False
         self._apart = False  # the provider tells reasoning apart itself
         self._tagged = False  # a tag has come: an end tag cannot be alone any more
@@ -38,8 +41,6 @@ class Thinking:
         self._blank = ""  # white space in front of an answer or a thought
         self._before = ""  # the last character of the thought so far
         self._open = False  # a text is being told
-        self._texts = 0  # this many have begun
-        self._misread = 0  # this many of those were reasoning
         self._prose = Prose(TAGS)
         self._code = _Code()
 
@@ -56,18 +57,12 @@ class Thinking:
                 yield from self._end()
             case MessageEnd():
                 yield from self._end()
+                if event.finish in ("stop", "unknown"):
+                    yield from self._say_again()
                 yield event
             case _:
                 self._apart = self._apart or (isinstance(event, ReasoningDelta) and not self._tagged)
                 yield event
-
-    def mended(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """The folded parts of the reply, with what came before a lone end tag as the reasoning it was."""
-        texts = [place for place, part in enumerate(parts) if isinstance(part, Text)][: self._misread]
-        return tuple(
-            Reasoning(part.text, wire=TAGS) if place in texts and isinstance(part, Text) else part
-            for place, part in enumerate(parts)
-        )
 
     # ── pieces ────────────────────────────────────────────────────────────────────────────────────
 
@@ -87,6 +82,8 @@ class Thinking:
             return ""
         self._inside = False
         self._thinking = self._tagged = True
+        if tag:
+            self._assumed = None
         return text[len(tag) :]
 
     def _think(self, text: str) -> Generator[Event, None, str]:
@@ -147,14 +144,15 @@ class Thinking:
     # ── tags ──────────────────────────────────────────────────────────────────────────────────────
 
     def _leave(self) -> Iterator[Event]:
+        self._assumed = None
         if self._before:  # two thoughts in a row stay two; an empty one is none
             yield from self._prose.close()
         self._begin_text()
 
     def _end_alone(self) -> Iterator[Event]:
         self.lone_end = True
-        self._misread = self._texts
-        yield from self._prose.close()
+        for event in self._prose.close():
+            yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
         self._spoke = False
         self._begin_text()
 
@@ -178,9 +176,7 @@ class Thinking:
             self._spoke = True
             self._blank = ""
         if text:
-            if not self._open:
-                self._open = True
-                self._texts += 1
+            self._open = True
             yield from self._prose.text(text)
 
     def _thought(self, text: str) -> Iterator[Event]:
@@ -188,7 +184,15 @@ class Thinking:
             text = text.lstrip()
         if text:
             self._before = text[-1]
+            if self._assumed is not None:
+                self._assumed.append(text)
             yield from self._prose.reasoning(text)
+
+    def _say_again(self) -> Iterator[Event]:
+        if self._assumed and not self._apart:
+            self.no_end = True
+            yield from self._prose.text("".join(self._assumed))
+            yield from self._prose.close()
 
 
 def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:

@@ -10,9 +10,9 @@ VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated);
 SELECT id, title, leaf, user, settings, usage, created, updated, revision FROM conversations WHERE id = :id;
 
 -- name: conversations
--- One page of the list, the most recently used first; `before` is the last line of the page before.
+-- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
 SELECT id, title, leaf, user, settings, usage, created, updated, revision FROM conversations
-WHERE (:user IS NULL OR user = :user) AND (:before IS NULL OR updated < :before)
+WHERE (:user IS NULL OR user = :user) AND (:id IS NULL OR updated < :updated OR (updated = :updated AND id > :id))
 ORDER BY updated DESC, id LIMIT :limit;
 
 -- name: set_title
@@ -30,8 +30,7 @@ UPDATE conversations SET leaf = :to WHERE id = :id AND leaf IS :from;
 
 -- name: touch_conversation
 -- Whoever keeps a copy of the tree sees by the revision that it is old.
-UPDATE conversations SET revision = revision + 1, updated = max(updated, :at) WHERE id = :id
-RETURNING revision;
+UPDATE conversations SET revision = revision + 1, updated = max(updated, :at) WHERE id = :id;
 
 -- name: set_usage
 UPDATE conversations SET usage = :usage WHERE id = :id;
@@ -116,9 +115,15 @@ UPDATE turns SET owner = NULL WHERE id = :id AND epoch = :epoch;
 
 -- name: move_turn
 -- Finds no row when the epoch is no longer ours, or when a fact before these was not written.
-UPDATE turns SET state = :state, live = :live, steerable = :steerable, facts = facts + :count
-WHERE id = :id AND epoch = :epoch AND facts = :before
-RETURNING conversation;
+UPDATE turns SET state = :state, facts = facts + :count
+WHERE id = :id AND epoch = :epoch AND facts = :before;
+
+-- name: shut_turn
+-- It takes no more steering messages.
+UPDATE turns SET steerable = 0 WHERE id = :id;
+
+-- name: end_turn
+UPDATE turns SET live = 0 WHERE id = :id;
 
 -- name: add_fact
 INSERT INTO facts (turn, seq, epoch, body) VALUES (:turn, :seq, :epoch, :body);
@@ -170,9 +175,6 @@ SELECT DISTINCT turn FROM letters;
 -- name: enqueue
 INSERT INTO queue (turn, after, conversation, body) VALUES (:turn, :after, :conversation, :body);
 
--- name: last_in_queue
-SELECT turn FROM queue WHERE conversation = :conversation AND after = :after ORDER BY seq DESC LIMIT 1;
-
 -- name: queue
 -- Turns that may begin: the one they wait for is over.
 SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id = q.after
@@ -180,6 +182,21 @@ WHERE t.live = 0 ORDER BY q.seq;
 
 -- name: queued
 SELECT turn, conversation, body, after FROM queue WHERE turn = :turn;
+
+-- name: place_in_line
+-- Where a queued message hangs: on the leaf, if that has grown from the turn it waited for, else on that turn's end.
+WITH RECURSIVE
+  waited (id) AS (
+    SELECT coalesce(
+      (SELECT m.id FROM messages m WHERE m.conversation = t.conversation AND m.turn = t.id ORDER BY m.seq DESC LIMIT 1),
+      t.message)
+    FROM turns t WHERE t.id = :after),
+  path (id) AS (
+    SELECT leaf FROM conversations WHERE id = :conversation
+    UNION ALL
+    SELECT m.parent FROM path JOIN messages m ON m.id = path.id WHERE m.id <> (SELECT id FROM waited))
+SELECT CASE WHEN (SELECT id FROM waited) IN path THEN (SELECT leaf FROM conversations WHERE id = :conversation)
+  ELSE (SELECT id FROM waited) END AS id;
 
 -- name: requeue
 -- The rest of a queue waits for the one that has just begun.
@@ -219,8 +236,10 @@ WHERE message_text MATCH :query AND (:user IS NULL OR c.user = :user)
 ORDER BY rank LIMIT :limit;
 
 -- name: search_short
--- Words of one or two characters, which the trigram index cannot find.
-SELECT m.id, m.conversation, c.title, substr(t.text, max(1, instr(t.text, :query) - 40), 120) AS snippet
+-- The same where a word has one or two characters: the trigram index cannot find those.
+SELECT m.id, m.conversation, c.title,
+  substr(t.text, max(1, instr(lower(t.text), lower(json_extract(:words, '$[0]'))) - 40), 120) AS snippet
 FROM message_text t JOIN messages m ON m.seq = t.rowid JOIN conversations c ON c.id = m.conversation
-WHERE instr(lower(t.text), lower(:query)) > 0 AND (:user IS NULL OR c.user = :user)
+WHERE NOT EXISTS (SELECT 1 FROM json_each(:words) w WHERE instr(lower(t.text), lower(w.value)) = 0)
+  AND (:user IS NULL OR c.user = :user)
 ORDER BY m.seq DESC LIMIT :limit;

@@ -47,7 +47,7 @@ CREATE TABLE turns (
   owner         TEXT,
   created       REAL NOT NULL
 );
-CREATE INDEX turns_alive ON turns (live) WHERE live = 1;
+CREATE INDEX turns_alive ON turns (conversation) WHERE live = 1;
 CREATE INDEX turns_of_conversation ON turns (conversation, created);
 
 CREATE TABLE facts (

@@ -1,0 +1,61 @@
+"""A Python file in, the tools and groups at its top level out."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from dragoman.errors import ConfigError
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group
+
+
+def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
+    """What the files offer, each thing once. ConfigError names the file, and the line that failed."""
+    found: dict[int, Tool | Group] = {}
+    for file in files:
+        held = {id(one): one for one in vars(_run(file)).values() if isinstance(one, Tool | Group)}
+        if not held:
+            raise ConfigError(f"{file} has no tools: write @tool above a function")
+        found |= held
+    grouped = {id(tool) for group in found.values() if isinstance(group, Group) for tool in group.tools}
+    return [one for place, one in found.items() if place not in grouped]
+
+
+def _run(file: Path) -> ModuleType:
+    name = f"dragoman_tools_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise ConfigError(f"{file} is no Python file that can be read")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where pydantic looks for the types that the tools name
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # as if Python had been started with it: its neighbours can be imported
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{_place(file, error)}: {_said(error)}") from error
+    return module
+
+
+def _place(file: Path, error: BaseException) -> str:
+    """The file, and the last of its lines that was reached."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    whole = str(file.resolve())
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if str(Path(frame.filename).resolve()) == whole
+    ]
+    return f"{file}, line {lines[-1]}" if lines else str(file)
+
+
+def _said(error: BaseException) -> str:
+    words = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

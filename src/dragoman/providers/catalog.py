@@ -1,0 +1,140 @@
+"""`catalog.toml` and a person's `dragoman.toml` in; who serves which model, and what is known of it, out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from dragoman.errors import ConfigError, NotFound
+from dragoman.providers.tables import (
+    NATIVE,
+    Modality,
+    ProviderTable,
+    ReasoningStyle,
+    TraitsTable,
+    read_tables,
+)
+from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+
+BUILT_IN = Path(__file__).with_name("catalog.toml")
+
+
+@dataclass(slots=True, frozen=True)
+class Traits:
+    """What is known of one model. The defaults fit an imitator of OpenAI that nobody has heard of."""
+
+    context: int | None = None
+    modalities: tuple[Modality, ...] = ("text",)
+    tools: str = NATIVE  # or the dialect in which it writes its calls
+    spills: str = "hermes"  # the dialect in which calls slip into its text all the same, or "none"
+    reasoning: ReasoningStyle = "tags"
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    extra: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class Provider:
+    """Who serves models, where, and how it differs from the wire it speaks."""
+
+    name: str
+    title: str = ""
+    base_url: str = ""
+    base_url_from: str | None = None
+    keys: tuple[str, ...] = ()
+    wire: str = "openai_chat"
+    endpoint: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict)
+    local: bool = False
+    prices: str | None = None
+    quirks: Quirks = NO_QUIRKS
+    defaults: TraitsTable = field(default_factory=TraitsTable)
+    models: Mapping[str, TraitsTable] = field(default_factory=dict)
+
+    def address(self, environment: Mapping[str, str] = os.environ) -> str:
+        """The base URL. ConfigError where only the person can know it and has not said it."""
+        found = (self.base_url_from and environment.get(self.base_url_from)) or self.base_url
+        if not found:
+            raise ConfigError(f"{self.title} has no address of its own: set {self.base_url_from} to yours")
+        return found
+
+    def reached(self, base_url: str, key: str | None, key_name: str | None) -> Endpoint:
+        """Where requests go, and what they carry."""
+        shape = AZURE if self.endpoint == "azure" else ENDPOINTS[self.wire]
+        return replace(
+            shape,
+            base_url=base_url,
+            key=key,
+            key_name=key_name,
+            headers={**shape.headers, **self.headers},
+            query={**shape.query, **self.query},
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class Catalog:
+    """All providers by name, and the families of open models."""
+
+    providers: Mapping[str, Provider]
+    families: Mapping[str, TraitsTable] = field(default_factory=dict)
+
+    def find(self, name: str) -> tuple[Provider, str]:
+        """`provider/model` → both. NotFound names what comes nearest."""
+        provider, _, model = name.partition("/")
+        provider = provider if provider in self.providers else provider.lower()
+        if not model:
+            raise NotFound("model", name, self._with_provider_of(name))
+        if provider not in self.providers:
+            raise NotFound("provider", provider, _nearest(provider, self.providers))
+        return self.providers[provider], model
+
+    def traits(self, provider: Provider, model: str) -> Traits:
+        """Everything that is known of a model, the special over the general."""
+        said: dict[str, Any] = {**provider.defaults}
+        said |= _first(self.families, model.rpartition("/")[2])
+        said |= _first(provider.models, model)
+        said["modalities"] = tuple(said.get("modalities", ("text",)))
+        return Traits(**said)
+
+    def with_provider(self, provider: Provider) -> Catalog:
+        return replace(self, providers={**self.providers, provider.name: provider})
+
+    def _with_provider_of(self, model: str) -> str:
+        serving = [name for name, one in self.providers.items() if _first(one.models, model)]
+        names = " or ".join(f"{name}/{model}" for name in serving)
+        return f"did you mean {names}?" if names else "write it as PROVIDER/MODEL, such as openai/gpt-5.4"
+
+
+def load_catalog(*files: Path) -> Catalog:
+    """The built-in catalog with these files over it; their patterns come before the built-in ones."""
+    said = read_tables(BUILT_IN, *files)
+    providers = {name: _provider(name, table) for name, table in said.get("providers", {}).items()}
+    return Catalog(providers, said.get("families", {}))
+
+
+def _provider(name: str, table: ProviderTable) -> Provider:
+    said: dict[str, Any] = {"title": name, **table}
+    said["keys"] = tuple(said.get("keys", ()))
+    said["quirks"] = Quirks(**said.get("quirks", {}))
+    return Provider(name, **said)
+
+
+def _first(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
+    name = model.lower()
+    fits = (said for pattern, said in patterns.items() if fnmatchcase(name, pattern.lower()))
+    return next(fits, TraitsTable())
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    known = list(names)
+    near = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}."
+    return f"{hint} Your own goes into dragoman.toml as [providers.{name}], or comes with a base URL"

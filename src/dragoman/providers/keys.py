@@ -1,0 +1,75 @@
+"""A provider in, its key out: given by the caller, from the environment, or from the system's keyring."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Literal
+
+from dragoman.errors import ConfigError
+from dragoman.providers.catalog import Provider
+
+SERVICE = "dragoman"  # the name under which the keyring holds keys: `keyring set dragoman OPENAI_API_KEY`
+
+
+@dataclass(slots=True, frozen=True)
+class Key:
+    """A key that was found. It is never printed; `name` says where the person keeps it."""
+
+    value: str = field(repr=False)
+    name: str
+    source: Literal["given", "environment", "keyring"]
+
+
+class Keys:
+    """Looks for keys, each time anew: a key that is set later is found later.
+
+    `given` holds keys by provider. The keyring is asked only if its package is there and nothing else has
+    the key; a keyring that is locked or broken has none.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, str] | None = None,
+        *,
+        environment: Mapping[str, str] = os.environ,
+        use_keyring: bool = True,
+    ) -> None:
+        self._given = dict(given or {})
+        self._environment = environment
+        self._use_keyring = use_keyring
+
+    def __repr__(self) -> str:
+        return f"Keys(given for {', '.join(self._given) or 'nobody'})"
+
+    def find(self, provider: Provider) -> Key | None:
+        if given := self._given.get(provider.name):
+            return Key(given, "the API key", "given")
+        for name in provider.keys:
+            if value := self._environment.get(name):
+                return Key(value, name, "environment")
+        for name in provider.keys if self._use_keyring else ():
+            if value := _in_keyring(name):
+                return Key(value, name, "keyring")
+        return None
+
+    def needed(self, provider: Provider) -> Key | None:
+        """The key, or None where it works without one. ConfigError says where to put a missing one."""
+        key = self.find(provider)
+        if key is None and provider.keys and not provider.local:
+            names = " or ".join(provider.keys)
+            raise ConfigError(
+                f"there is no key for {provider.title}: set {names} in the environment, "
+                f"or store it with `keyring set {SERVICE} {provider.keys[0]}`"
+            )
+        return key
+
+
+def _in_keyring(name: str) -> str | None:
+    try:
+        value: str | None = import_module("keyring").get_password(SERVICE, name)
+    except Exception:  # not installed, locked, no desktop: each of its backends has errors of its own
+        return None
+    return value

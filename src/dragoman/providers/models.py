@@ -1,0 +1,115 @@
+"""`provider/model` in, a model that answers out: what the catalog says, a key, a wire, the HTTP client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from dragoman.dialects.dialect import dialect as named_dialect
+from dragoman.errors import ConfigError
+from dragoman.providers.catalog import Catalog, Provider, load_catalog
+from dragoman.providers.keys import Keys
+from dragoman.providers.prices import cost_of
+from dragoman.providers.served import LAST_RESORT, ServedModel
+from dragoman.providers.tables import NATIVE
+from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.wire import Wire
+
+AUTO = "auto"
+
+WIRES: dict[str, Callable[..., Wire]] = {
+    "openai_chat": openai_chat.WIRE,
+    "openai_responses": openai_responses.WIRE,
+    "anthropic_messages": anthropic_messages.WIRE,
+    "gemini": gemini.WIRE,
+}
+
+
+def wire(name: str, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Wire:
+    """The wire of this name, or of the only one that begins like this."""
+    meant = [known for known in WIRES if name and known.startswith(name)]
+    if name not in WIRES and len(meant) != 1:
+        raise ConfigError(f"there is no wire {name!r}: choose one of {', '.join(WIRES)}")
+    return WIRES[name if name in WIRES else meant[0]](quirks=quirks, load=load)
+
+
+class Models:
+    """Every model there is, by name: what `Runtime(model=…)` takes. An async context manager; else `close`.
+
+    `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
+    catalog says, "native", or the name of a dialect for all models. `load` gives the bytes of attachments.
+    """
+
+    def __init__(
+        self,
+        default: str | None = None,
+        *,
+        catalog: Catalog | None = None,
+        keys: Keys | None = None,
+        client: HttpClient | None = None,
+        dialect: str = AUTO,
+        load: Load = no_blobs,
+    ) -> None:
+        if dialect not in (AUTO, NATIVE):
+            named_dialect(dialect)  # raises, and names those there are
+        self.default = default
+        self.catalog = catalog or load_catalog()
+        self.keys = keys or Keys()
+        self.client = client or HttpClient()
+        self._dialect = dialect
+        self._load = load
+        self._models: dict[str, ServedModel] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self.client.close()
+
+    def __call__(self, name: str | None = None) -> ServedModel:
+        """The model of this name. NotFound names the nearest; ConfigError says which key is missing."""
+        wanted = name or self.default
+        if wanted is None:
+            raise ConfigError("no model is named: say which, as PROVIDER/MODEL; `dragoman models` lists them")
+        if wanted not in self._models:
+            self._models[wanted] = self._made(wanted)
+        return self._models[wanted]
+
+    def _made(self, name: str) -> ServedModel:
+        provider, model = self.catalog.find(name)
+        traits = self.catalog.traits(provider, model)
+        if self._dialect != AUTO:
+            traits = replace(traits, tools=self._dialect)
+        http = HttpModel(
+            self.client,
+            wire(provider.wire, quirks=provider.quirks, load=self._load),
+            self._endpoint(provider),
+            model=model,
+            name=name,
+            context=traits.context,
+        )
+        return ServedModel(
+            http,
+            traits,
+            price=partial(cost_of, provider=provider.prices, model=model),
+            fallback=LAST_RESORT if self._dialect == AUTO else None,
+        )
+
+    def _endpoint(self, provider: Provider) -> Endpoint:
+        address = provider.address()
+        key = self.keys.needed(provider)
+        named = key.name if key else next(iter(provider.keys), None)
+        return provider.reached(address, key.value if key else None, named)

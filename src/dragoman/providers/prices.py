@@ -1,0 +1,63 @@
+"""Tokens in, dollars out, by the prices of the optional `genai-prices`. What is unknown is None, never 0."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from dragoman.messages.usage import Usage
+
+
+@dataclass(slots=True, frozen=True)
+class Price:
+    """Dollars for a million tokens."""
+
+    input: float
+    output: float
+
+
+async def cost_of(usage: Usage, provider: str | None, model: str) -> float | None:
+    """What the tokens cost. `provider` is its name in the price list; without one the price is unknown."""
+    if usage.cost is not None or provider is None or not usage.total:
+        return usage.cost
+    if not library.cache_info().currsize:
+        await asyncio.to_thread(
+            library
+        )  # a quarter of a second, once: not while others wait for their events
+    return _cost(usage, provider, model)
+
+
+def price_of(provider: str | None, model: str) -> Price | None:
+    """For a list: what a short request pays."""
+    if provider is None:
+        return None
+    input, output = (_cost(usage, provider, model) for usage in (Usage(input=1000), Usage(output=1000)))
+    return None if input is None or output is None else Price(input * 1000, output * 1000)
+
+
+@cache
+def library() -> Any:
+    """The price list, or None where it is not installed."""
+    try:
+        return import_module("genai_prices")
+    except ImportError:
+        return None
+
+
+def _cost(usage: Usage, provider: str, model: str) -> float | None:
+    prices = library()
+    if prices is None:
+        return None
+    tokens = prices.Usage(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cache_read_tokens=usage.cached,
+        cache_write_tokens=usage.cache_written,
+    )
+    try:
+        return float(prices.calc_price(tokens, model, provider_id=provider).total_price)
+    except (LookupError, ValueError):  # it does not know the model, or cannot make sense of the numbers
+        return None

@@ -1,0 +1,162 @@
+"""A request in, a reply's events out, whatever the model behind it can do: tools by its wire or as text,
+reasoning by its wire or as tags, and the price of it all in the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from dragoman.dialects.dialect import Dialect, dialect
+from dragoman.dialects.disguise import disguise
+from dragoman.dialects.reader import DialectReader, explain
+from dragoman.errors import ProviderError
+from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.parts import Part, ToolCall, ToolResult
+from dragoman.messages.request import Request, Said
+from dragoman.messages.usage import Usage
+from dragoman.providers.catalog import Traits
+from dragoman.providers.tables import NATIVE, NONE
+from dragoman.wire.thinking import Thinking
+from dragoman.wire.wire import Model
+
+LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but that it has no calls
+
+# What servers say of a model without calls of its own: Ollama, vLLM, llama.cpp, OpenRouter, LM Studio.
+_REFUSES_TOOLS = re.compile(
+    r"does(?:n't| not) support (?:tools?|function)|tool choice requires|no endpoints found that support tool"
+    r"|tool (?:use|calling)`? is not supported|tools param requires --jinja",
+    re.IGNORECASE,
+)
+
+
+class Reader(Protocol):
+    """Events in, events out: what stands between a wire and whoever listens."""
+
+    def feed(self, event: Event) -> Iterator[Event]: ...
+
+
+@dataclass(slots=True)
+class Habits:
+    """What is learned of a model from its replies, beside what the catalog says."""
+
+    begins_inside: bool = False  # its replies begin inside reasoning
+    unsure: bool = False  # some do, some do not
+    tools: str = NATIVE
+
+
+class ServedModel:
+    """A model as a turn knows it. Satisfies `wire.Model`.
+
+    `fallback` is the dialect for a model whose server turns out to refuse tools; else that is an error.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        traits: Traits,
+        *,
+        price: Callable[[Usage], Awaitable[float | None]],
+        fallback: str | None = LAST_RESORT,
+    ) -> None:
+        self.name = model.name
+        self.context = traits.context
+        self.traits = traits
+        self._model = model
+        self._price = price
+        self._fallback = fallback
+        self._habits = Habits(begins_inside=traits.reasoning == "inside", tools=traits.tools)
+
+    def __repr__(self) -> str:
+        return f"ServedModel({self._model!r}, tools={self._habits.tools!r})"
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        """The reply's events. A server that refuses tools before it says a word is asked in a dialect."""
+        while True:
+            spoke = False
+            try:
+                async with aclosing(self._heard(request, reply)) as batches:
+                    async for events in batches:
+                        spoke = True
+                        yield events
+                return
+            except ProviderError as error:
+                if spoke or not self._must_write_calls(request, error):
+                    raise
+
+    async def _heard(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        thinking, language = self._thinking(), self._language(request)
+        readers: list[Reader] = [] if thinking is None else [thinking]
+        if language is not None:
+            readers.append(DialectReader(language, request.tools, reply))
+        async with aclosing(self._model.stream(self._asked(request, language), reply)) as batches:
+            async for batch in batches:
+                events = batch
+                for reader in readers:
+                    events = [told for event in events for told in reader.feed(event)]
+                if events:
+                    yield await self._priced(events) if isinstance(events[-1], MessageEnd) else events
+        if thinking is not None:
+            self._learn(thinking)
+
+    def _asked(self, request: Request, language: Dialect | None) -> Request:
+        asked = replace(
+            request,
+            options={**self.traits.options, **request.options},
+            extra={**self.traits.extra, **request.extra},
+        )
+        if language is not None:
+            asked.messages = tuple(
+                Said(said.role, tuple(_explained(part, language, request) for part in said.parts))
+                for said in request.messages
+            )
+        return asked if language is None or self._habits.tools == NATIVE else disguise(asked, language)
+
+    async def _priced(self, events: Sequence[Event]) -> Sequence[Event]:
+        *others, end = events
+        assert isinstance(end, MessageEnd)
+        return [*others, replace(end, usage=replace(end.usage, cost=await self._price(end.usage)))]
+
+    # ── calls as text ─────────────────────────────────────────────────────────────────────────────
+
+    def _language(self, request: Request) -> Dialect | None:
+        """What to look for calls in the text with. Where there never were any tools, text is text."""
+        if self._habits.tools != NATIVE:
+            return dialect(self._habits.tools)
+        if self.traits.spills == NONE or not (request.tools or _has_calls(request)):
+            return None
+        return dialect(self.traits.spills)
+
+    def _must_write_calls(self, request: Request, error: ProviderError) -> bool:
+        """Whether the server says that this model has no calls of its own. From now on it writes them."""
+        refused = self._habits.tools == NATIVE and _REFUSES_TOOLS.search(error.message)
+        if not refused or not request.tools or self._fallback is None:
+            return False
+        self._habits.tools = self._fallback
+        return True
+
+    # ── reasoning as tags ─────────────────────────────────────────────────────────────────────────
+
+    def _thinking(self) -> Thinking | None:
+        if self.traits.reasoning == "apart":
+            return None
+        return Thinking(inside=self._habits.begins_inside)
+
+    def _learn(self, thinking: Thinking) -> None:
+        habits = self._habits
+        habits.unsure = habits.unsure or thinking.no_end
+        habits.begins_inside = not habits.unsure and (habits.begins_inside or thinking.lone_end)
+
+
+def _has_calls(request: Request) -> bool:
+    return any(isinstance(part, ToolCall) for said in request.messages for part in said.parts)
+
+
+def _explained(part: Part, language: Dialect, request: Request) -> Part:
+    """A call that could not be read, with what was wrong with it in the words of its dialect."""
+    if not isinstance(part, ToolCall) or part.raw is None or part.result is None:
+        return part
+    told = explain(part.raw, language, request.tools)
+    return replace(part, result=ToolResult(told)) if told else part

@@ -1,0 +1,176 @@
+"""TOML files in; their tables of providers and models out, checked, and merged the later over the earlier."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+)
+from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+
+from dragoman.dialects.dialect import NAMES as DIALECTS
+from dragoman.errors import ConfigError
+from dragoman.wire.quirks import Quirks
+
+NATIVE = "native"  # tools: calls go over the wire
+NONE = "none"  # spills: no calls in the text
+
+# ── what a file may say ───────────────────────────────────────────────────────────────────────────
+
+
+def _dialect_or(word: str) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in (word, *DIALECTS):
+            raise ValueError(f"it is {word!r} or a dialect: {', '.join(DIALECTS)}")
+        return name
+
+    return AfterValidator(check)
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith("sk_"):
+        raise ValueError("the name of an environment variable belongs here, never a key itself")
+    return name
+
+
+def _listed(said: object) -> object:
+    return [said] if isinstance(said, str) else said
+
+
+Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
+ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
+Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
+
+
+class TraitsTable(TypedDict, total=False):
+    """What is known of a model, as far as one place says it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]  # pydantic's own
+
+    context: Annotated[int, Field(gt=0)]
+    modalities: list[Modality]
+    tools: Annotated[str, _dialect_or(NATIVE)]
+    spills: Annotated[str, _dialect_or(NONE)]
+    reasoning: ReasoningStyle
+    options: dict[str, JsonValue]  # of every request, under those of the conversation
+    extra: dict[str, JsonValue]  # goes into every body as it is
+
+
+class ProviderTable(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]  # pydantic's own
+
+    title: str
+    base_url: str
+    base_url_from: Variable  # the environment variable that holds it
+    keys: Annotated[list[Variable], BeforeValidator(_listed)]  # the first that is set counts
+    wire: Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+    endpoint: Literal["azure"]
+    headers: dict[str, str]
+    query: dict[str, str]
+    local: bool  # on this machine: works without a key
+    prices: str  # what genai-prices calls this provider
+    quirks: dict[str, str | bool]
+    defaults: TraitsTable
+    models: dict[str, TraitsTable]
+
+
+class CatalogTable(TypedDict, total=False):
+    """The tables of a file that are ours; `dragoman.toml` has others, which are nobody's business here."""
+
+    providers: dict[str, ProviderTable]
+    families: dict[str, TraitsTable]
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_tables(*files: Path) -> CatalogTable:
+    """The tables of all files as one. ConfigError names the file and the place that is wrong."""
+    said: CatalogTable = {}
+    for file in files:
+        said = _merged(said, _read(file))
+        for name, table in said.get("providers", {}).items():
+            if "base_url" not in table and "base_url_from" not in table:
+                raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
+    return said
+
+
+def _read(file: Path) -> CatalogTable:
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
+    try:
+        checked: CatalogTable = TypeAdapter(CatalogTable).validate_python(tables)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        raise ConfigError(f"{file}: {_place(fault['loc'])}: {_trouble(fault)}") from error
+    for name, table in checked.get("providers", {}).items():
+        _check(f"{file}: {_place(('providers', name))}", name, table)
+    return checked
+
+
+def _check(at: str, name: str, table: ProviderTable) -> None:
+    """What a type cannot say."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+        raise ConfigError(f"{at}: a provider's name is made of letters, digits, `-`, `_` and `.`")
+    address = table.get("base_url", "https://")
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise ConfigError(f"{at}.base_url: an address begins with http:// or https://")
+    known = {one.name: str(one.type) for one in fields(Quirks)}
+    for quirk, value in table.get("quirks", {}).items():
+        if quirk not in known:
+            raise ConfigError(f"{at}.quirks.{quirk}: there is no such quirk; there are {', '.join(known)}")
+        if isinstance(value, bool) != (known[quirk] == "bool"):
+            raise ConfigError(f"{at}.quirks.{quirk}: its type is {known[quirk]}, not {value!r}")
+
+
+def _place(path: tuple[int | str, ...]) -> str:
+    """The place in the file, as TOML writes it."""
+    return ".".join(str(step) if re.fullmatch(r"[\w-]+", str(step)) else f'"{step}"' for step in path)
+
+
+def _trouble(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "extra_forbidden":
+        return "there is no such key here"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}"
+
+
+# ── merging ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
+    providers = dict(under.get("providers", {}))
+    for name, table in over.get("providers", {}).items():
+        held: ProviderTable = providers.get(name, {})
+        merged: dict[str, Any] = {
+            **held,
+            **table,
+            "defaults": {**held.get("defaults", {}), **table.get("defaults", {})},
+            "quirks": {**held.get("quirks", {}), **table.get("quirks", {})},
+            "models": _patterns(held.get("models", {}), table.get("models", {})),
+        }
+        providers[name] = cast("ProviderTable", merged)
+    families = _patterns(under.get("families", {}), over.get("families", {}))
+    return {"providers": providers, "families": families}
+
+
+def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
+    """The first that fits counts, so those that are to win come first."""
+    return {**over, **{pattern: said for pattern, said in under.items() if pattern not in over}}

@@ -1,0 +1,62 @@
+"""The real program, started as a person would; what it printed and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROGRAM = (sys.executable, "-m", "dragoman.cli.main")
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Standard output, each line of which is a JSON object."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def events(self, type: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["type"] == type]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        last = self.lines[-1]
+        assert last["type"] == "result"
+        return last
+
+
+async def started(*arguments: str, folder: Path, stdin: int = PIPE) -> Process:
+    """The program, running in this folder, with no keys and no settings from outside."""
+    private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_")
+    environment = {name: value for name, value in os.environ.items() if not any(w in name for w in private)}
+    return await asyncio.create_subprocess_exec(
+        *PROGRAM,
+        *arguments,
+        cwd=folder,
+        env=environment,
+        stdin=stdin,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+
+
+async def program(*arguments: str, folder: Path, said: str | bytes = "") -> Ended:
+    """From start to end, with this on its standard input."""
+    process = await started(*arguments, folder=folder)
+    given = said.encode() if isinstance(said, str) else said
+    async with asyncio.timeout(60):
+        out, err = await process.communicate(given)
+    assert process.returncode is not None
+    ended = Ended(process.returncode, out.decode(), err.decode())
+    assert "Traceback" not in ended.err
+    return ended

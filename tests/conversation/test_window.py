@@ -1,0 +1,252 @@
+"""What a model is shown of a path: R4's four policies, and R7's summaries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import ConfigError, tool
+from dragoman.conversation.window import Policy, trail, window
+from dragoman.messages.message import Message
+from dragoman.messages.parts import (
+    CallState,
+    Error,
+    File,
+    Part,
+    Reasoning,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.messages.request import Said
+from dragoman.plugins.tool_history import ToolHistory
+from dragoman.wire.scripted import calls, says
+from tests.house import house, model_of
+
+
+def user(id: str, *parts: Part, turn: str = "t1") -> Message:
+    return Message(id, "conv_1", None, "user", parts or (Text(id),), turn=turn)
+
+
+def model(id: str, *parts: Part, turn: str = "t1") -> Message:
+    return Message(id, "conv_1", None, "assistant", parts or (Text(id),), turn=turn)
+
+
+def call(n: int, result: str) -> ToolCall:
+    return ToolCall(f"call_{n}", "add", {"n": n}, state=CallState.COMPLETED, result=ToolResult(result))
+
+
+FIRST, SECOND = call(1, "one"), call(2, "two")
+TURN = [user("q1"), model("a", Text("let me see. "), FIRST), model("b", SECOND), model("c", Text("It is 3."))]
+NEXT = [user("q2", turn="t2")]
+
+
+def shown(path: list[Message], policy: Policy = "full", turn: str = "t2") -> list[tuple[str, str]]:
+    """Who said what, calls written as their ids."""
+    return [
+        (
+            said.role,
+            "".join(
+                part.id if isinstance(part, ToolCall) else getattr(part, "text", "") for part in said.parts
+            ),
+        )
+        for said in window(path, policy, turn)
+    ]
+
+
+# ── R4 ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_in_full_everything_is_sent_as_it_was() -> None:
+    """R4"""
+    assert window([*TURN, *NEXT]) == tuple(Said(m.role, m.parts) for m in [*TURN, *NEXT])
+
+
+def test_results_are_sent_as_texts_in_the_place_of_their_calls() -> None:
+    """R4"""
+    assert shown([*TURN, *NEXT], "results") == [
+        ("user", "q1"),
+        ("assistant", 'let me see. [add {"n":1} → completed: one]\n'),
+        ("assistant", '[add {"n":2} → completed: two]\n'),
+        ("assistant", "It is 3."),
+        ("user", "q2"),
+    ]
+
+
+def test_a_hint_is_one_text_in_front_of_the_answer() -> None:
+    """R4"""
+    lines = '[add {"n":1} → completed: one]\n[add {"n":2} → completed: two]\n'
+    assert trail(TURN) == lines
+    assert shown([*TURN, *NEXT], "hint") == [
+        ("user", "q1"),
+        ("assistant", f"{lines}let me see. It is 3."),
+        ("user", "q2"),
+    ]
+
+
+def test_of_nothing_but_calls_nothing_is_sent() -> None:
+    """R4: a reply that only called something would be an empty message."""
+    assert shown([*TURN, *NEXT], "none") == [
+        ("user", "q1"),
+        ("assistant", "let me see. "),
+        ("assistant", "It is 3."),
+        ("user", "q2"),
+    ]
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+def test_the_running_turn_is_always_sent_in_full(policy: Policy) -> None:
+    """R4: the policies are for earlier turns."""
+    assert window(TURN, policy, "t1") == window(TURN)
+    assert shown([*TURN, *NEXT, model("d", call(3, "three"), turn="t2")], policy)[-1] == (
+        "assistant",
+        "call_3",
+    )
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+def test_a_turn_without_calls_is_the_same_in_every_policy(policy: Policy) -> None:
+    """R4"""
+    path = [user("q1"), model("a", Reasoning("hm"), Text("hello")), *NEXT]
+    assert window(path, policy, "t2") == window(path)
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+@pytest.mark.parametrize("parts", [(), (Text(""),), (Error("gone"),), (Text(""), Error("gone"))])
+def test_a_placeholder_is_never_sent(policy: Policy, parts: tuple[Part, ...]) -> None:
+    """R4, T5"""
+    path = [user("q1"), replace(model("a"), parts=parts), *NEXT]
+    assert shown(path, policy) == [("user", "q1"), ("user", "q2")]
+
+
+def test_a_file_alone_is_something_to_send() -> None:
+    """R4"""
+    picture = File("image/png", blob="0" * 64)
+    assert window([user("q", picture)]) == (Said("user", (picture,)),)
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    """R4"""
+    with pytest.raises(ConfigError, match="full, results, hint, none"):
+        ToolHistory("some")  # type: ignore[arg-type]
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+SCRIPT = [
+    says("First: ") + calls("add", a=1, b=2),
+    calls("add", a=3, b=4) + calls("add", a="x", b=0),
+    says("3 and 7."),
+    says("You are welcome."),
+]
+
+
+async def test_the_boundary_of_a_hint_is_recorded_with_the_answer(tmp_path: Path) -> None:
+    """R4: where the trail ends in the text that later requests contain."""
+    async with house(tmp_path, SCRIPT, tools=[add], tool_history="hint") as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("add them")).result()
+        answer = (await chat.messages())[-1]
+        await (await chat.send("thanks")).result()
+        running, later = model_of(runtime).requests[2].messages, model_of(runtime).requests[3].messages
+    assert [len(said.parts) for said in running] == [1, 2, 2]
+    assert [said.role for said in later] == ["user", "assistant", "user"]
+    (sent,) = later[1].parts
+    assert isinstance(sent, Text)
+    boundary = answer.metadata["boundary"]
+    assert isinstance(boundary, int)
+    assert sent.text[:boundary].startswith('[add {"a":1,"b":2} → completed: 3]\n')
+    assert sent.text[:boundary].endswith("]\n")
+    assert sent.text[:boundary].count("[add") == 3
+    assert sent.text[boundary:] == "First: 3 and 7."
+
+
+@pytest.mark.parametrize(
+    ("policy", "roles", "kept"),
+    [("full", 4, 3), ("results", 4, 0), ("hint", 2, 0), ("none", 3, 0)],
+)
+async def test_a_policy_holds_in_the_next_turn(tmp_path: Path, policy: Policy, roles: int, kept: int) -> None:
+    """R4"""
+    async with house(tmp_path, SCRIPT, tools=[add], tool_history=policy) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("add them")).result()
+        assert "boundary" not in (await chat.messages())[-1].metadata or policy == "hint"
+        await (await chat.send("thanks")).result()
+        sent = model_of(runtime).requests[-1].messages
+    assert len(sent) == roles + 1
+    assert sum(isinstance(part, ToolCall) for said in sent for part in said.parts) == kept
+
+
+# ── R7 ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
+    """R7: what it keeps comes after it, then what was said since."""
+    path = [user("a"), model("b"), user("c"), model("d"), user("s", Summary("so far", "c")), user("e")]
+    assert shown(path) == [
+        ("user", "so far"),
+        ("user", "c"),
+        ("assistant", "d"),
+        ("user", "e"),
+    ]
+
+
+@pytest.mark.parametrize("keeps_from", [None, "gone"])
+def test_a_summary_that_keeps_nothing_stands_first(keeps_from: str | None) -> None:
+    """R7"""
+    path = [user("a"), model("b"), user("s", Summary("so far", keeps_from)), model("c")]
+    assert shown(path) == [("user", "so far"), ("assistant", "c")]
+
+
+def test_the_last_summary_counts() -> None:
+    """R7"""
+    path = [
+        user("a"),
+        user("s1", Summary("first", "a")),
+        model("b"),
+        user("c"),
+        user("s2", Summary("second", "c")),
+        model("d"),
+    ]
+    assert shown(path) == [("user", "second"), ("user", "c"), ("assistant", "d")]
+
+
+@pytest.mark.parametrize("policy", get_args(Policy))
+def test_a_summary_and_a_policy_go_together(policy: Policy) -> None:
+    """R4, R7"""
+    path = [user("z"), *TURN, user("s", Summary("so far", "q1"), turn="t2"), *NEXT]
+    assert shown(path, policy)[:2] == [("user", "so far"), ("user", "q1")]
+    assert shown(path, policy)[-1] == ("user", "q2")
+
+
+PARTS = st.sampled_from(
+    [(Text("hi"),), (FIRST,), (Text("x"), SECOND), (Text(""),), (Error("e"),), (Reasoning("r"),)]
+)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), PARTS, st.sampled_from("abc")), max_size=8),
+    st.sampled_from(get_args(Policy)),
+)
+def test_no_policy_sends_an_empty_message_or_an_earlier_call(
+    said: list[tuple[bool, tuple[Part, ...], str]], policy: Policy
+) -> None:
+    """R4"""
+    path = [
+        user(str(n), Text("hi"), turn=turn) if asks else model(str(n), *parts, turn=turn)
+        for n, (asks, parts, turn) in enumerate(said)
+    ]
+    sent = window(path, policy, "running")
+    assert all(one.parts and not model("x", *one.parts).says_nothing for one in sent)
+    assert policy == "full" or not any(isinstance(part, ToolCall) for one in sent for part in one.parts)
+    assert sum(one.role == "user" for one in sent) == sum(asks for asks, _, _ in said)

@@ -1,0 +1,71 @@
+"""A reply that was cut off by the length limit goes on where it stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman import tool
+from dragoman.messages.parts import CallState
+from dragoman.plugins.length import Length
+from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
+from tests.house import calls_of, house, model_of, play
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def cut(text: str) -> Line:
+    return says(text, finish="length")
+
+
+async def test_the_rest_is_asked_for_and_the_answer_is_one(tmp_path: Path) -> None:
+    """H10"""
+    async with house(tmp_path, [cut("Once upon "), cut("a time "), says("there was.")]) as runtime:
+        chat = await runtime.conversation()
+        result = await (await chat.send("a story")).result()
+        assert result.text == "Once upon a time there was."
+        assert [(m.role, m.author) for m in await chat.messages()] == [
+            ("user", None),
+            ("assistant", None),
+            ("user", "length"),
+            ("assistant", None),
+            ("user", "length"),
+            ("assistant", None),
+        ]
+        last = model_of(runtime).requests[-1].messages
+        assert [said.role for said in last] == ["user", "assistant", "user", "assistant", "user"]
+
+
+async def test_it_is_asked_for_a_few_times_and_no_more(tmp_path: Path) -> None:
+    """H10"""
+    async with house(tmp_path, lambda _: cut("and "), plugins=[Length(times=2)]) as runtime:
+        chat = await runtime.conversation()
+        assert (await (await chat.send("go on")).result()).text == "and and and "
+        assert (await (await chat.send("and now?")).result()).text == "and and and "
+        assert len(model_of(runtime).requests) == 6
+
+
+async def test_a_call_that_was_cut_off_is_told_to_the_model_instead(tmp_path: Path) -> None:
+    """C4: and it never runs."""
+    torn = cut("let me add ") + calls_with("add", '{"a": 1, ')
+    result = await play(tmp_path, [torn, says("sorry")], tools=[add])
+    (call,) = calls_of(result.messages)
+    assert (call.state, result.messages[-1].text) == (CallState.FAILED, "sorry")
+    assert all(message.author is None for message in result.messages)
+
+
+async def test_nothing_said_is_nothing_to_go_on_with(tmp_path: Path) -> None:
+    """H10: a model that thought until the limit is not asked for ever."""
+    async with house(tmp_path, [thinks("hm") + cut("")]) as runtime:
+        await (await runtime.send("go")).result()
+        assert len(model_of(runtime).requests) == 1
+
+
+async def test_it_can_be_left_out_of_a_turn(tmp_path: Path) -> None:
+    """H9"""
+    async with house(tmp_path, [cut("Once upon "), calls("add")]) as runtime:
+        chat = await runtime.conversation()
+        assert (await (await chat.send("a story", disable=["length"])).result()).text == "Once upon "

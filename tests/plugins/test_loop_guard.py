@@ -1,0 +1,225 @@
+"""C10: a model that repeats itself is met by a person's question, whatever it does in between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    Answer,
+    ConfigError,
+    Group,
+    allow_always,
+    allow_for_conversation,
+    allow_once,
+    reject,
+    stop,
+    tool,
+)
+from dragoman.messages.events import CallAsked
+from dragoman.messages.parts import CallState
+from dragoman.plugins.loop_guard import LoopGuard
+from dragoman.tools.tool import Tool
+from dragoman.turn.handles import ConversationHandle, TurnResult
+from dragoman.wire.scripted import Line, calls, says
+from tests.house import calls_of, house, model_of
+
+
+@tool
+def look(at: str) -> str:
+    """Look at something."""
+    return f"nothing new at {at}"
+
+
+@tool
+def wait(seconds: int = 1) -> str:
+    """Wait a little."""
+    return "waited"
+
+
+async def converse(
+    chat: ConversationHandle, said: str, answer: Answer | None = None
+) -> tuple[TurnResult, list[CallAsked]]:
+    """One turn in which every question is answered the same way, and the questions."""
+    asked: list[CallAsked] = []
+    turn = await chat.send(said)
+    async for event in turn.events():
+        if isinstance(event, CallAsked):
+            asked.append(event)
+            await turn.answer(event.question, answer or allow_once())
+    return await turn.result(), asked
+
+
+async def looped(
+    folder: Path, script: list[Line], answer: Answer | None = None, **options: Any
+) -> tuple[TurnResult, list[CallAsked]]:
+    options.setdefault("tools", [look, wait])
+    async with house(folder, script, **options) as runtime:
+        return await converse(await runtime.conversation(), "go", answer)
+
+
+async def test_the_third_time_a_person_is_asked(tmp_path: Path) -> None:
+    """C10"""
+    result, asked = await looped(tmp_path, [calls("look", at="door")] * 3 + [says("nothing")])
+    assert [(event.kind, event.tool) for event in asked] == [("loop", "look")]
+    assert "look was called 2 times with these arguments" in asked[0].text
+    assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED] * 3
+
+
+async def test_other_calls_and_text_between_do_not_hide_a_loop(tmp_path: Path) -> None:
+    """C10: nor does another order of the arguments, or being asked in one reply."""
+    script = [
+        calls("look", at="door"),
+        says("Hm, let me wait. ") + calls("wait", seconds=1),
+        calls("wait", seconds=2) + says("Again: ") + calls("look", at="door"),
+        calls("look", at="window"),
+        says("Once more. ") + calls("look", at="door"),
+        says("nothing"),
+    ]
+    result, asked = await looped(tmp_path, script)
+    assert [event.arguments for event in asked] == [{"at": "door"}]
+    third = [call for call in calls_of(result.messages) if call.arguments == {"at": "door"}][2]
+    assert third.id == asked[0].call
+
+
+async def test_a_cycle_is_a_loop(tmp_path: Path) -> None:
+    """C10: A B A B A B"""
+    pair = [calls("look", at="door"), calls("look", at="window")]
+    _, asked = await looped(tmp_path, pair * 3 + [says("nothing")])
+    assert [event.arguments["at"] for event in asked] == ["door", "window"]
+
+
+async def test_three_at_once_are_a_loop(tmp_path: Path) -> None:
+    """C10"""
+    one = calls("look", at="door")
+    _, asked = await looped(tmp_path, [one + one + one, says("nothing")])
+    assert len(asked) == 1
+
+
+async def test_the_same_tool_on_other_things_is_no_loop(tmp_path: Path) -> None:
+    """C10"""
+    script = [calls("look", at=place) for place in "abcde"] + [
+        calls("wait"),
+        calls("wait", seconds=1),
+        says("ok"),
+    ]
+    _, asked = await looped(tmp_path, script)
+    assert asked == []
+
+
+async def test_the_count_starts_anew_with_each_turn(tmp_path: Path) -> None:
+    """C10"""
+    script = [calls("look", at="door"), calls("look", at="door"), says("ok")]
+    async with house(tmp_path, script * 2, tools=[look]) as runtime:
+        chat = await runtime.conversation()
+        assert (await converse(chat, "one"))[1] == []
+        assert (await converse(chat, "two"))[1] == []
+
+
+# ── a tool's own word ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_tool_that_may_repeat_itself_is_left_alone(tmp_path: Path) -> None:
+    """C10: polling"""
+    poll = tool(name="poll", description="Poll.", repeats=True)(lambda: "not yet")
+    _, asked = await looped(tmp_path, [calls("poll")] * 6 + [says("ok")], tools=[poll])
+    assert asked == []
+
+
+def job(identity: Any) -> Tool:
+    def status(job: int, since: int = 0) -> str:
+        """How a job is doing."""
+        return "running"
+
+    return tool(identity=identity)(status)
+
+
+async def test_a_tool_may_say_what_makes_two_calls_the_same(tmp_path: Path) -> None:
+    """C10"""
+    script = [calls("status", job=1, since=n) for n in range(3)] + [says("ok")]
+    _, asked = await looped(tmp_path / "job", script, tools=[job(lambda arguments: arguments["job"])])
+    assert len(asked) == 1
+    _, asked = await looped(tmp_path / "all", script, tools=[job(None)])
+    assert asked == []
+
+
+async def test_a_call_that_does_not_fit_its_tool_does_not_confuse_the_guard(tmp_path: Path) -> None:
+    """C10, C7: the tool's own word on identity is written for arguments that fit."""
+    script = [calls("status"), calls("status", job=1), says("ok")]
+    result, asked = await looped(tmp_path, script, tools=[job(lambda arguments: arguments["job"])])
+    assert (result.text, asked) == ("ok", [])
+
+
+# ── what a person may answer ──────────────────────────────────────────────────────────────────────
+
+
+async def test_once_means_that_the_next_time_is_asked_about_again(tmp_path: Path) -> None:
+    """C10"""
+    _, asked = await looped(tmp_path, [calls("look", at="door")] * 5 + [says("ok")], allow_once())
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("answer", [allow_always(), allow_for_conversation()])
+async def test_always_holds_in_this_conversation_and_in_no_other(tmp_path: Path, answer: Answer) -> None:
+    """C10: and can be revoked."""
+    script = [*[calls("look", at="door")] * 5, says("ok")]
+    async with house(tmp_path, script * 4, tools=[look]) as runtime:
+        chat = await runtime.conversation()
+        assert len((await converse(chat, "one", answer))[1]) == 1
+        assert len((await converse(chat, "two"))[1]) == 0
+        assert len((await converse(await runtime.conversation(), "three"))[1]) == 3
+        (grant,) = await runtime.grants()
+        assert grant.conversation == chat.id
+        await runtime.revoke(grant.id)
+        assert len((await converse(chat, "four"))[1]) == 3
+
+
+async def test_always_holds_for_a_tool_that_is_offered_under_its_groups_name(tmp_path: Path) -> None:
+    """C10, C11"""
+    tools = [look, Group("attic", (tool(name="look", description="Look up there.")(lambda: "dust"),))]
+    _, asked = await looped(tmp_path, [calls("attic_look")] * 5 + [says("ok")], allow_always(), tools=tools)
+    assert len(asked) == 1
+
+
+async def test_stop_ends_the_calls_and_asks_for_the_answer(tmp_path: Path) -> None:
+    """C10"""
+    script = [
+        *[calls("look", at="door")] * 2,
+        calls("look", at="door") + calls("wait"),
+        says("nothing there"),
+    ]
+    async with house(tmp_path, script, tools=[look, wait]) as runtime:
+        result, asked = await converse(await runtime.conversation(), "go", stop("it is late"))
+        assert [bool(request.tools) for request in model_of(runtime).requests] == [True, True, True, False]
+    stopped = calls_of(result.messages)[2]
+    assert (stopped.state, result.text, len(asked)) == (CallState.SKIPPED, "nothing there", 1)
+    assert stopped.result is not None
+    assert "it is late" in stopped.result.text
+
+
+async def test_a_rejection_is_a_result_like_any_other(tmp_path: Path) -> None:
+    """C10, P4"""
+    script = [*[calls("look", at="door")] * 3, calls("look", at="door"), says("I give up")]
+    result, asked = await looped(tmp_path, script, reject("no more"))
+    assert [call.state for call in calls_of(result.messages)] == [
+        "completed",
+        "completed",
+        "rejected",
+        "rejected",
+    ]
+    assert (len(asked), result.text) == (2, "I give up")
+
+
+def test_a_limit_below_two_is_refused() -> None:
+    """C10"""
+    with pytest.raises(ConfigError, match="2 or more, not 1"):
+        LoopGuard(1)
+
+
+async def test_the_limit_can_be_set(tmp_path: Path) -> None:
+    """C10, H9: by a guard of one's own in the place of the one that is built in."""
+    script = [*[calls("look", at="door")] * 2, says("ok")]
+    _, asked = await looped(tmp_path, script, plugins=[LoopGuard(2)])
+    assert len(asked) == 1

@@ -1,0 +1,236 @@
+"""R3: what is private is masked in everything a model is sent, and real when a tool runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, JsonValue
+
+from dragoman import ConfigError, Plugin, Runtime, TurnView, allow_once, reject, tool
+from dragoman.messages.parts import CallState, File, Reasoning, Text
+from dragoman.messages.request import Request, Said
+from dragoman.plugins.privacy import Privacy
+from dragoman.wire.scripted import calls, calls_with, says, thinks
+from tests.house import calls_of, house, model_of, only_call
+
+PHONE = "+43 660 1234"
+ADDRESS = 'Ring "5"\n1010 Wien'
+PRIVATE = {"phone": PHONE, "address": ADDRESS}
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for pair in value.items() for one in pair for text in texts(one))
+    elif isinstance(value, list | tuple):
+        yield from (text for one in value for text in texts(one))
+    elif is_dataclass(value):
+        yield from (text for field in fields(value) for text in texts(getattr(value, field.name)))
+
+
+def leaks(runtime: Runtime, private: Sequence[str] = (PHONE, ADDRESS)) -> list[str]:
+    """Texts of any request that hold a private value, as it is or as JSON spells it."""
+    spelled = [*private, *(json.dumps(value)[1:-1] for value in private)]
+    sent = [text for request in model_of(runtime).requests for text in texts(request)]
+    return [text for text in sent if any(value in text for value in spelled)]
+
+
+dialled: list[str] = []
+
+
+@tool
+def call_number(number: str, about: list[str] = [], labels: dict[str, str] = {}) -> dict[str, Any]:  # noqa: B006
+    """Call somebody."""
+    dialled.append(number)
+    return {"called": number, "about": about, "labels": labels, number: ADDRESS}
+
+
+@pytest.fixture(autouse=True)
+def nobody_called_yet() -> None:
+    dialled.clear()
+
+
+# ── a whole turn ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_model_never_learns_the_value_and_the_tool_always_does(tmp_path: Path) -> None:
+    """R3: in the system prompt, in what people say, in calls and in results, in every round and turn."""
+    script = [
+        thinks("[[phone]]?")
+        + calls("call_number", number="[[phone]]", about=["[[address]]"], labels={"[[phone]]": "x"}),
+        calls("call_number", number="tel:[[phone]]"),
+        says("I called [[phone]]."),
+        says("Yes."),
+    ]
+    async with house(
+        tmp_path, script, tools=[call_number], private=PRIVATE, system=f"Office: {PHONE}"
+    ) as runtime:
+        chat = await runtime.conversation(system=f"At {ADDRESS}.")
+        first = await (await chat.send(f"Call {PHONE} at {ADDRESS}, please.")).result()
+        await (await chat.send("Did you?")).result()
+        assert leaks(runtime) == []
+        requests = model_of(runtime).requests
+        kept = await chat.messages()
+    assert dialled == [PHONE, f"tel:{PHONE}"]
+    assert first.text == "I called [[phone]]."
+    assert requests[0].messages[0].parts == (Text("Call [[phone]] at [[address]], please."),)
+    assert "Office: [[phone]]" in requests[0].system
+    assert "replaced by [[phone]], [[address]]" in requests[0].system
+    assert len({request.system for request in requests}) == 1
+    ran = calls_of(kept)[0]
+    assert ran.arguments == {"number": PHONE, "about": [ADDRESS], "labels": {PHONE: "x"}}
+    assert kept[0].text == f"Call {PHONE} at {ADDRESS}, please."
+
+
+async def test_a_person_decides_about_the_real_value(tmp_path: Path) -> None:
+    """R3, P3: and what they change or say in return is masked again."""
+    script = [
+        calls("call_number", number="[[phone]]") + calls("call_number", number="[[phone]]", about=["x"]),
+        says("ok"),
+    ]
+    async with house(tmp_path, script, tools=[call_number], private=PRIVATE, allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        first, second = turn.questions
+        assert (first.arguments, second.arguments["number"]) == ({"number": PHONE}, PHONE)
+        await turn.answer(first, allow_once({"number": PHONE, "about": [ADDRESS]}))
+        await turn.answer(second, reject(f"not {PHONE}, and not {ADDRESS}"))
+        edited, rejected = calls_of((await turn.result()).messages)
+        assert leaks(runtime) == []
+    assert edited.result is not None
+    assert edited.result.note is not None
+    assert PHONE in edited.result.note
+    assert (edited.arguments["about"], rejected.state) == ([ADDRESS], CallState.REJECTED)
+
+
+async def test_errors_and_calls_that_never_ran_do_not_tell_it_either(tmp_path: Path) -> None:
+    """R3, C5, C7"""
+
+    @tool
+    def broken(number: str) -> str:
+        """Fails."""
+        raise ValueError(f"{number} is not reachable from {ADDRESS!r}, {json.dumps(ADDRESS)}")
+
+    script = [
+        calls("broken", number="[[phone]]")
+        + calls("broken", number=5, why="[[address]]")
+        + calls_with("broken", '{"number": "[[phone]]'),
+        says("ok"),
+    ]
+    async with house(tmp_path, script, tools=[broken], private=PRIVATE) as runtime:
+        result = await (await runtime.send("go")).result()
+        assert leaks(runtime, [PHONE]) == []
+    assert [call.state for call in calls_of(result.messages)] == [CallState.FAILED] * 3
+
+
+async def test_what_a_plugin_says_is_masked_too(tmp_path: Path) -> None:
+    """R3"""
+
+    class Reminds(Plugin):
+        async def system_prompt(self, text: str, turn: TurnView) -> str:
+            return f"{text} Remember {PHONE}."
+
+    script = [calls("call_number", number="[[phone]]"), says("ok")]
+    async with house(tmp_path, script, tools=[call_number], private=PRIVATE, plugins=[Reminds()]) as runtime:
+        await (await runtime.send("go")).result()
+        assert leaks(runtime) == []
+
+
+async def test_what_is_asked_beside_the_conversation_is_masked_too(tmp_path: Path) -> None:
+    """R3: a title, a summary."""
+    script = [says("word " * 500), says("title"), says("SUMMARY"), says("answer")]
+    async with house(tmp_path, script, private=PRIVATE, titles_by_model=True, context=900) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send(f"Call {PHONE} " + "please " * 100)).result()
+        await (await chat.send("now")).result()
+        assert len(model_of(runtime).requests) == 4
+        assert leaks(runtime) == []
+
+
+async def test_a_mask_fits_wherever_its_value_does(tmp_path: Path) -> None:
+    """R3, C4"""
+
+    @tool
+    def dial(number: Annotated[str, Field(pattern=r"^\+\d")]) -> str:
+        """Dial."""
+        return "dialled"
+
+    script = [calls("dial", number="[[phone]]"), says("ok")]
+    async with house(tmp_path, script, tools=[dial], private=PRIVATE) as runtime:
+        call = only_call(await (await runtime.send("go")).result())
+    assert call.state is CallState.COMPLETED
+
+
+# ── masks ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def masked(privacy: Privacy, *parts: Any) -> Said:
+    request = Request("some/model", (Said("user", parts),))
+    await privacy.on_before_request(request, None)  # type: ignore[arg-type]
+    return request.messages[0]
+
+
+async def test_names_of_files_are_masked_and_signed_reasoning_goes_back_as_it_came() -> None:
+    """R3, R5"""
+    signed = Reasoning(f"{PHONE}?", signature="abc")
+    said = await masked(
+        Privacy(PRIVATE),
+        File("text/plain", url="https://example.org", name=f"{PHONE}.txt"),
+        Reasoning(PHONE),
+        signed,
+    )
+    assert said.parts == (
+        File("text/plain", url="https://example.org", name="[[phone]].txt"),
+        Reasoning("[[phone]]"),
+        signed,
+    )
+
+
+def test_a_value_inside_another_is_masked_with_it() -> None:
+    """R3: and a mask that reads like a value is not masked again."""
+    privacy = Privacy({"first": "Ada", "whole": "Ada Lovelace", "odd": "first"})
+    assert privacy.mask("Ada Lovelace, called Ada, came first") == "[[whole]], called [[first]], came [[odd]]"
+    assert (
+        privacy.unmask("[[whole]], called [[first]], came [[odd]]") == "Ada Lovelace, called Ada, came first"
+    )
+    assert Privacy({"a": "[[b]]", "b": "x"}).unmask("[[a]]") == "[[b]]"
+
+
+@pytest.mark.parametrize("fields", [{"": "x"}, {" ": "x"}, {"phone": ""}])
+def test_a_field_without_a_name_or_a_value_is_refused(fields: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="needs a name and a value"):
+        Privacy(fields)
+
+
+async def test_without_fields_nothing_changes() -> None:
+    assert (await masked(Privacy({}), Text("[[phone]]"))).parts == (Text("[[phone]]"),)
+    assert await Privacy({}).system_prompt("Be kind.", None) == "Be kind."  # type: ignore[arg-type]
+
+
+secrets = st.text(st.sampled_from('ab"\\\nä🎉'), max_size=5).map(lambda text: f"A{text}Z")
+
+
+@given(secrets, st.text(st.sampled_from("xy "), max_size=5))
+def test_a_value_is_found_in_text_and_in_json(secret: str, around: str) -> None:
+    """R3"""
+    privacy = Privacy({"secret": secret})
+    value: JsonValue = {"a": [f"{around}{secret}{around}"]}
+    for text in (
+        secret,
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        json.dumps([json.dumps(value)]),
+    ):
+        hidden = privacy.mask(text)
+        assert "[[secret]]" in hidden
+        assert secret not in hidden.replace("[[secret]]", "")
+    assert privacy.unmask(privacy.mask(f"{around}{secret}")) == f"{around}{secret}"

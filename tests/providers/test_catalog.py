@@ -1,0 +1,215 @@
+"""Who serves which model: the built-in catalog, and what a person adds to it (W2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.dialects.dialect import NAMES
+from dragoman.errors import ConfigError, NotFound
+from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
+from dragoman.providers.models import WIRES
+from dragoman.wire.endpoint import ENDPOINTS
+
+EVERYBODY = {
+    "openai", "anthropic", "google", "azure", "openrouter", "deepseek", "groq", "mistral", "xai", "zai",
+    "moonshot", "qwen", "together", "fireworks", "ollama", "lmstudio", "vllm", "llamacpp",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load_catalog()
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "dragoman.toml"
+    file.write_text(text)
+    return file
+
+
+# ── the one that is built in ──────────────────────────────────────────────────────────────────────
+
+
+def test_everybody_is_there_with_a_title_an_address_and_a_wire_we_speak(catalog: Catalog) -> None:
+    assert set(catalog.providers) == EVERYBODY
+    for provider in catalog.providers.values():
+        assert provider.title
+        assert provider.base_url or provider.base_url_from
+        assert provider.wire in WIRES
+        assert set(WIRES) == set(ENDPOINTS)
+
+
+def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> None:
+    for provider in catalog.providers.values():
+        assert provider.keys
+        assert provider.local == provider.base_url.startswith("http://127.0.0.1:")
+        assert provider.local or not provider.base_url or provider.base_url.startswith("https://")
+
+
+def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
+    for provider in catalog.providers.values():
+        for pattern, said in provider.models.items():
+            traits = catalog.traits(provider, pattern.replace("*", "x"))
+            assert traits.context == said.get("context"), f"{provider.name}/{pattern} is hidden by another"
+            assert traits.tools in ("native", *NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "traits"),
+    [
+        (
+            "openai/gpt-4o-mini",
+            Traits(128_000, ("text", "image", "file"), spills="none", reasoning="apart"),
+        ),
+        ("ollama/gemma3:4b", Traits(tools="xml_tag")),
+        ("ollama/qwen3:8b", Traits(spills="hermes")),
+        ("vllm/Qwen/Qwen3-4B-Thinking-2507", Traits(spills="hermes", reasoning="inside")),
+        ("together/Qwen/Qwen3-Coder-480B", Traits(spills="qwen_coder")),
+        ("lmstudio/never-heard-of-it", Traits()),
+        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek", reasoning="apart")),
+    ],
+)
+def test_a_model_is_known_by_its_provider_its_family_and_its_name(
+    name: str, traits: Traits, catalog: Catalog
+) -> None:
+    provider, model = catalog.find(name)
+    assert catalog.traits(provider, model) == traits
+
+
+# ── names ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
+    provider, model = catalog.find("openrouter/anthropic/claude-opus-5")
+    assert (provider.name, model) == ("openrouter", "anthropic/claude-opus-5")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("opnai/gpt-4o", r"no provider 'opnai': did you mean openai"),
+        ("nobody/x", r"there are openai, anthropic.* \[providers\.nobody\], or comes with a base URL"),
+        ("gpt-4o", r"no model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
+        ("never-heard-of-it", r"write it as PROVIDER/MODEL"),
+        ("openai/", r"no model 'openai/'"),
+    ],
+)
+def test_a_name_that_is_not_there_is_answered_with_what_is_near(
+    name: str, says: str, catalog: Catalog
+) -> None:
+    with pytest.raises(NotFound, match=says):
+        catalog.find(name)
+
+
+def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalog: Catalog) -> None:
+    azure = catalog.providers["azure"]
+    assert azure.address({"AZURE_OPENAI_ENDPOINT": "https://mine.example"}) == "https://mine.example"
+    with pytest.raises(ConfigError, match="set AZURE_OPENAI_ENDPOINT"):
+        azure.address({})
+    assert (
+        azure.reached("https://mine.example", "k", None)
+        .url("dep")
+        .startswith("https://mine.example/openai/deployments/dep/chat/completions?api-version=")
+    )
+
+
+# ── what a person adds ────────────────────────────────────────────────────────────────────────────
+
+
+def test_w2_a_provider_of_ones_own_is_a_few_lines(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        """
+        title = "tables that are not ours are left alone"
+        [providers.mine]
+        base_url = "https://llm.example.org/v1"
+        keys = "MINE_KEY"
+        headers = { X-Team = "very secret team" }
+        quirks = { max_tokens_field = "max_tokens" }
+        [providers.mine.models]
+        "big-*" = { context = 32_000, tools = "hermes", options = { temperature = 0 } }
+        """,
+    )
+    catalog = load_catalog(file)
+    provider, model = catalog.find("mine/big-one")
+    assert (provider.title, provider.keys, provider.wire) == ("mine", ("MINE_KEY",), "openai_chat")
+    assert provider.quirks.max_tokens_field == "max_tokens"
+    assert catalog.traits(provider, model) == Traits(32_000, tools="hermes", options={"temperature": 0})
+    assert "secret" not in repr(catalog)
+    assert provider.reached("https://x", None, None).headers == {"X-Team": "very secret team"}
+
+
+def test_what_is_built_in_can_be_changed_in_part(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        """
+        [providers.mistral]
+        base_url = "https://proxy.example/v1"
+        quirks = { no_strict = true }
+        [providers.mistral.models]
+        "mistral-large*" = { context = 5 }
+        [families]
+        "qwen*" = { tools = "hermes" }
+        """,
+    )
+    catalog = load_catalog(file)
+    mistral = catalog.providers["mistral"]
+    assert (mistral.base_url, mistral.keys) == ("https://proxy.example/v1", ("MISTRAL_API_KEY",))
+    assert (mistral.quirks.tool_ids, mistral.quirks.no_strict) == ("mistral", True)
+    assert catalog.traits(mistral, "mistral-large-4").context == 5  # a person's patterns come first
+    assert catalog.traits(mistral, "codestral").context == 256_000
+    assert catalog.traits(catalog.providers["ollama"], "qwen3").tools == "hermes"
+
+
+def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
+    added = catalog.with_provider(Provider("here", "Here", "http://127.0.0.1:9/v1"))
+    assert added.find("here/m")[0].base_url == "http://127.0.0.1:9/v1"
+    assert "here" not in catalog.providers
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[providers.mine]\nkeys = "K"', r"providers\.mine: its base_url is missing"),
+        (
+            '[providers.mine]\nbase_url = "llm.example"',
+            r"mine\.base_url: an address begins with http",
+        ),
+        ("[providers.mine]\ncolour = 1", r"providers\.mine\.colour: there is no such key here"),
+        ("[providers.openai]\ntitle = 1", r"providers\.openai\.title: input should be a valid string"),
+        ("[providers.openai]\nkeys = 1", r"providers\.openai\.keys: input should be a valid list"),
+        ('[providers.openai]\nwire = "smoke"', r"providers\.openai\.wire: input should be 'openai_chat'"),
+        ("[providers.openai.quirks]\nodd = true", r"providers\.openai\.quirks\.odd: there is no such quirk"),
+        ('[providers.openai.quirks]\nno_strict = "yes"', r"quirks\.no_strict: its type is bool"),
+        ('[providers."my own"]\nbase_url = "http://x"', r'providers\."my own": a provider\'s name'),
+        (
+            '[providers.openai.models]\n"a-*" = { context = "big" }',
+            r'providers\.openai\.models\."a-\*"\.context: input should be a valid integer',
+        ),
+        (
+            '[families]\n"a" = { tools = "sign" }',
+            r"families\.a\.tools: it is 'native' or a dialect: json",
+        ),
+        ("providers = 1", r"providers: input should be a valid dictionary"),
+        ("[providers", r"is no TOML: Expected"),
+    ],
+)
+def test_a_mistake_is_told_with_its_file_table_and_key(text: str, says: str, tmp_path: Path) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigError, match=says) as raised:
+        load_catalog(file)
+    assert str(file) in str(raised.value)
+
+
+def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path) -> None:
+    file = written(tmp_path, '[providers.openai]\nkeys = "sk-proj-0123456789"')
+    with pytest.raises(ConfigError, match=r"keys\.0: .* never a key itself") as raised:
+        load_catalog(file)
+    assert "0123456789" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml cannot be read"):
+        load_catalog(tmp_path / "none.toml")

@@ -1,0 +1,69 @@
+"""Keys: where they are looked for, and that nobody ever sees one."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.providers.catalog import Provider
+from dragoman.providers.keys import Keys
+
+SECRET = "sk-very-secret-0123456789"
+HOUSE = Provider("house", "House", "https://house.example/v1", keys=("HOUSE_KEY", "HOME_KEY"))
+
+
+class Keyring(ModuleType):
+    """Stands in for the optional package: it is not ours, and asks the desktop."""
+
+    def __init__(self, held: dict[str, str] | None) -> None:
+        super().__init__("keyring")
+        self._held = held
+
+    def get_password(self, service: str, name: str) -> str | None:
+        if self._held is None:
+            raise RuntimeError("locked")
+        return self._held.get(f"{service}/{name}")
+
+
+def test_a_key_that_is_given_comes_first_then_the_environment_in_order() -> None:
+    environment = {"HOUSE_KEY": "", "HOME_KEY": "second"}
+    found = Keys({"house": "given"}, environment=environment).find(HOUSE)
+    assert found is not None
+    assert (found.value, found.source) == ("given", "given")
+    found = Keys(environment=environment, use_keyring=False).find(HOUSE)
+    assert found is not None
+    assert (found.value, found.name, found.source) == ("second", "HOME_KEY", "environment")
+
+
+def test_the_keyring_is_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", Keyring({"dragoman/HOME_KEY": SECRET}))
+    found = Keys(environment={}).find(HOUSE)
+    assert found is not None
+    assert (found.value, found.name, found.source) == (SECRET, "HOME_KEY", "keyring")
+    assert Keys(environment={}, use_keyring=False).find(HOUSE) is None
+
+
+def test_a_keyring_that_is_locked_or_not_installed_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", Keyring(None))
+    assert Keys(environment={}).find(HOUSE) is None
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert Keys(environment={}).find(HOUSE) is None
+
+
+def test_a_missing_key_is_told_with_its_variables_and_the_way_to_store_it() -> None:
+    says = "no key for House: set HOUSE_KEY or HOME_KEY .* `keyring set dragoman HOUSE_KEY`"
+    with pytest.raises(ConfigError, match=says):
+        Keys(environment={}, use_keyring=False).needed(HOUSE)
+
+
+def test_a_server_on_this_machine_needs_no_key() -> None:
+    local = Provider("here", "Here", "http://127.0.0.1:9/v1", keys=("HERE_KEY",), local=True)
+    assert Keys(environment={}, use_keyring=False).needed(local) is None
+
+
+def test_a_key_is_never_printed() -> None:
+    keys = Keys({"house": SECRET})
+    assert SECRET not in repr(keys) + repr(keys.find(HOUSE)) + str(keys.find(HOUSE))

@@ -1,0 +1,68 @@
+"""What tokens cost, as far as it is known (T11)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dragoman.messages.usage import Usage
+from dragoman.providers.prices import Price, cost_of, library, price_of
+
+USED = Usage(input=1000, output=100)
+
+
+@pytest.fixture(autouse=True)
+def a_fresh_library() -> None:
+    library.cache_clear()
+
+
+async def test_t11_known_tokens_of_a_known_model_have_a_cost() -> None:
+    assert await cost_of(USED, "openai", "gpt-4o") == pytest.approx(1000 * 2.5e-6 + 100 * 10e-6)
+
+
+async def test_t11_cached_tokens_are_cheaper_and_counted_among_the_input() -> None:
+    cached = await cost_of(Usage(input=1000, output=100, cached=900), "openai", "gpt-4o")
+    assert cached == pytest.approx(100 * 2.5e-6 + 900 * 1.25e-6 + 100 * 10e-6)
+
+
+@pytest.mark.parametrize(
+    ("usage", "provider", "model"),
+    [
+        (USED, "openai", "never-heard-of-it"),
+        (USED, "never-heard-of-them", "gpt-4o"),
+        (USED, None, "gpt-4o"),
+        (Usage(), "openai", "gpt-4o"),
+        (Usage(input=1, cached=5), "openai", "gpt-4o"),
+    ],
+    ids=["model", "provider", "no provider", "no tokens", "numbers that cannot be"],
+)
+async def test_t11_what_is_unknown_is_not_free(usage: Usage, provider: str | None, model: str) -> None:
+    assert await cost_of(usage, provider, model) is None
+
+
+async def test_a_cost_the_provider_tells_itself_stands() -> None:
+    told = Usage(input=1000, output=100, cost=0.5)
+    assert await cost_of(told, "openai", "gpt-4o") == 0.5
+
+
+async def test_without_the_price_list_every_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert await cost_of(USED, "openai", "gpt-4o") is None
+    assert price_of("openai", "gpt-4o") is None
+    library.cache_clear()
+
+
+def test_a_list_shows_the_price_of_a_million_tokens() -> None:
+    assert price_of("openai", "gpt-4o") == Price(2.5, 10.0)
+    assert price_of(None, "gpt-4o") is None
+
+
+@pytest.mark.slow
+def test_importing_the_providers_imports_neither_prices_nor_the_http_client_nor_a_keyring() -> None:
+    script = (
+        "import sys, dragoman.providers.models, dragoman.providers.discover;"
+        "sys.exit(any(name in sys.modules for name in ('genai_prices', 'aiohttp', 'keyring', 'httpx2')))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

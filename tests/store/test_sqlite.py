@@ -1,0 +1,250 @@
+"""The store in one SQLite file: the suite every store must pass, and what is SQLite's own (S2, S3)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import ConfigError, EngineError
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.store.conformance import StoreConformance
+from dragoman.store.queries import migrations
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Change, Start, Store
+
+
+class TestSqlite(StoreConformance):
+    async def make(self, folder: Path) -> Store:
+        return SqliteStore(folder / "chat.db")
+
+
+# ── opening ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+async def refused(path: Path, *words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        await SqliteStore(path).open()
+    assert [word for word in words if word not in str(error.value)] == []
+
+
+async def test_a_store_makes_its_folders(tmp_path: Path) -> None:
+    """S2, S4"""
+    store = SqliteStore(tmp_path / "some" / "where" / "chat.db")
+    await store.open()
+    await store.put_blob(b"x")
+    await store.close()
+    assert names_in(tmp_path / "some" / "where") == {"chat.db", "chat.db.files"}
+
+
+async def test_a_path_that_cannot_be_a_store_is_refused_in_words(tmp_path: Path) -> None:
+    """S2: and leaves nothing open, and nothing behind."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "text.db").write_text("This is no database. " * 100)
+    await refused(tmp_path / "folder", "cannot open the store", "folder")
+    await refused(tmp_path / "file" / "chat.db", "cannot open the store")
+    await refused(tmp_path / "text.db", "cannot open the store", "not a database")
+    assert names_in(tmp_path) == {"folder", "file", "text.db"}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_folder_that_cannot_be_written_to_is_refused_in_words(tmp_path: Path) -> None:
+    """S2"""
+    tmp_path.chmod(0o500)
+    try:
+        asyncio.run(refused(tmp_path / "chat.db", "cannot open the store"))
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("path", ["", ".", ":memory:"])
+def test_a_store_is_a_file(path: str) -> None:
+    """S2: a store in memory would be another one for each connection."""
+    with pytest.raises(ConfigError, match="a store is a file"):
+        SqliteStore(path)
+
+
+async def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """S2"""
+    path = tmp_path / "chat.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO schema_version VALUES (999)")
+    db.close()
+    await refused(path, "written by a newer Dragoman", "schema 999", "upgrade Dragoman")
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT max(version) FROM schema_version").fetchone() == (999,)
+    db.close()
+    assert names_in(tmp_path / "chat.db.files" / "owners") == set()
+
+
+async def test_a_store_that_is_there_is_opened_as_it_is(tmp_path: Path) -> None:
+    """S2"""
+    for _ in range(3):
+        store = SqliteStore(tmp_path / "chat.db")
+        await store.open()
+        await store.close()
+    with sqlite3.connect(tmp_path / "chat.db") as db:
+        assert db.execute("SELECT version FROM schema_version").fetchall() == [(n,) for n, _ in migrations()]
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    db.close()
+
+
+async def open_and_add(path: Path, id: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await store.add_conversation(Conversation(id))
+    await store.close()
+
+
+async def test_many_threads_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    """S2"""
+    errors: list[BaseException] = []
+    ready = threading.Barrier(6)
+
+    def opens(number: int) -> None:
+        ready.wait()
+        try:
+            asyncio.run(open_and_add(tmp_path / "chat.db", f"conv_{number}"))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=opens, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    assert errors == []
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    assert len(await store.conversations()) == 6
+    await store.close()
+
+
+async def test_a_store_that_is_closed_takes_nothing_more_and_says_so(tmp_path: Path) -> None:
+    """S2: it would else be waited for, for ever."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.close()
+    with pytest.raises(EngineError, match="the store is closed"):
+        await store.add_conversation(Conversation("conv_1"))
+    with pytest.raises(EngineError, match="the store is closed"):
+        store.append("turn_1", 1, 2, Change())
+
+
+# ── processes that die ────────────────────────────────────────────────────────────────────────────
+
+
+def child(code: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+LIVES = """
+import asyncio, sys
+from pathlib import Path
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Change, Start
+
+async def live():
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"))
+    message = Message("msg_1", "conv_1", None, "user", (Text("hi"),), turn="turn_1")
+    await store.start(Start("turn_1", "conv_1", "one", 1.0, message))
+    for seq in range(2, 10**6):
+        await store.append("turn_1", 1, seq, Change("conv_1", [str(seq)], state="streaming"))
+        print(seq, flush=True)
+
+asyncio.run(live())
+"""
+
+
+@pytest.mark.slow
+async def test_what_a_killed_process_was_told_is_stored_is_there_and_its_turn_can_be_taken(
+    tmp_path: Path,
+) -> None:
+    """S2, S3"""
+    store = SqliteStore(tmp_path / "chat.db")
+    with child(LIVES, str(tmp_path / "chat.db")) as lives:
+        assert lives.stdout is not None
+        assert "2" in await asyncio.to_thread(lives.stdout.readline)
+        await store.open()
+        assert await store.take("turn_1") is None
+        lives.send_signal(signal.SIGKILL)
+        told, _ = await asyncio.to_thread(lives.communicate)
+    assert await store.take("turn_1") == 2
+    facts = await store.facts("turn_1")
+    assert facts == ["one", *(str(seq) for seq in range(2, len(facts) + 1))]
+    assert len(facts) >= max(map(int, told.split()), default=2)
+    await store.append("turn_1", 2, len(facts) + 1, Change("conv_1", ["next"], state="streaming"))
+    await store.close()
+
+
+OPENS = """
+import asyncio, sys
+from dragoman.conversation.tree import Conversation
+from dragoman.store.sqlite import SqliteStore
+
+async def live():
+    store = SqliteStore(sys.argv[1])
+    sys.stdin.readline()
+    await store.open()
+    await store.add_conversation(Conversation(sys.argv[2]))
+    await store.close()
+
+asyncio.run(live())
+"""
+
+
+@pytest.mark.slow
+async def test_many_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
+    """S2"""
+    children = [child(OPENS, str(tmp_path / "chat.db"), f"conv_{number}") for number in range(4)]
+    said = await asyncio.gather(*(asyncio.to_thread(one.communicate, "go\n", 60) for one in children))
+    assert [one.returncode for one in children] == [0] * 4, said
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    assert len(await store.conversations()) == 4
+    await store.close()
+
+
+async def test_two_stores_on_one_file_do_not_get_in_each_others_way(tmp_path: Path) -> None:
+    """S2: many small writes from both, none lost."""
+    one, other = SqliteStore(tmp_path / "chat.db"), SqliteStore(tmp_path / "chat.db")
+    for store in (one, other):
+        await store.open()
+    await one.add_conversation(Conversation("conv_1"))
+    for number, store in ((1, one), (2, other)):
+        message = Message(f"msg_{number}", "conv_1", None, "user", (Text("hi"),), turn=f"turn_{number}")
+        await store.start(Start(f"turn_{number}", "conv_1", "fact", 1.0, message, root=True))
+    writes = [
+        store.append(f"turn_{number}", 1, seq, Change("conv_1", [str(seq)], state="streaming"))
+        for seq in range(2, 52)
+        for number, store in ((1, one), (2, other))
+    ]
+    await asyncio.gather(*writes)
+    assert await one.facts("turn_1") == await other.facts("turn_2") == ["fact", *map(str, range(2, 52))]
+    for store in (one, other):
+        await store.close()

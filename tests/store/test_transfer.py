@@ -1,0 +1,149 @@
+"""S1: a conversation out of the house and in again, and on paper."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from dragoman import BadRequest, NotFound, tool
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message
+from dragoman.messages.parts import (
+    CallState,
+    Error,
+    File,
+    Reasoning,
+    StepBoundary,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.store.transfer import markdown
+from dragoman.wire.scripted import calls, says
+from tests.house import calls_of, house, model_of
+
+
+@tool(max_lines=2)
+def much() -> str:
+    """Says much."""
+    return "one\ntwo\nthree\n"
+
+
+SCRIPT = [calls("much"), says("I read it."), says("I read it again."), says("You are welcome.")]
+
+
+async def test_what_was_said_in_one_house_goes_on_in_another(tmp_path: Path) -> None:
+    """S1: every branch, the calls with their whole outputs; through a file."""
+    async with house(tmp_path / "here", SCRIPT, tools=[much]) as here:
+        chat = await here.conversation(mode="auto", system="Be brief.")
+        await (await chat.send("read")).result()
+        await (await chat.rerun((await chat.messages())[-1].id)).result()
+        await chat.rename("Reading")
+        written = json.dumps(await here.export(chat.id))
+        leaf = (await chat.messages())[-1].text
+    async with house(tmp_path / "there", SCRIPT[3:], tools=[much]) as there:
+        copy = await there.import_conversation(json.loads(written), user="ada")
+        info = await copy.info()
+        assert (info.title, info.user, info.settings) == ("Reading", "ada", {"system": "Be brief."})
+        assert [m.text for m in await copy.messages()] == ["read", leaf]
+        tree = await copy.tree()
+        assert sorted(m.text for m in tree) == ["", "I read it again.", "I read it.", "read"]
+        (call,) = calls_of(list(tree))
+        assert call.result is not None
+        assert call.result.blob is not None
+        assert await there.store.blob(call.result.blob) == b"one\ntwo\nthree\n"
+        assert (await (await copy.send("thanks")).result()).text == "You are welcome."
+        assert len(model_of(there).requests[0].messages) == 3
+
+
+async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -> None:
+    """S1"""
+    async with house(tmp_path, SCRIPT, tools=[much]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("read")).result()
+        path = await chat.messages()
+        await (await chat.rerun(path[-1].id)).result()
+        fork = await runtime.fork(chat.id, path[-1].id)
+        assert [m.text for m in await fork.messages()] == ["read", "", "I read it."]
+        assert len(await fork.tree()) == 3
+        await (await fork.send("thanks")).result()
+        assert len(await chat.tree()) == 4
+        await runtime.delete(chat.id)
+        assert len(await fork.messages()) == 5
+        with pytest.raises(NotFound):
+            await runtime.fork(fork.id, path[0].id)
+
+
+async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
+    """S1"""
+    async with house(tmp_path, [says("hi")]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("hello")).result()
+        good = await runtime.export(chat.id)
+        assert isinstance(good["messages"], list)
+        question, answer = good["messages"]
+        assert isinstance(answer, dict)
+        damages: tuple[tuple[dict[str, JsonValue], str], ...] = (
+            ({"format": "2"}, "no export of a conversation"),
+            ({"messages": [question, {**answer, "role": "system"}]}, "damaged at 1.role: Input should be"),
+            ({"messages": [answer]}, "hangs on"),
+            ({"blobs": {"0" * 64: "eA=="}}, "is not what its name says"),
+        )
+        for damage, words in damages:
+            with pytest.raises(BadRequest, match=words):
+                await runtime.import_conversation({**good, **damage})
+        assert len(await runtime.conversations()) == 1
+
+
+# ── on paper ──────────────────────────────────────────────────────────────────────────────────────
+
+CALL = ToolCall("call_1", "add", {"a": 1}, state=CallState.COMPLETED, result=ToolResult("2"))
+
+
+def said(*parts: object, role: str = "assistant", model: str | None = "some/model") -> Message:
+    return Message("msg_1", "conv_1", None, role, parts, model=model)  # type: ignore[arg-type]
+
+
+def test_markdown_is_for_reading() -> None:
+    """S1"""
+    path = [
+        said(
+            Text("What is 1 + 1?"),
+            File("image/png", url="https://example.org/a.png", name="sum"),
+            role="user",
+        ),
+        said(Reasoning("Easy.\nVery."), Text("Let me see."), StepBoundary(1), CALL),
+        said(Summary("They add.", None), Text("It is **2**."), Error("gone"), model=None),
+    ]
+    assert markdown(Conversation("conv_1", title="Sums"), path) == (
+        "# Sums\n\n"
+        "## Person\n\nWhat is 1 + 1?\n\n[sum](https://example.org/a.png)\n\n"
+        '## some/model\n\n> Easy.\n> Very.\n\nLet me see.\n\n**add** `{"a":1}` · completed\n\n```\n2\n```\n\n'
+        "## Model\n\n*Summary of what came before:* They add.\n\nIt is **2**.\n\n**Error:** gone\n"
+    )
+
+
+def test_markdown_is_not_broken_by_what_is_in_it() -> None:
+    """S1: a fence is longer than any inside of it."""
+    tricky = replace(CALL, arguments={"code": "`x` ``y``"}, result=ToolResult("```\ncode\n````"))
+    text = markdown(Conversation("conv_1"), [said(tricky)])
+    assert text.startswith("# Conversation\n")
+    assert "\n`````\n```\ncode\n````\n`````\n" in text
+    assert '```{"code":"`x` ``y``"}```' in text
+    assert "no result yet" in markdown(Conversation("conv_1"), [said(ToolCall("c", "add"))])
+
+
+async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:
+    """S1"""
+    async with house(tmp_path, [says("first"), says("second")]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("question")).result()
+        await (await chat.rerun((await chat.messages())[-1].id)).result()
+        text = await runtime.export_markdown(chat.id)
+    assert "second" in text
+    assert "first" not in text

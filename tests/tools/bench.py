@@ -1,0 +1,62 @@
+"""A workbench for one tool: a context that writes down what the tool did, and a way to run it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.parts import Arguments, ToolCall
+from dragoman.tools.execute import Leave, Outcome, execute
+from dragoman.tools.tool import Tool, ToolContext
+
+
+@dataclass
+class Bench:
+    """What the tool reported and asked, and what it is answered."""
+
+    answers: list[JsonValue] = field(default_factory=list)
+    outputs: dict[str, str] = field(default_factory=dict)
+    workspace: Path | None = None
+    thinks_for: float = 0.0  # how long the person takes to answer
+    progress: list[JsonValue] = field(default_factory=list)
+    questions: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def context(self) -> ToolContext:
+        return ToolContext(
+            conversation="conv_1",
+            turn="turn_1",
+            message="msg_1",
+            call="call_1",
+            cancelled=lambda: False,
+            ask=self._ask,
+            progress=self.progress.append,
+            read_output=self._read_output,
+            workspace=self.workspace,
+        )
+
+    async def run(self, tool: Tool, arguments: Arguments | None = None) -> Outcome:
+        call = ToolCall("call_1", tool.name, arguments or {})
+        return await execute(tool, call, Leave(call.hash, "rule"), self.context())
+
+    async def _ask(self, text: str, choices: Sequence[str] = ()) -> JsonValue:
+        self.questions.append((text, tuple(choices)))
+        await asyncio.sleep(self.thinks_for)
+        return self.answers.pop(0)
+
+    async def _read_output(self, call: str) -> str:
+        if call not in self.outputs:
+            raise ToolFailed(f"there is no call {call}")
+        return self.outputs[call]
+
+
+async def run(tool: Tool, **arguments: JsonValue) -> Outcome:
+    return await Bench().run(tool, arguments)
+
+
+async def text_of(tool: Tool, **arguments: JsonValue) -> str:
+    return (await run(tool, **arguments)).result.text

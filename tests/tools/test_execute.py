@@ -1,0 +1,431 @@
+"""One call, run: C3, C6, C7, and the part of P6 that is the executor's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, JsonValue
+
+from dragoman import ToolContext, ToolFailed, ToolOutput, tool
+from dragoman.messages.parts import CallState, File, ToolCall
+from dragoman.store.rows import RESULT
+from dragoman.tools.execute import Leave, execute
+from dragoman.tools.tool import Tool
+from tests.tools.bench import Bench, run, text_of
+
+
+def gives(value: Any) -> Tool:
+    return tool(name="gives", description="Gives it.")(lambda: value)
+
+
+def raises(error: BaseException, *, in_thread: bool) -> Tool:
+    def sync() -> str:
+        raise error
+
+    async def wait() -> str:
+        raise error
+
+    return tool(name="broken", description="Fails.")(sync if in_thread else wait)
+
+
+# ── what comes back ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Point:
+    x: int
+    when: date = date(2024, 2, 29)
+
+
+class Colour(str, Enum):  # noqa: UP042 - people write these, too
+    RED = "red"
+
+
+class Box(BaseModel):
+    inside: list[Point]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "kept"),
+    [
+        ("plain", "plain", None),
+        ("", "", None),
+        (None, "done", None),
+        (3, "3", 3),
+        (True, "true", True),
+        (0.5, "0.5", 0.5),
+        ([1, "ä"], '[1, "ä"]', [1, "ä"]),
+        ({"a": None}, '{"a": null}', {"a": None}),
+        ({1: (2, 3)}, '{"1": [2, 3]}', {"1": [2, 3]}),
+        (Point(1), '{"x": 1, "when": "2024-02-29"}', {"x": 1, "when": "2024-02-29"}),
+        (
+            Box(inside=[Point(1)]),
+            '{"inside": [{"x": 1, "when": "2024-02-29"}]}',
+            {"inside": [{"x": 1, "when": "2024-02-29"}]},
+        ),
+        (float("nan"), "NaN", None),
+        ([float("inf")], '["Infinity"]', ["Infinity"]),
+        (Colour.RED, "red", None),
+        ("half \ud83d", "half ?", None),
+        (["half \ud83d"], '["half ?"]', ["half ?"]),
+        ({"half \ud83d": 1}, '{"half ?": 1}', {"half ?": 1}),
+        (10**30, str(10**30), 10**30),
+    ],
+)
+async def test_a_result_is_text_or_any_json_value(value: Any, text: str, kept: JsonValue) -> None:
+    """C6: and what is kept of it is read from the store as it was written."""
+    outcome = await run(gives(value))
+    assert outcome.state is CallState.COMPLETED
+    assert (outcome.result.text, outcome.result.value) == (text, kept)
+    assert RESULT.load(RESULT.dump(outcome.result)) == outcome.result
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def circle() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [object(), b"\xff", print, circle(), nested(190), nested(5000), {"a": {1, object()}}]
+)
+async def test_a_value_that_is_no_json_is_a_failure_the_model_can_read(value: Any) -> None:
+    """C6, C7: also one so deep that nobody could read it back."""
+    outcome = await run(gives(value))
+    assert outcome.state is CallState.FAILED
+    assert "no JSON value" in outcome.result.text
+
+
+async def test_a_tool_may_say_more_than_a_text() -> None:
+    """C6"""
+    picture = File("image/png", url="https://example.org/a.png")
+    outcome = await run(gives(ToolOutput([1], title="One", metadata={"n": 1}, attachments=(picture,))))
+    result = outcome.result
+    assert (result.text, result.value, result.title) == ("[1]", [1], "One")
+    assert (result.metadata, result.attachments) == ({"n": 1}, (picture,))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        ToolOutput("x", metadata={"a": object()}),  # type: ignore[dict-item]
+        ToolOutput("x", metadata=[1]),  # type: ignore[arg-type]
+        ToolOutput("x", attachments=("a.png",)),  # type: ignore[arg-type]
+    ],
+)
+async def test_a_tool_that_says_more_than_can_be_stored_fails(output: ToolOutput) -> None:
+    """C7: the turn would else break when the result is written."""
+    assert (await run(gives(output))).state is CallState.FAILED
+
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no luck"), "broken failed: ValueError: no luck"),
+        (ValueError(), "broken failed: ValueError"),
+        (ToolFailed("there is no such file"), "there is no such file"),
+        (ToolFailed(), "broken failed"),
+        (TimeoutError("the server is slow"), "broken failed: TimeoutError: the server is slow"),
+        (ExceptionGroup("all", [ToolFailed("no such file")]), "no such file"),
+        (StopIteration("x"), "broken failed: RuntimeError: "),
+        (asyncio.CancelledError(), "broken failed: it cancelled itself"),
+        (SystemExit(1), "broken failed: it tried to end the program"),
+        (OSError("caf\udce9"), "broken failed: OSError: caf?"),
+    ],
+)
+async def test_an_exception_is_a_failed_result(error: BaseException, told: str, in_thread: bool) -> None:
+    """C7"""
+    outcome = await run(raises(error, in_thread=in_thread))
+    assert outcome.state is CallState.FAILED
+    assert outcome.result.text.startswith(told)
+
+
+async def test_a_tool_that_cancels_the_task_it_runs_in_harms_only_itself() -> None:
+    """C7"""
+
+    @tool
+    async def gives_up() -> str:
+        """Gives up."""
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(1)
+        return "never"
+
+    assert await text_of(gives_up) == "gives_up failed: it cancelled itself"
+    current = asyncio.current_task()
+    assert current is not None
+    assert not current.cancelling()
+
+
+async def test_a_cancel_from_outside_stops_the_tool_and_is_no_result() -> None:
+    """T6"""
+    stopped = asyncio.Event()
+
+    @tool
+    async def long() -> str:
+        """Takes long."""
+        try:
+            await asyncio.sleep(30)
+        finally:
+            stopped.set()
+        return "never"
+
+    task = asyncio.create_task(run(long))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stopped.is_set()
+
+
+async def test_a_generator_that_is_broken_off_cleans_up_before_its_result_is_there() -> None:
+    """C7"""
+    cleaned: list[str] = []
+
+    @tool
+    async def streams() -> AsyncIterator[Any]:
+        """Yields what is no JSON."""
+        try:
+            yield object()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("async")
+
+    @tool
+    def steps() -> Iterator[Any]:
+        """Yields what is no JSON."""
+        try:
+            yield object()
+        finally:
+            cleaned.append("sync")
+
+    assert (await run(streams)).state is CallState.FAILED
+    assert (await run(steps)).state is CallState.FAILED
+    assert cleaned == ["async", "sync"]
+
+
+# ── time ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_each_tool_has_a_timeout() -> None:
+    """C7"""
+
+    async def sleep() -> str:
+        await asyncio.sleep(30)
+        return "never"
+
+    def block() -> str:
+        time.sleep(0.3)
+        return "never"
+
+    def steps() -> Iterator[int]:
+        while True:
+            yield 1
+            time.sleep(0.05)
+
+    for function in (sleep, block, steps):
+        made = tool(name="slow", description="Slow.", timeout=0.05)(function)
+        began = time.monotonic()
+        assert await text_of(made) == "slow failed: it took longer than 0.05 s"
+        assert time.monotonic() - began < 0.25
+
+
+async def test_a_tool_that_hangs_in_its_thread_holds_up_no_other() -> None:
+    """C3, C7"""
+    gate = threading.Event()
+
+    @tool
+    def hangs() -> str:
+        """Hangs."""
+        gate.wait(5)
+        return "at last"
+
+    @tool
+    def quick() -> str:
+        """Quick."""
+        return "quick"
+
+    hanging = [asyncio.create_task(run(hangs)) for _ in range(40)]
+    assert await asyncio.wait_for(text_of(quick), 2) == "quick"
+    gate.set()
+    assert {outcome.result.text for outcome in await asyncio.gather(*hanging)} == {"at last"}
+
+
+async def test_a_call_that_is_over_reports_nothing_more() -> None:
+    """C7: its turn may have ended long ago."""
+    going_on, gone_on = threading.Event(), threading.Event()
+
+    @tool(timeout=0.05)
+    def late(context: ToolContext) -> str:
+        """Too late."""
+        context.progress("on time")
+        going_on.wait(5)
+        context.progress("too late")
+        gone_on.set()
+        return "too late"
+
+    bench = Bench()
+    assert (await bench.run(late)).state is CallState.FAILED
+    going_on.set()
+    await asyncio.to_thread(gone_on.wait, 5)
+    await asyncio.sleep(0.01)
+    assert bench.progress == ["on time"]
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+async def test_the_time_a_person_takes_is_not_the_tools(in_thread: bool) -> None:
+    """C7, C8"""
+
+    async def asks(context: ToolContext) -> str:
+        return str(await context.ask("Well?"))
+
+    def asks_from_a_thread(context: ToolContext) -> str:
+        return str(context.ask("Well?"))
+
+    made = tool(name="asks", description="Asks.", timeout=0.1)(asks_from_a_thread if in_thread else asks)
+    outcome = await Bench(answers=["well"], thinks_for=0.2).run(made)
+    assert outcome.result.text == "well"
+
+
+async def test_after_an_answer_the_clock_goes_on_where_it_stood() -> None:
+    """C7, C8"""
+
+    @tool(timeout=0.1)
+    async def dawdles(context: ToolContext) -> str:
+        """Asks, then dawdles."""
+        await context.ask("Well?")
+        await asyncio.sleep(30)
+        return "never"
+
+    outcome = await Bench(answers=["well"], thinks_for=0.05).run(dawdles)
+    assert outcome.result.text == "dawdles failed: it took longer than 0.1 s"
+
+
+async def test_a_question_ends_with_the_call_that_asked_it() -> None:
+    """T6, C8: a thread that waits for an answer is not left waiting."""
+    ended = threading.Event()
+
+    @tool
+    def asks(context: ToolContext) -> str:
+        """Asks for ever."""
+        try:
+            return str(context.ask("Well?"))
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(Bench(thinks_for=30).run(asks))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+# ── leave, and what a tool finds around it ────────────────────────────────────────────────────────
+
+
+async def test_leave_for_other_arguments_is_no_leave() -> None:
+    """P6: the executor itself looks, whatever the flow around it did."""
+    ran: list[int] = []
+
+    @tool
+    def delete(n: int) -> str:
+        """Delete."""
+        ran.append(n)
+        return "deleted"
+
+    shown = ToolCall("call_1", "delete", {"n": 1})
+    swapped = ToolCall("call_1", "delete", {"n": 2})
+    outcome = await execute(delete, swapped, Leave(shown.hash, "person"), Bench().context())
+    assert outcome.state is CallState.FAILED
+    assert "leave was given for other arguments" in outcome.result.text
+    assert ran == []
+    other_tool = ToolCall("call_1", "wipe", {"n": 1})
+    assert (
+        await execute(delete, other_tool, Leave(shown.hash, "person"), Bench().context())
+    ).state == "failed"
+    assert (await execute(delete, shown, Leave(shown.hash, "person"), Bench().context())).state == "completed"
+    assert ran == [1]
+
+
+async def test_arguments_that_do_not_fit_never_reach_the_tool() -> None:
+    """C4"""
+
+    @tool
+    def delete(n: int) -> str:
+        """Delete."""
+        raise AssertionError("it ran")
+
+    assert "n: Input should be a valid integer" in await text_of(delete, n="1")
+
+
+VOICE: contextvars.ContextVar[str] = contextvars.ContextVar("voice", default="silence")
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+async def test_a_tool_sees_the_context_variables_of_its_caller_and_keeps_its_own(in_thread: bool) -> None:
+    """C6"""
+
+    def sync() -> str:
+        heard = VOICE.get()
+        VOICE.set("mine")
+        return heard
+
+    async def wait() -> str:
+        return sync()
+
+    VOICE.set("yours")
+    made = tool(name="hear", description="Hears.")(sync if in_thread else wait)
+    assert await text_of(made) == "yours"
+    assert VOICE.get() == "yours"
+
+
+async def test_progress_is_json_too() -> None:
+    """C8"""
+
+    @tool
+    async def reports(context: ToolContext) -> str:
+        """Reports."""
+        context.progress(Point(1))  # type: ignore[arg-type]
+        context.progress({"share": 0.5})
+        return "done"
+
+    bench = Bench()
+    await bench.run(reports)
+    assert bench.progress == [{"x": 1, "when": "2024-02-29"}, {"share": 0.5}]
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there, file names are always Unicode")
+async def test_file_names_that_are_no_text_can_be_listed(tmp_path: Any) -> None:
+    """C7"""
+    (tmp_path / os.fsdecode(b"caf\xe9")).touch()
+
+    @tool
+    def ls() -> list[str]:
+        """List."""
+        return os.listdir(tmp_path)  # noqa: PTH208
+
+    assert (await run(ls)).result.value == ["caf?"]
