@@ -80,10 +80,11 @@ async def test_a_subscriber_gets_the_present_and_then_every_change(tmp_path: Pat
         await turn.answer(turn.question, allow_once())
         await turn.result()
         unsubscribe()
-    # answered and started; finished; step over and request; reply; step over; completed
+    # answered and started; finished; step over; request; reply; step over; completed
     assert [snapshot.state for snapshot in seen[1:]] == [
         "tool_call",
         "tool_call",
+        "streaming",
         "streaming",
         "finalizing",
         "finalizing",

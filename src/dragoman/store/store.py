@@ -92,6 +92,16 @@ class Change:
     live: bool = True
     steerable: bool = True
 
+    def add(self, other: Change) -> None:
+        """Put in what another change writes, later."""
+        self.messages += other.messages
+        later = {call.id for call in other.calls}
+        self.calls = [call for call in self.calls if call.id not in later] + other.calls
+        self.held.update(other.held)
+        self.questions += other.questions
+        self.closed.update(other.closed)
+        self.letters += other.letters
+
 
 @dataclass(slots=True, frozen=True)
 class Found:
@@ -104,7 +114,7 @@ class Found:
 
 
 class Store(Protocol):
-    """The memory of a house. `conformance.py` is the test any implementation must pass."""
+    """The memory of a house. `conformance` is the test any implementation must pass."""
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
-from typing import TypeVar
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
 from dragoman.messages.altered import altered
-from dragoman.messages.events import Event, TurnState
+from dragoman.messages.events import TurnState
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
@@ -22,6 +20,7 @@ from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.turn.broadcast import Broadcast
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.machine import State, Turn, advance, replay
+from dragoman.turn.telling import Telling
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,15 +39,6 @@ class Snapshot:
         return self.turn.state
 
 
-@dataclass(slots=True)
-class _Untold:
-    """What may be told when a write is stored."""
-
-    snapshot: Snapshot | None
-    events: list[Event] = field(default_factory=list)
-
-
-T = TypeVar("T")
 Listener = Callable[[Snapshot], None]
 
 
@@ -78,17 +68,15 @@ class TurnLog:
         self.path = path
         self.questions = {question.id: question for question in questions}
         self.held = held or {}  # results that wait for a person
-        self.events = Broadcast(row.epoch)
         self.draft: Draft | None = None
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
         self.revision = revision  # of the conversation, if nobody else changes it
-        self._early: list[Fact] = []  # applied, and written with what comes next
-        self._untold: deque[_Untold] = deque()
+        self.telling: Telling[Snapshot] = Telling(row.epoch)
+        self.publish = self.telling.publish
+        self._pending: Change | None = None  # recorded in this moment, and not yet handed to the store
         self._last_write: asyncio.Future[None] | None = None
         self._last_state = self.turn.state
-        self.watchers: list[Callable[[Event], None]] = []
         self._count = len(facts)
-        self._listeners: list[Listener] = []
         self._home: dict[str, int] = {}  # where a call of this turn is in the path
         start = len(path) - len(self.messages)
         for place in range(start, len(path)):
@@ -125,61 +113,86 @@ class TurnLog:
 
     async def record(self, *facts: Fact, change: Change | None = None, sync: bool = False) -> None:
         """Write facts and the rows they change, as one. Returns when they are stored."""
-        turn, count = self.turn, self._count
+        stamped = self._stamped(facts)
+        turn = reduce(advance, stamped, self.turn)
+        if not _steerable(turn):
+            self._flush()  # the store may refuse these: what came before must not be refused with them
+        before, count = self.turn, self._count
+        self._take(turn, stamped, change or Change())
+        write = self._flush(sync=sync)
+        assert write is not None
         try:
-            await asyncio.shield(self._write(facts, change or Change(), sync))
+            await asyncio.shield(write)  # a cancelled turn goes on writing
         except Unread:
-            self.turn, self._count = turn, count  # it did not happen: read the letter first
+            self.turn, self._count = before, count  # it did not happen: read the letter first
             raise
 
     def record_soon(self, *facts: Fact, change: Change | None = None) -> None:
-        """The same without waiting. What is published from now on is held back until they are stored, and
-        whatever is recorded next fails if this does."""
-        self._write(facts, change or Change(), sync=False)
+        """The same without waiting. What is recorded in one moment is written together; what is published
+        from now on is told when it is stored; and whatever is recorded next fails if this does."""
+        stamped = self._stamped(facts)
+        turn = reduce(advance, stamped, self.turn)
+        if self._pending is None:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._take(turn, stamped, change or Change())
 
     async def stored(self) -> None:
         """Wait until everything recorded so far is on disk."""
-        while self._last_write is not None and not self._last_write.done():
-            await asyncio.wait([self._last_write])
+        while (write := self._flush()) is not None and not write.done():
+            await asyncio.wait([write])
 
-    def record_with_next(self, fact: Fact) -> None:
-        """For a fact that the next one follows at once: both are written together."""
-        self._early.append(self._stamped(fact))
-        self.turn = advance(self.turn, self._early[-1])
+    def _stamped(self, facts: Sequence[Fact]) -> list[Fact]:
+        now = self.now()
+        return [fact if fact.at else altered(fact, at=now) for fact in facts]
 
-    def _write(self, facts: Sequence[Fact], change: Change, sync: bool) -> asyncio.Future[None]:
-        stamped = [self._stamped(fact) for fact in facts]
-        turn = reduce(advance, stamped, self.turn)  # an illegal one raises here, and nothing has happened
-        change.facts = [FACT.dump(fact) for fact in (*self._early, *stamped)]
-        self._early = []
-        self._describe(change, turn)
+    def _take(self, turn: Turn, facts: Sequence[Fact], change: Change) -> None:
+        """Believe them, and put them with what is to be written."""
+        if self._pending is None:
+            self._pending = Change()
+            self.telling.hold()
+        pending = self._pending
+        pending.facts += map(FACT.dump, facts)
+        pending.add(change)
         self.turn = turn
-        seq = self._count + 1
-        self._count += len(change.facts)
-        future = self.store.append(self.id, self.epoch, seq, change, sync=sync)
-        self._tell_when_stored(future)
-        self._last_write = future
-        return future
-
-    def _stamped(self, fact: Fact) -> Fact:
-        return fact if fact.at else altered(fact, at=self.now())
-
-    def _describe(self, change: Change, turn: Turn) -> None:
-        """What the rows say after this change; our own copies of them are changed alike."""
-        change.conversation = self.conversation.id
-        change.state, change.live = turn.state, not turn.state.ended
-        change.steerable = change.live and not (turn.state is State.FINALIZING and turn.finished)
-        if not change.live:
-            change.usage = turn.usage
-        change.leaf = self._grow(change.messages)
+        if (moved := self._grow(change.messages)) is not None:
+            pending.leaf = (pending.leaf or moved)[0], moved[1]
         for call in change.calls:
             self._settle(call)
-        for question in change.questions:
-            self.questions[question.id] = question
+        self.questions.update({question.id: question for question in change.questions})
         for id, why in change.closed.items():
             self.questions[id] = replace(self.questions[id], closed=why)
-        if change.messages or change.calls:
-            self.revision += 1
+        if turn.state is not self._last_state:
+            self._last_state = turn.state
+            self.publish(TurnState(turn.state))
+        if self.telling.listeners:
+            self.telling.show(self.snapshot())
+
+    def _flush(self, *, sync: bool = False) -> asyncio.Future[None] | None:
+        """Hand what is pending to the store. Returns the last write there is."""
+        change, self._pending = self._pending, None
+        if change is None:
+            return self._last_write
+        change.conversation = self.conversation.id
+        change.state, change.live = self.turn.state, not self.turn.state.ended
+        change.steerable = _steerable(self.turn)
+        change.usage = self.turn.usage if not change.live else None
+        self._newest(change)
+        seq = self._count + 1
+        self._count += len(change.facts)
+        self.revision += bool(change.messages or change.calls)
+        self._last_write = self.store.append(self.id, self.epoch, seq, change, sync=sync)
+        self._last_write.add_done_callback(self._written)
+        return self._last_write
+
+    def _newest(self, change: Change) -> None:
+        """A call that changed in the moment its message came is written once, as it is now."""
+        newest = {message.id: message for message in self.messages} if change.messages else {}
+        change.messages = [newest.get(message.id, message) for message in change.messages]
+        new = {call.id for message in change.messages for call in message.calls}
+        change.calls = [call for call in change.calls if call.id not in new or call.id in change.held]
+
+    def _written(self, write: asyncio.Future[None]) -> None:
+        self.telling.let_go(stored=write.exception() is None)
 
     def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
         before = self.tip
@@ -197,51 +210,15 @@ class TurnLog:
 
     # ── who is told ───────────────────────────────────────────────────────────────────────────────
 
-    def publish(self, event: Event) -> None:
-        """Tell it to whoever listens; after everything that was recorded before it is stored."""
-        if self._untold:
-            self._untold[-1].events.append(event)
-        else:
-            self._tell(event)
-
-    def _tell(self, event: Event) -> None:
-        self.events.publish(event)
-        for watch in self.watchers:
-            _call(watch, event)
+    @property
+    def events(self) -> Broadcast:
+        return self.telling.events
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it now and on every change. Returns the way to end that. What it raises is dropped."""
-        self._listeners.append(listener)
-        _call(listener, self.snapshot())
-
-        def unsubscribe() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return unsubscribe
-
-    def _tell_when_stored(self, future: asyncio.Future[None]) -> None:
-        told = _Untold(self.snapshot() if self._listeners else None)
-        if self.turn.state is not self._last_state:
-            self._last_state = self.turn.state
-            told.events.append(TurnState(self.turn.state))
-        self._untold.append(told)
-        future.add_done_callback(self._stored)
-
-    def _stored(self, future: asyncio.Future[None]) -> None:
-        """Writes end in the order in which they were made, so it is the oldest that can be told now."""
-        told = self._untold.popleft()
-        if future.exception() is not None:
-            return  # it did not happen; whoever records next is told why
-        if told.snapshot is not None:
-            for listener in list(self._listeners):
-                _call(listener, told.snapshot)
-        for event in told.events:
-            self._tell(event)
+        return self.telling.subscribe(listener, self.snapshot())
 
 
-def _call(listener: Callable[[T], None], told: T) -> None:
-    try:
-        listener(told)
-    except Exception:
-        pass  # a listener's trouble is its own: neither the turn nor another listener may suffer
+def _steerable(turn: Turn) -> bool:
+    """Whether a person may still say something to it."""
+    return not turn.state.ended and not (turn.state is State.FINALIZING and turn.finished)

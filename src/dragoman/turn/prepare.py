@@ -62,7 +62,7 @@ async def prepare(
     view = TurnView(log, model, before_side_request)
     prepared = PreparedTurn(kit, log, mail, hooks, view, model, mode_of(kit, log))
     for plugin in prepared.hooks.event:
-        log.watchers.append(partial(_watch, plugin, prepared.view))
+        log.telling.watchers.append(partial(_watch, plugin, prepared.view))
     for plugin in prepared.hooks.turn_start:
         cleanup = await _start(plugin, prepared.view)
         if cleanup is not None:

@@ -54,7 +54,7 @@ async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None) 
     log = prepared.log
     fact = StepFinished(log.turn.step, goes_on)
     if goes_on:
-        log.record_with_next(fact)
+        log.record_soon(fact)
     else:
         try:
             await log.record(fact)
