@@ -1,4 +1,4 @@
-"""`make bench`: every contestant in its own process against the same loopback model; ratios in one table.
+"""`make bench`: every contestant in its own process against the same loopback model; ratios in tables.
 
 The other frameworks are installed into an environment of their own, `.bench`, and nowhere else.
 """
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -18,10 +19,12 @@ from rich.table import Table
 HERE = Path(__file__).parent
 ENVIRONMENT = HERE.parent / ".bench"
 PEERS = ["pydantic-ai-slim[openai]", "openai-agents", "langchain", "langgraph", "langchain-openai"]
-CONTESTANTS = ["dragoman", "pydantic_ai", "openai_agents", "langgraph"]
-SCENARIOS = [  # a name, the model that plays it, turns, and how many of what one turn has
-    ("tool round", "rounds-10", 20, 10),
-    ("streamed chunk", "chunks-2000", 8, 2000),
+ENGINES = ["dragoman", "pydantic_ai", "openai_agents", "langgraph"]
+WIRES = ["bare", "dragoman", "served", "openai"]
+REPEATS = 3  # the machine has other things to do: of each contestant the cheapest of so many counts
+ROUNDS = 10
+CHUNKS = [  # a name, the model that plays it, turns, and how many of them one turn has
+    ("streamed chunk", "chunks-2000", 10, 2000),
     ("streamed chunk, one a read", "paced-300", 3, 300),
 ]
 
@@ -29,17 +32,62 @@ SCENARIOS = [  # a name, the model that plays it, turns, and how many of what on
 def main() -> None:
     console = Console()
     python = _environment(console)
-    table = Table("CPU per …", *CONTESTANTS, title="microseconds, and how many times Dragoman's")
     with _server(python) as url:
-        for name, model, turns, count in SCENARIOS:
-            spent = {}
-            for contestant in CONTESTANTS:
-                console.print(f"[dim]{contestant}: {name} …[/]", highlight=False)
-                spent[contestant] = _contest(python, contestant, url, model, turns) / count * 1e6
-            ours = spent["dragoman"]
-            table.add_row(name, *(f"{spent[c]:,.1f}  ×{spent[c] / ours:.1f}" for c in CONTESTANTS))
-    console.print(table)
+        bench = Bench(console, python, url)
+        tables = _engines(bench), _wires(bench)
+    console.print(*tables, sep="\n")
     subprocess.run([python, HERE / "growth.py"], check=True)
+
+
+def _engines(bench: Bench) -> Table:
+    table = Table("CPU per …", *ENGINES, title="the engine: microseconds, and how many times Dragoman's")
+    clients = [f"with_{name}" for name in ENGINES]
+    whole = bench.cheapest(clients, f"rounds-{ROUNDS}", 20)
+    without = bench.cheapest(clients, "rounds-0", 40)
+    table.add_row("tool round, of the whole turn", *_ratios([turn / ROUNDS for turn in whole]))
+    more = [(turn - base) / ROUNDS for turn, base in zip(whole, without, strict=True)]
+    table.add_row("tool round, one more", *_ratios(more))
+    for name, model, turns, count in CHUNKS:
+        table.add_row(name, *_ratios([turn / count for turn in bench.cheapest(clients, model, turns)]))
+    return table
+
+
+def _wires(bench: Bench) -> Table:
+    table = Table("CPU per …", *WIRES, "openai / dragoman", title="the wire alone: microseconds, and × bare")
+    for name, model, turns, count in CHUNKS:
+        spent = [turn / count for turn in bench.cheapest([f"wire_{name}" for name in WIRES], model, turns)]
+        table.add_row(name, *_ratios(spent), f"×{spent[-1] / spent[1]:.1f}")
+    return table
+
+
+def _ratios(spent: list[float]) -> list[str]:
+    """Seconds as microseconds, and as times the first."""
+    return [f"{one * 1e6:,.1f}  ×{one / spent[0]:.2f}" for one in spent]
+
+
+@dataclass(slots=True, frozen=True)
+class Bench:
+    """Where contestants run, and whom they talk to."""
+
+    console: Console
+    python: Path
+    url: str
+
+    def cheapest(self, clients: list[str], model: str, turns: int) -> list[float]:
+        """Seconds of CPU that each needs for a turn. They alternate, so that a busy moment hits all."""
+        self.console.print(f"[dim]{model}: {', '.join(clients)} …[/]", highlight=False)
+        rounds = [[self._spent(client, model, turns) for client in clients] for _ in range(REPEATS)]
+        return [min(times) for times in zip(*rounds, strict=True)]
+
+    def _spent(self, client: str, model: str, turns: int) -> float:
+        command = [self.python, HERE / "clients" / f"{client}.py", self.url, model, str(turns)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"{client} failed:\n{done.stderr}")
+        spent = json.loads(done.stdout.splitlines()[-1])
+        assert spent["seen"], f"{client} saw no text"
+        cpu: float = spent["cpu"]
+        return cpu
 
 
 def _environment(console: Console) -> Path:
@@ -63,19 +111,6 @@ def _server(python: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
         finally:
             server.terminate()
-
-
-def _contest(python: Path, contestant: str, url: str, model: str, turns: int) -> float:
-    client = HERE / "clients" / f"with_{contestant}.py"
-    done = subprocess.run(
-        [python, client, url, model, str(turns)], capture_output=True, text=True, timeout=300, check=False
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"{contestant} failed:\n{done.stderr}")
-    spent = json.loads(done.stdout.splitlines()[-1])
-    assert spent["seen"], f"{contestant} saw no text"
-    cpu: float = spent["cpu"]
-    return cpu
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
@@ -17,7 +17,7 @@ from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
-from dragoman.messages.questions import Answer, Grant, Question, Rule
+from dragoman.messages.questions import Answer, Grant, Question, Rule, nobody_to_ask, withhold
 from dragoman.plugins.compaction import Compaction
 from dragoman.plugins.length import Length
 from dragoman.plugins.limits import Budget, RoundLimit
@@ -36,21 +36,26 @@ from dragoman.turn.driver import Driver
 from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
 from dragoman.turn.inbox import Inbox
 from dragoman.turn.kit import Kit, Mode
-from dragoman.turn.plugin import Plugin
+from dragoman.turn.plugin import Plugin, check
+from dragoman.turn.settings import checked
 from dragoman.wire.wire import Model
+
+T = TypeVar("T")
 
 
 class Runtime:
     """A house. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
-    Whatever was going on in the store when an earlier process ended goes on when this one opens it.
+    `model` is a name such as "ollama/qwen3", a model, or a function from names to models. Whatever was going
+    on in the store when an earlier process ended goes on when this one opens it, unless `adopts` is False:
+    that is for programs that only look, answer and leave, and have not the tools to go on.
     """
 
     def __init__(
         self,
         store: str | Path | Store,
         *,
-        model: Model | Callable[[str | None], Model],
+        model: str | Model | Callable[[str | None], Model] | None = None,
         tools: Iterable[Tool | Group | Callable[..., Any]] = (),
         plugins: Sequence[Plugin] = (),
         allow: Iterable[str] = (),
@@ -72,12 +77,15 @@ class Runtime:
         private: Mapping[str, str] | None = None,
         titles_by_model: bool = False,
         workspace: str | Path | None = None,
+        adopts: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store: Store = SqliteStore(store) if isinstance(store, str | Path) else store
+        self._owns_models = model is None or isinstance(model, str)
+        self._models = _models(model, self.store)
         built_in: list[Plugin] = [
             *([ToolHistory(tool_history)] if tool_history != "full" else []),
-            Compaction(compact_at),
+            Compaction(compact_at, policy=tool_history),
             *([Privacy(private)] if private else []),
             RoundLimit(max_rounds),
             Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
@@ -87,26 +95,26 @@ class Runtime:
         ]
         self.kit = Kit(
             store=self.store,
-            model=model if callable(model) else _only(model),
+            model=self._models,
             toolbox=Toolbox(_groups(tools)),
-            plugins=[*built_in, *plugins],
+            plugins=[*built_in, *map(check, _listed("plugins", plugins))],
             rules=[
                 Rule("read_output", "*", "allow"),
                 *rules,
-                *(parse_rule(text, "allow") for text in allow),
-                *(parse_rule(text, "ask") for text in ask),
-                *(parse_rule(text, "deny") for text in deny),
+                *(parse_rule(text, "allow") for text in _listed("allow", allow)),
+                *(parse_rule(text, "ask") for text in _listed("ask", ask)),
+                *(parse_rule(text, "deny") for text in _listed("deny", deny)),
             ],
             system=system,
             options=dict(options or {}),
             mode=mode,
             on_reject=on_reject,
             concurrency=concurrency,
-            workspace=Path(workspace) if workspace is not None else None,
+            workspace=_folder(workspace),
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
-        self.driver = Driver(self.kit)
+        self.driver = Driver(self.kit, adopts=adopts)
         self.inbox = Inbox(self.kit, self.driver)
 
     async def __aenter__(self) -> Self:
@@ -119,6 +127,8 @@ class Runtime:
     ) -> None:
         await self.driver.close()
         await self.store.close()
+        if (close := getattr(self._models, "close", None)) is not None and self._owns_models:
+            await close()
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
@@ -129,7 +139,7 @@ class Runtime:
         if id is None:
             now = self.kit.clock()
             id = new_id("conv")
-            conversation = Conversation(id, user=user, settings=settings, created=now, updated=now)
+            conversation = Conversation(id, user=user, settings=checked(settings), created=now, updated=now)
             await self.store.add_conversation(conversation)
         else:
             await self.store.conversation(id)
@@ -214,16 +224,16 @@ class Runtime:
         await self.store.revoke(grant)
 
 
-def run_sync(said: str, *, model: Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
-    """One question, one answer, for programs without an event loop. Calls that no rule allows are refused
-    by default, since nobody is there to be asked."""
+def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
+    """One question, one answer, for programs without an event loop. Calls that no rule allows do not run,
+    since nobody is there to be asked."""
 
     async def run() -> TurnResult:
         async with Runtime(store, model=model, **house) as runtime:
             turn = await runtime.send(said)
             async for event in turn.events():
                 if event.type == "call.asked":
-                    await turn.answer(event.question, Answer("reject", reason="nobody is there to ask"))
+                    await turn.answer(event.question, _cautious(event.kind))
             return await turn.result()
 
     return asyncio.run(run())
@@ -233,7 +243,7 @@ def _groups(tools: Iterable[Tool | Group | Callable[..., Any]]) -> list[Group]:
     """Loose tools make a group of their own, first; then the groups, in the order given."""
     loose: list[Tool] = []
     groups: list[Group] = []
-    for one in tools:
+    for one in _listed("tools", tools):
         if isinstance(one, Group):
             groups.append(one)
         else:
@@ -242,10 +252,41 @@ def _groups(tools: Iterable[Tool | Group | Callable[..., Any]]) -> list[Group]:
     return [*own, *groups, Group("output", (read_output,))] if own or groups else []
 
 
-def _only(model: Model) -> Callable[[str | None], Model]:
-    def named(name: str | None) -> Model:
+def _models(
+    model: str | Model | Callable[[str | None], Model] | None, store: Store
+) -> Callable[[str | None], Model]:
+    """By name out of the catalog, unless the caller brings a model, or a way to find one."""
+    if model is None or isinstance(model, str):
+        from dragoman.providers.models import Models
+
+        return Models(model, load=store.read_blob)
+    if callable(model):
+        return model
+
+    def only(name: str | None) -> Model:
         if name is not None and name != model.name:
             raise NotFound("model", name)
         return model
 
-    return named
+    return only
+
+
+def _cautious(kind: str) -> Answer:
+    match kind:
+        case "review":
+            return withhold("nobody was there to look at it")
+        case _:
+            return nobody_to_ask()
+
+
+def _listed(name: str, given: Iterable[T]) -> Iterable[T]:
+    """What is meant as a list, and not a text, which would be taken for its letters."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(f"{name} takes a list, not {given!r}")
+    return given
+
+
+def _folder(workspace: str | Path | None) -> Path | None:
+    if workspace is not None and not Path(workspace).is_dir():
+        raise ConfigError(f"the workspace {str(workspace)!r} is no folder")
+    return Path(workspace) if workspace is not None else None

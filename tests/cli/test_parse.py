@@ -94,5 +94,5 @@ def test_tools_that_are_none_are_refused(text: str, says: str, tmp_path: Path) -
 @pytest.mark.slow
 async def test_a_dialect_that_is_not_there_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     ended = await program("parse", "--dialect", "sign", folder=tmp_path)
-    assert (ended.status, ended.out) == (1, "")
+    assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("dragoman: there is no dialect 'sign': choose one of json_strict")

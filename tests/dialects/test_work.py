@@ -75,3 +75,12 @@ def test_a_megabyte_comes_to_an_end(speaks: Dialect) -> None:
     holding = Holding(speaks, TOOLS)
     shown = [holding.feed(call[at : at + 1000]) for at in range(0, len(call), 1000)]
     assert "".join([*shown, holding.end()]) == ""
+
+
+@every_dialect
+def test_a_piece_of_plain_prose_is_passed_on_with_little_work(speaks: Dialect) -> None:
+    holding = Holding(speaks, TOOLS)
+    holding.feed("The")
+    pieces = [" quick", " brown", " fox "] * 100
+
+    assert work(lambda: [*map(holding.feed, pieces)]) < 12 * len(pieces)

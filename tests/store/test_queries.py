@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import sqlite
+from dragoman.store import file, questions, sqlite
 from dragoman.store.queries import migrations, queries, schema
 
 
@@ -46,16 +46,13 @@ def test_every_query_can_be_prepared(name: str) -> None:
         assert db.execute(f"EXPLAIN {statement}", parameters).fetchone() is not None
 
 
-def used() -> set[str]:
-    """The names that the store's code says."""
-    code = inspect.getsource(sqlite)
-    return set(re.findall(r'"(\w+)"', code))
+CODE = "".join(inspect.getsource(module) for module in (sqlite, file, questions))
 
 
 def test_every_query_is_used_and_every_query_that_is_used_is_there() -> None:
     """S2"""
-    assert sorted(queries().keys() - used()) == []
-    looked_up = re.findall(r'(?:_sql\[|_all\(|_one\()"(\w+)"', inspect.getsource(sqlite))
+    assert sorted(queries().keys() - set(re.findall(r'"(\w+)"', CODE))) == []
+    looked_up = re.findall(r'(?:_sql\[|_all\(|_one\()"(\w+)"', CODE)
     assert sorted(set(looked_up) - queries().keys()) == []
 
 

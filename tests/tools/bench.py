@@ -41,7 +41,7 @@ class Bench:
 
     async def run(self, tool: Tool, arguments: Arguments | None = None) -> Outcome:
         call = ToolCall("call_1", tool.name, arguments or {})
-        return await execute(tool, call, Leave(call.hash, "rule"), self.context())
+        return await asyncio.create_task(execute(tool, call, Leave(call.hash, "rule"), self.context()))
 
     async def _ask(self, text: str, choices: Sequence[str] = ()) -> JsonValue:
         self.questions.append((text, tuple(choices)))

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from datetime import date
-from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, JsonValue
 
-from dragoman import ToolContext, ToolFailed, ToolOutput, tool
-from dragoman.messages.parts import CallState, File, ToolCall
-from dragoman.store.rows import RESULT
+from dragoman import ToolContext, ToolFailed, tool
+from dragoman.messages.parts import CallState, ToolCall
 from dragoman.tools.execute import Leave, execute
 from dragoman.tools.tool import Tool
+from dragoman.wire.scripted import calls, says
+from tests.house import only_call, play
 from tests.tools.bench import Bench, run, text_of
-
-
-def gives(value: Any) -> Tool:
-    return tool(name="gives", description="Gives it.")(lambda: value)
 
 
 def raises(error: BaseException, *, in_thread: bool) -> Tool:
@@ -37,103 +29,6 @@ def raises(error: BaseException, *, in_thread: bool) -> Tool:
         raise error
 
     return tool(name="broken", description="Fails.")(sync if in_thread else wait)
-
-
-# ── what comes back ───────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass
-class Point:
-    x: int
-    when: date = date(2024, 2, 29)
-
-
-class Colour(str, Enum):  # noqa: UP042 - people write these, too
-    RED = "red"
-
-
-class Box(BaseModel):
-    inside: list[Point]
-
-
-@pytest.mark.parametrize(
-    ("value", "text", "kept"),
-    [
-        ("plain", "plain", None),
-        ("", "", None),
-        (None, "done", None),
-        (3, "3", 3),
-        (True, "true", True),
-        (0.5, "0.5", 0.5),
-        ([1, "ä"], '[1, "ä"]', [1, "ä"]),
-        ({"a": None}, '{"a": null}', {"a": None}),
-        ({1: (2, 3)}, '{"1": [2, 3]}', {"1": [2, 3]}),
-        (Point(1), '{"x": 1, "when": "2024-02-29"}', {"x": 1, "when": "2024-02-29"}),
-        (
-            Box(inside=[Point(1)]),
-            '{"inside": [{"x": 1, "when": "2024-02-29"}]}',
-            {"inside": [{"x": 1, "when": "2024-02-29"}]},
-        ),
-        (float("nan"), "NaN", None),
-        ([float("inf")], '["Infinity"]', ["Infinity"]),
-        (Colour.RED, "red", None),
-        ("half \ud83d", "half ?", None),
-        (["half \ud83d"], '["half ?"]', ["half ?"]),
-        ({"half \ud83d": 1}, '{"half ?": 1}', {"half ?": 1}),
-        (10**30, str(10**30), 10**30),
-    ],
-)
-async def test_a_result_is_text_or_any_json_value(value: Any, text: str, kept: JsonValue) -> None:
-    """C6: and what is kept of it is read from the store as it was written."""
-    outcome = await run(gives(value))
-    assert outcome.state is CallState.COMPLETED
-    assert (outcome.result.text, outcome.result.value) == (text, kept)
-    assert RESULT.load(RESULT.dump(outcome.result)) == outcome.result
-
-
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-def circle() -> list[Any]:
-    value: list[Any] = []
-    value.append(value)
-    return value
-
-
-@pytest.mark.parametrize(
-    "value", [object(), b"\xff", print, circle(), nested(190), nested(5000), {"a": {1, object()}}]
-)
-async def test_a_value_that_is_no_json_is_a_failure_the_model_can_read(value: Any) -> None:
-    """C6, C7: also one so deep that nobody could read it back."""
-    outcome = await run(gives(value))
-    assert outcome.state is CallState.FAILED
-    assert "no JSON value" in outcome.result.text
-
-
-async def test_a_tool_may_say_more_than_a_text() -> None:
-    """C6"""
-    picture = File("image/png", url="https://example.org/a.png")
-    outcome = await run(gives(ToolOutput([1], title="One", metadata={"n": 1}, attachments=(picture,))))
-    result = outcome.result
-    assert (result.text, result.value, result.title) == ("[1]", [1], "One")
-    assert (result.metadata, result.attachments) == ({"n": 1}, (picture,))
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        ToolOutput("x", metadata={"a": object()}),  # type: ignore[dict-item]
-        ToolOutput("x", metadata=[1]),  # type: ignore[arg-type]
-        ToolOutput("x", attachments=("a.png",)),  # type: ignore[arg-type]
-    ],
-)
-async def test_a_tool_that_says_more_than_can_be_stored_fails(output: ToolOutput) -> None:
-    """C7: the turn would else break when the result is written."""
-    assert (await run(gives(output))).state is CallState.FAILED
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────
@@ -150,7 +45,6 @@ async def test_a_tool_that_says_more_than_can_be_stored_fails(output: ToolOutput
         (TimeoutError("the server is slow"), "broken failed: TimeoutError: the server is slow"),
         (ExceptionGroup("all", [ToolFailed("no such file")]), "no such file"),
         (StopIteration("x"), "broken failed: RuntimeError: "),
-        (asyncio.CancelledError(), "broken failed: it cancelled itself"),
         (SystemExit(1), "broken failed: it tried to end the program"),
         (OSError("caf\udce9"), "broken failed: OSError: caf?"),
     ],
@@ -162,7 +56,7 @@ async def test_an_exception_is_a_failed_result(error: BaseException, told: str, 
     assert outcome.result.text.startswith(told)
 
 
-async def test_a_tool_that_cancels_the_task_it_runs_in_harms_only_itself() -> None:
+async def test_a_tool_that_cancels_itself_harms_only_itself(tmp_path: Path) -> None:
     """C7"""
 
     @tool
@@ -174,10 +68,14 @@ async def test_a_tool_that_cancels_the_task_it_runs_in_harms_only_itself() -> No
         await asyncio.sleep(1)
         return "never"
 
-    assert await text_of(gives_up) == "gives_up failed: it cancelled itself"
-    current = asyncio.current_task()
-    assert current is not None
-    assert not current.cancelling()
+    raising = [raises(asyncio.CancelledError(), in_thread=in_thread) for in_thread in (True, False)]
+    for number, broken in enumerate([gives_up, *raising]):
+        script = [calls(broken.name), says("Never mind.")]
+        result = await play(tmp_path / str(number), script, tools=[broken])
+        call = only_call(result)
+        assert call.result is not None
+        assert call.result.text == f"{broken.name} failed: it cancelled itself"
+        assert result.text == "Never mind."
 
 
 async def test_a_cancel_from_outside_stops_the_tool_and_is_no_result() -> None:
@@ -401,31 +299,3 @@ async def test_a_tool_sees_the_context_variables_of_its_caller_and_keeps_its_own
     made = tool(name="hear", description="Hears.")(sync if in_thread else wait)
     assert await text_of(made) == "yours"
     assert VOICE.get() == "yours"
-
-
-async def test_progress_is_json_too() -> None:
-    """C8"""
-
-    @tool
-    async def reports(context: ToolContext) -> str:
-        """Reports."""
-        context.progress(Point(1))  # type: ignore[arg-type]
-        context.progress({"share": 0.5})
-        return "done"
-
-    bench = Bench()
-    await bench.run(reports)
-    assert bench.progress == [{"x": 1, "when": "2024-02-29"}, {"share": 0.5}]
-
-
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there, file names are always Unicode")
-async def test_file_names_that_are_no_text_can_be_listed(tmp_path: Any) -> None:
-    """C7"""
-    (tmp_path / os.fsdecode(b"caf\xe9")).touch()
-
-    @tool
-    def ls() -> list[str]:
-        """List."""
-        return os.listdir(tmp_path)  # noqa: PTH208
-
-    assert (await run(ls)).result.value == ["caf?"]

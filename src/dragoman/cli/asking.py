@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.questions import Answer, allow_once, reject, release, reply, stop, withhold
-from dragoman.tools.execute import in_thread
+from dragoman.tools.thread import in_thread
 from dragoman.turn.handles import TurnHandle
 
 NOBODY = "nobody was there to be asked, and no rule allows it"
@@ -86,5 +86,5 @@ async def _typed(event: e.CallAsked) -> str:
     prompt = "> " if event.kind == "tool" else "[y/N] "
     print(f"? {event.text}\n  {event.tool} {arguments}\n{prompt}", end="", file=sys.stderr, flush=True)
     # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
-    line: bytes = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
+    line = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
     return line.decode(errors="replace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from dragoman.cli.printing import print_json
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
 from dragoman.store.sqlite import SqliteStore
@@ -20,25 +20,32 @@ from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.machine import Turn, advance
 
 
-def explain(turn: str, store: Path, *, as_json: bool) -> None:
+def explain(turn: str | None, store: Path, *, as_json: bool) -> None:
     if not store.exists():
         raise ConfigError(f"there is no database {store}: name one with --store or DRAGOMAN_STORE")
     row, facts, questions = asyncio.run(_read(turn, store))
     if as_json:
-        print(json.dumps(_report(row, facts, questions), indent=2, ensure_ascii=False))
+        print_json(_report(row, facts, questions), indent=2)
     else:
         _show(row, facts, questions)
 
 
-async def _read(turn: str, path: Path) -> tuple[TurnRow, list[Fact], list[Question]]:
+async def _read(turn: str | None, path: Path) -> tuple[TurnRow, list[Fact], list[Question]]:
     store = SqliteStore(path)
     await store.open()
     try:
-        row = await store.turn(turn)
-        facts = [FACT.load(body) for body in await store.facts(turn)]
-        return row, facts, await store.questions_of(turn)
+        row = await store.turn(turn) if turn is not None else await _latest(store)
+        facts = [FACT.load(body) for body in await store.facts(row.id)]
+        return row, facts, await store.questions_of(row.id)
     finally:
         await store.close()
+
+
+async def _latest(store: SqliteStore) -> TurnRow:
+    for conversation in await store.conversations(limit=1):
+        if turns := await store.turns(conversation.id):
+            return turns[-1]
+    raise ConfigError(f"there is no turn in {store.path} yet")
 
 
 def _steps(facts: list[Fact]) -> list[tuple[Fact, Turn]]:
@@ -63,9 +70,9 @@ def _report(row: TurnRow, facts: list[Fact], questions: list[Question]) -> dict[
         "state": turn.state,
         "owner": row.owner,
         "epoch": row.epoch,
-        "facts": [{**_plain(fact), "state": after.state} for fact, after in steps],
+        "facts": [{**_plain(fact), "turn_state": after.state} for fact, after in steps],
         "calls": calls,
-        "questions": [_asked(question) for question in questions if _is_open(question)],
+        "questions": [_asked(question) for question in questions if question.open],
         "usage": asdict(turn.usage),
         "error": turn.error.error if turn.error else None,
     }
@@ -81,14 +88,12 @@ def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
         table.add_column(heading, overflow="fold")
     for number, (fact, after) in enumerate(steps, 1):
         when = datetime.fromtimestamp(fact.at).strftime("%H:%M:%S.%f")[:-3]
-        about = ", ".join(
-            f"{key} {value}" for key, value in _plain(fact).items() if key not in ("at", "type")
-        )
+        about = _words({key: value for key, value in _plain(fact).items() if key not in ("at", "type")})
         table.add_row(str(number), when, type(fact).__name__, after.state, about)
     console.print(table, highlight=False)
     if turn.error is not None:
         console.print(f"error: {turn.error.error}", highlight=False)
-    for question in filter(_is_open, questions):
+    for question in (question for question in questions if question.open):
         console.print(f"asks {question.id} ({question.kind}): {question.text}", highlight=False)
 
 
@@ -97,6 +102,20 @@ def _plain(fact: Fact) -> dict[str, JsonValue]:
     body = FACT.to_json(fact)
     assert isinstance(body, dict)
     return {key: value for key, value in body.items() if value not in (None, (), [], {}, "")}
+
+
+def _words(value: JsonValue) -> str:
+    """What a fact says, as text: names and values, without what is empty, zero or false."""
+    match value:
+        case dict():
+            said = ((key, _words(inner)) for key, inner in value.items() if inner)
+            return ", ".join(f"{key} {words}" if words != "yes" else key for key, words in said if words)
+        case list():
+            return "; ".join(map(_words, value))
+        case True:
+            return "yes"
+        case _:
+            return str(value)
 
 
 def _asked(question: Question) -> JsonValue:
@@ -108,7 +127,3 @@ def _asked(question: Question) -> JsonValue:
         "arguments": question.arguments,
         "text": question.text,
     }
-
-
-def _is_open(question: Question) -> bool:
-    return question.answer is None and question.closed is None

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.errors import DragomanError
+from dragoman.errors import ConfigError, DragomanError
 
 app = typer.Typer(
     help="Conversations in which a language model calls tools.",
@@ -26,9 +26,26 @@ Config = Annotated[
 ]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"dragoman {version('dragoman')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Conversations in which a language model calls tools."""
+
+
 @app.command(epilog="Example: `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`")
 def explain(
-    turn: Annotated[str, typer.Argument(help="The turn's id, as events and errors name it.")],
+    turn: Annotated[str | None, typer.Argument(help="The turn's id; without it, the latest one.")] = None,
     store: Store = Path("dragoman.db"),
     json: AsJson = False,
 ) -> None:
@@ -162,12 +179,12 @@ def parse(
 
 
 def run() -> None:
-    """The entry point: one line for an expected error, and exit status 1."""
+    """The entry point: one line for an expected error; exit status 2 for what was asked wrongly, else 1."""
     try:
         app()
     except DragomanError as error:
         print(f"dragoman: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -80,7 +79,7 @@ def _report(
                 "modalities": [*one.traits.modalities],
                 "tools": one.traits.tools,
                 "reasoning": one.traits.reasoning,
-                "price": cast("JsonValue", asdict(one.price)) if one.price is not None else None,
+                "price": {"input": one.price.input, "output": one.price.output} if one.price else None,
             }
             for one in listed
         ],

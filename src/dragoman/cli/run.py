@@ -123,8 +123,8 @@ def _cancelled_by_interrupt(turn: TurnHandle) -> Iterator[None]:
 
 
 def _message(order: Order) -> str:
-    if order.message not in (None, "-"):
-        return order.message or ""
+    if order.message is not None and order.message != "-":
+        return order.message
     if sys.stdin is None or sys.stdin.isatty():
         raise BadRequest("there is no message: write it behind the options, or send it to standard input")
     return sys.stdin.buffer.read().decode(errors="replace")

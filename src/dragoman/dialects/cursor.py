@@ -28,10 +28,12 @@ _REACH = 512  # no form is longer than this
 
 @dataclass(slots=True, frozen=True)
 class Marks:
-    """Forms to look for: as they are when complete, and as they begin at the end of the text so far."""
+    """Forms to look for: as they are when complete, as they begin at the end of the text so far, and the
+    characters without which none begins."""
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
+    first: re.Pattern[str]
 
 
 @lru_cache(maxsize=256)
@@ -41,6 +43,7 @@ def marks(*forms: Form) -> Marks:
     return Marks(
         re.compile("|".join("".join(form) for form in steps)),
         re.compile(rf"(?:{'|'.join(map(_begun, steps))})\Z"),
+        re.compile("|".join(form[0] for form in steps)),
     )
 
 

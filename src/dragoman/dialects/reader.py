@@ -47,15 +47,19 @@ class DialectReader:
         self._found: list[Found] = []  # before something else came in between
         self._native = 0
 
-    def feed(self, event: Event) -> Iterator[Event]:
+    def feed(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, TextDelta):
+            self._texts.append(event.text)
+            return self._show(self._scanner.feed(event.text))
+        return self._between(event)
+
+    def _between(self, event: Event) -> Iterator[Event]:
+        """Everything but text."""
         match event:
             case TextEnd() if event.was_reasoning:
                 yield from self._misread()
             case TextStart() | TextEnd():
                 pass  # what is shown has its own beginning and end
-            case TextDelta():
-                self._texts.append(event.text)
-                yield from self._show(self._scanner.feed(event.text))
             case ReasoningStart():
                 yield from self._prose.close()
                 yield event
@@ -74,10 +78,12 @@ class DialectReader:
             case _:
                 yield event
 
-    def _show(self, pieces: Iterable[Piece]) -> Iterator[Event]:
+    def _show(self, pieces: Iterable[Piece]) -> list[Event]:
+        events: list[Event] = []
         for voice, text in pieces:
             self._said = self._said or (voice == "text" and not text.isspace())
-            yield from self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
+            events += self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
+        return events
 
     def _break_off(self) -> Iterator[Event]:
         """What was held back of the text belongs before what comes now."""

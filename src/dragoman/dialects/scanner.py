@@ -84,9 +84,12 @@ class Scanner:
         self._in_code = marks(*grammar.opens, *sure, _CODE_END)
         self._shown = Shown()
         self._cut = False
+        self._idle = False  # all that came so far was read, and it was text
         self._steps = self._run()
 
-    def feed(self, piece: str) -> list[Piece]:
+    def feed(self, piece: str) -> Sequence[Piece]:
+        if self._idle and piece and not self._marks.first.search(piece):
+            return self._shown.say(piece)  # most pieces of most replies
         self._cursor.feed(piece)
         next(self._steps)
         return self._shown.pieces()
@@ -108,7 +111,9 @@ class Scanner:
             if not mark and cursor.over:
                 return
             if not mark:
+                self._idle = cursor.at == len(cursor.text)
                 yield
+                self._idle = False
             elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
                 yield from cursor.run(TICKS)
             elif mark == _FENCE:
@@ -226,5 +231,5 @@ class Holding:
         return _text(self._scanner.end())
 
 
-def _text(pieces: list[Piece]) -> str:
+def _text(pieces: Sequence[Piece]) -> str:
     return "".join(text for voice, text in pieces if voice == "text")

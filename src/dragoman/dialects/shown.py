@@ -39,21 +39,27 @@ class Shown:
         return pieces
 
     def add(self, text: str) -> None:
-        if not text:
-            return
+        if text:
+            self._pieces += self.say(text)
+
+    def say(self, text: str) -> tuple[Piece, ...]:
+        """What may be shown at once, now that this text is next."""
         if self._voice == "reasoning":
-            self._pieces.append(("reasoning", text))
             self._heard.add("reasoning")
-            return
-        self._follow_ticks(text)
-        body = text.strip(_SPACES)
-        lead = text[: text.index(body[0])] if body else text
-        self._run += lead
-        if body:
-            space = "" if self._gapped and "text" not in self._heard else _larger(self._space, self._run)
-            self._pieces.append(("text", space + body))
-            self._heard.add("text")
-            self._run, self._space, self._gapped = text[len(lead) + len(body) :], "", False
+            return (("reasoning", text),)
+        if "`" in text or "\n" in text:
+            self._follow_ticks(text)
+        else:
+            self._last = text[-1]
+        body = text.rstrip(_SPACES)
+        if not body:
+            self._run += text
+            return ()
+        said, self._run = self._run + body, text[len(body) :]
+        if self._gapped:
+            said = self._closed_up(said)
+        self._heard.add("text")
+        return (("text", said),)
 
     def gap(self) -> None:
         self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
@@ -69,6 +75,13 @@ class Shown:
     def end(self) -> None:
         if not self._gapped and self._run:
             self._pieces.append(("text", self._run))
+
+    def _closed_up(self, text: str) -> str:
+        """What is said behind a gap, with the white space that stays."""
+        words = text.lstrip(_SPACES)
+        space = _larger(self._space, text[: -len(words)]) if "text" in self._heard else ""
+        self._space, self._gapped = "", False
+        return space + words
 
     def _follow_ticks(self, text: str) -> None:
         if "\n" in text:

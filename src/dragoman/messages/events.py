@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, ToolResult
+from dragoman.messages.parts import Arguments, CallState, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -233,6 +233,12 @@ class CallEnd:
     at: float | None = None
     seq: int = 0
     type: Literal["call.end"] = "call.end"
+
+
+def call_end(call: ToolCall) -> CallEnd:
+    """What is told of a settled call."""
+    assert call.result is not None
+    return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
 
 
 Event: TypeAlias = (

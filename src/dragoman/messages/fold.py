@@ -113,16 +113,18 @@ class Draft:
 
     # ── open and closed parts ─────────────────────────────────────────────────────────────────────
 
-    def _begin(self, kind: str) -> None:
+    def _begin(self, kind: str) -> int:
         if kind in self._open:  # it was never ended
             self._parts = [*self._so_far()]
-        self._open[kind] = len(self._parts)
+        self._open[kind] = place = len(self._parts)
         self._parts.append([])
+        return place
 
     def _pieces(self, kind: str) -> list[str]:
-        if kind not in self._open:
-            self._begin(kind)
-        pieces = self._parts[self._open[kind]]
+        place = self._open.get(kind)
+        if place is None:
+            place = self._begin(kind)
+        pieces = self._parts[place]
         assert isinstance(pieces, list)
         return pieces
 

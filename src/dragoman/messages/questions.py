@@ -24,6 +24,8 @@ Verdict: TypeAlias = Literal["allow", "reject", "stop", "release", "withhold", "
 
 Scope: TypeAlias = Literal["once", "conversation", "always"]
 
+NOBODY = "nobody"  # who answers where there is no person
+
 VERDICTS: dict[Kind, frozenset[Verdict]] = {
     "approve": frozenset({"allow", "reject"}),
     "run": frozenset({"allow", "reject"}),
@@ -93,6 +95,10 @@ class Question:
     answer: Answer | None = None
     closed: str | None = None  # why nobody need answer any more
 
+    @property
+    def open(self) -> bool:
+        return self.answer is None and self.closed is None
+
 
 def allow_once(arguments: Arguments | None = None) -> Answer:
     """Let the call run, this time; with `arguments`, as edited."""
@@ -112,6 +118,11 @@ def allow_always() -> Answer:
 def reject(reason: str | None = None) -> Answer:
     """Do not let it run. The model reads the reason."""
     return Answer("reject", reason=reason)
+
+
+def nobody_to_ask() -> Answer:
+    """For programs that run alone: the call does not run, and the model is told why."""
+    return Answer("reject", by=NOBODY)
 
 
 def stop(reason: str | None = None) -> Answer:

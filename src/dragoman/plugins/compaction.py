@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.conversation.tree import summary_of
-from dragoman.conversation.window import window
+from dragoman.conversation.window import Policy, window
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
@@ -32,6 +32,7 @@ class Compaction(Plugin):
         self,
         threshold: float | None = 0.8,
         *,
+        policy: Policy = "full",
         context: int | None = None,
         keep: int = 6,
         clear_after: int = 3,
@@ -39,6 +40,7 @@ class Compaction(Plugin):
         if threshold is not None and not 0 < threshold <= 1:
             raise ConfigError(f"the compaction threshold is above 0 and at most 1, or None, not {threshold}")
         self.threshold = threshold
+        self.policy: Policy = policy  # of earlier tool use, as everywhere in this house
         self.context = context  # tokens, where the model's own number is not known
         self.keep = keep  # messages that are never summed up
         self.clear_after = clear_after  # messages whose results are never cleared
@@ -68,7 +70,7 @@ class Compaction(Plugin):
             return False
         if any(summary_of(message) is not None for message in turn.messages):
             return False
-        request = Request(turn.model, window(turn.path))
+        request = Request(turn.model, ())
         return await self._sum_up(request, turn, "the provider refused the request as too long", self.keep)
 
     def _clear(self, request: Request) -> None:
@@ -94,7 +96,7 @@ class Compaction(Plugin):
         if not reply.text.strip():
             raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
         await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
-        request.messages = window(turn.path)
+        request.messages = window(turn.path, self.policy, turn.id)
         return True
 
 

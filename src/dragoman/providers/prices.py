@@ -24,9 +24,8 @@ async def cost_of(usage: Usage, provider: str | None, model: str) -> float | Non
     if usage.cost is not None or provider is None or not usage.total:
         return usage.cost
     if not library.cache_info().currsize:
-        await asyncio.to_thread(
-            library
-        )  # a quarter of a second, once: not while others wait for their events
+        # a quarter of a second, once: not while others wait for their events
+        await asyncio.to_thread(library)
     return _cost(usage, provider, model)
 
 

@@ -4,7 +4,7 @@ reasoning by its wire or as tags, and the price of it all in the end."""
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -35,7 +35,7 @@ _REFUSES_TOOLS = re.compile(
 class Reader(Protocol):
     """Events in, events out: what stands between a wire and whoever listens."""
 
-    def feed(self, event: Event) -> Iterator[Event]: ...
+    def feed(self, event: Event) -> Iterable[Event]: ...
 
 
 @dataclass(slots=True)

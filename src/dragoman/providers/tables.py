@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     TypeAdapter,
     ValidationError,
+    with_config,
 )
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
@@ -55,10 +55,9 @@ ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
 Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
 
 
+@with_config(extra="forbid", strict=True)
 class TraitsTable(TypedDict, total=False):
     """What is known of a model, as far as one place says it."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]  # pydantic's own
 
     context: Annotated[int, Field(gt=0)]
     modalities: list[Modality]
@@ -69,8 +68,9 @@ class TraitsTable(TypedDict, total=False):
     extra: dict[str, JsonValue]  # goes into every body as it is
 
 
+@with_config(extra="forbid", strict=True)
 class ProviderTable(TypedDict, total=False):
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]  # pydantic's own
+    """Who serves models, as far as one file says it."""
 
     title: str
     base_url: str

@@ -55,10 +55,6 @@ def call_row(call: ToolCall, held: ToolResult | None = None) -> dict[str, object
     }
 
 
-def question_body(question: Question) -> str:
-    return QUESTION.dump(question)
-
-
 def conversation_row(conversation: Conversation) -> dict[str, object]:
     return {
         "id": conversation.id,

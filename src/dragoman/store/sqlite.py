@@ -1,84 +1,45 @@
-"""The store in one SQLite file: a writer thread that shares commits, a reader beside it, files for blobs."""
+"""The store in one SQLite file: conversations, messages and turns, with files beside it for blobs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, Fenced, NotFound, TurnBusy
+from dragoman.errors import BadRequest, Fenced, NotFound, TurnBusy
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
-from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.store.blobs import Blobs
-from dragoman.store.owner import Owner
-from dragoman.store.queries import migrations, queries
+from dragoman.store.questions import Questions
 from dragoman.store.rows import (
     CALL,
     JSON,
     MESSAGE,
-    QUESTION,
     RESULT,
     USAGE,
     call_row,
     calls_by_id,
     conversation_of,
     conversation_row,
-    grant_of,
     message_body,
-    question_body,
     turn_of,
     whole_message,
 )
-from dragoman.store.store import Change, Found, Letter, LetterKind, Start, Started, TurnRow, Unread
-from dragoman.store.writer import Writer
-
-T = TypeVar("T")
+from dragoman.store.store import Change, Found, Start, Started, TurnRow, Unread
 
 
-class SqliteStore:
-    """Implements `store.Store`. The folder `<file>.files` beside the database holds blobs and locks."""
+class SqliteStore(Questions):
+    """Implements `store.Store`."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if self.path.name in ("", ":memory:"):
-            raise ConfigError(
-                f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"
-            )
-        self.files = self.path.with_name(self.path.name + ".files")
+        super().__init__(path)
         self._blobs = Blobs(self.files / "blobs")
-        self._sql = queries()
-        self._version = -1
-
-    async def open(self) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with ExitStack() as undo:
-                writer = undo.enter_context(closing(_connect(self.path)))
-                _migrate(writer)
-                reader = undo.enter_context(closing(_connect(self.path)))
-                self._owner = Owner(self.files / "owners")
-                undo.pop_all()
-        except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"cannot open the store {self.path}: {error}") from error
-        self._writer, self._reader = Writer(writer), reader
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="dragoman-reader")
-        await self.changed()
-
-    async def close(self) -> None:
-        await self._writer.close()
-        self._pool.shutdown()
-        self._reader.close()
-        self._owner.close()
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
@@ -157,12 +118,11 @@ class SqliteStore:
             for seq, body in db.execute(self._sql["unindexed"]).fetchall():
                 text = MESSAGE.load(body).text
                 db.execute(self._sql["index_text"], {"seq": seq, "text": text})
-            short = min(map(len, words)) < 3
             key: dict[str, object] = {"user": user, "limit": limit}
-            if short:
+            if min(map(len, words)) < 3:  # the index knows no fewer than three letters
                 rows = db.execute(self._sql["search_short"], {**key, "words": json.dumps(words)})
             else:
-                wanted = " ".join(f'"{_quoted(word)}"' for word in words)
+                wanted = " ".join('"' + word.replace('"', '""') + '"' for word in words)
                 rows = db.execute(self._sql["search"], {**key, "query": wanted})
             return [Found(row["id"], row["conversation"], row["title"], row["snippet"]) for row in rows]
 
@@ -234,76 +194,13 @@ class SqliteStore:
         key = {"id": turn, "epoch": epoch}
         await self._writer.submit(lambda db: db.execute(self._sql["leave_turn"], key).rowcount)
 
-    # ── questions, letters, grants ────────────────────────────────────────────────────────────────
-
-    async def question(self, id: str) -> Question:
-        return QUESTION.load((await self._one("question", "question", id=id))["body"])
-
-    async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
-        rows = await self._all("open_questions", conversation=conversation, user=user)
-        return [QUESTION.load(body) for (body,) in rows]
-
-    async def questions_of(self, turn: str) -> list[Question]:
-        return [QUESTION.load(body) for (body,) in await self._all("questions_of_turn", turn=turn)]
-
-    async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
-        def write(db: sqlite3.Connection) -> Question:
-            row = db.execute(self._sql["question"], {"id": question}).fetchone()
-            if row is None:
-                raise NotFound("question", question)
-            asked = QUESTION.load(row["body"])
-            if asked.answer is not None or asked.closed is not None:
-                how = asked.answer.verdict if asked.answer else asked.closed
-                raise AlreadyAnswered(question, str(how))
-            settled = replace(asked, answer=answer)
-            body = question_body(settled)
-            db.execute(self._sql["settle_question"], {"id": question, "body": body})
-            letter = JSON.dump({"question": question})
-            db.execute(self._sql["add_letter"], {"turn": asked.turn, "kind": "answer", "body": letter})
-            for grant in grants:
-                self._add_grant(db, grant)
-            return settled
-
-        return await self._writer.submit(write)
-
-    async def post(self, turn: str, kind: LetterKind, body: dict[str, JsonValue]) -> bool:
-        def write(db: sqlite3.Connection) -> bool:
-            row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
-            if row is None:
-                raise NotFound("turn", turn)
-            if not row["live"] or (kind == "steer" and not row["steerable"]):
-                return False
-            text = JSON.dump(body)
-            db.execute(self._sql["add_letter"], {"turn": turn, "kind": kind, "body": text})
-            return True
-
-        return await self._writer.submit(write)
-
-    async def letters(self, turn: str) -> list[Letter]:
-        rows = await self._all("letters", turn=turn)
-        return [Letter(row["seq"], row["kind"], JSON.load(row["body"])) for row in rows]
-
-    async def with_letters(self) -> list[str]:
-        return [turn for (turn,) in await self._all("turns_with_letters")]
-
-    async def changed(self) -> bool:
-        def read(db: sqlite3.Connection) -> bool:
-            before = self._version
-            (self._version,) = db.execute("PRAGMA data_version").fetchone()
-            return self._version != before
-
-        return await self._read(read)
-
-    async def grants(self, conversation: str | None = None) -> list[Grant]:
-        return [grant_of(row) for row in await self._all("grants", conversation=conversation)]
-
-    async def revoke(self, grant: str) -> None:
-        await self._change("grant", grant, "revoke_grant")
-
     # ── blobs ─────────────────────────────────────────────────────────────────────────────────────
 
     async def put_blob(self, data: bytes) -> str:
         return await asyncio.to_thread(self._blobs.put, data)
+
+    def read_blob(self, key: str) -> bytes:
+        return self._blobs.get(key)
 
     async def blob(self, key: str) -> bytes:
         return await asyncio.to_thread(self._blobs.get, key)
@@ -347,10 +244,7 @@ class SqliteStore:
 
     def _enqueue(self, db: sqlite3.Connection, start: Start, busy: str) -> None:
         assert start.message is not None
-        body = {
-            "message": MESSAGE.to_json(replace(start.message, parent=None)),
-            "fact": start.fact,
-        }
+        body = {"message": MESSAGE.to_json(replace(start.message, parent=None)), "fact": start.fact}
         row = {"turn": start.turn, "after": busy, "conversation": start.conversation}
         db.execute(self._sql["enqueue"], {**row, "body": JSON.dump(body)})
 
@@ -425,92 +319,3 @@ class SqliteStore:
         for call in message.calls:
             place = {"message": message.id, "turn": message.turn}
             db.execute(self._sql["add_call"], {**call_row(call), **place})
-
-    def _add_question(self, db: sqlite3.Connection, question: Question) -> None:
-        row = {
-            "id": question.id,
-            "conversation": question.conversation,
-            "turn": question.turn,
-            "call": question.call,
-            "body": question_body(question),
-        }
-        db.execute(self._sql["add_question"], row)
-
-    def _close_question(self, db: sqlite3.Connection, id: str, why: str) -> None:
-        row = db.execute(self._sql["question"], {"id": id}).fetchone()
-        if row is None:
-            raise NotFound("question", id)
-        question = QUESTION.load(row["body"])
-        if question.answer is None:
-            body = question_body(replace(question, closed=why))
-            db.execute(self._sql["settle_question"], {"id": id, "body": body})
-
-    def _add_grant(self, db: sqlite3.Connection, grant: Grant) -> None:
-        row = {
-            "id": grant.id,
-            "conversation": grant.conversation,
-            "permission": grant.rule.permission,
-            "pattern": grant.rule.pattern,
-            "action": grant.rule.action,
-            "created": grant.created,
-        }
-        db.execute(self._sql["add_grant"], row)
-
-    # ── reading and simple changes ────────────────────────────────────────────────────────────────
-
-    async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, read, self._reader)
-
-    async def _all(self, name: str, **key: object) -> list[sqlite3.Row]:
-        return await self._read(lambda db: db.execute(self._sql[name], key).fetchall())
-
-    async def _one(self, name: str, noun: str, *, id: str) -> sqlite3.Row:
-        rows = await self._all(name, id=id)
-        if not rows:
-            raise NotFound(noun, id)
-        return rows[0]
-
-    async def _change(self, noun: str, id: str, name: str, **key: object) -> None:
-        row = {"id": id, **key}
-        changed = await self._writer.submit(lambda db: db.execute(self._sql[name], row).rowcount)
-        if not changed:
-            raise NotFound(noun, id)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
-    db.row_factory = sqlite3.Row
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: 16 MB, so that fewer commits have to wait for one
-    db.execute("PRAGMA foreign_keys = ON")
-    return db
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    """Bring the file to today's schema, a step at a time, each in a transaction of its own."""
-    steps = migrations()
-    if (version := _version(db)) > steps[-1][0]:
-        raise ConfigError(
-            f"the store was written by a newer Dragoman (schema {version}, this one knows {steps[-1][0]}): "
-            "upgrade Dragoman, or name another file"
-        )
-    for number, script in steps:
-        if number > version:
-            done = f"INSERT INTO schema_version VALUES ({number})"
-            try:
-                db.executescript(f"BEGIN IMMEDIATE;\n{script}\n{done};\nCOMMIT;")
-            except sqlite3.OperationalError:
-                db.rollback()
-                if _version(db) < number:  # else another process was faster
-                    raise
-
-
-def _version(db: sqlite3.Connection) -> int:
-    (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()
-    row = db.execute("SELECT max(version) FROM schema_version").fetchone() if there else None
-    return (row[0] if row else None) or 0
-
-
-def _quoted(word: str) -> str:
-    return word.replace('"', '""')

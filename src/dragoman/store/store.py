@@ -199,6 +199,8 @@ class Store(Protocol):
     # blobs
     async def put_blob(self, data: bytes) -> str: ...
     async def blob(self, key: str) -> bytes: ...
+    def read_blob(self, key: str) -> bytes:
+        """The same without an event loop: for a wire that puts an attachment into a request."""
 
 
 class Unread(Exception):

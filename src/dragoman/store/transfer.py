@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
@@ -17,10 +18,7 @@ from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolC
 from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
-_HARMLESS = (
-    "system",
-    "options",
-)  # settings a stranger's export may bring; who may call what is not among them
+_HARMLESS = ("system", "options")  # settings a stranger may bring; who may call what is not among them
 _CONVERSATION: Codec[Conversation] = Codec(Conversation)
 _MESSAGES: Codec[list[Message]] = Codec(list[Message])
 
@@ -108,9 +106,9 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 yield "> " + text.replace("\n", "\n> ")
             case ToolCall():
                 result = part.result.text if part.result else "no result yet"
-                fence = "`" * max(3, _longest_run(result) + 1)
+                fence = "`" * max(3, _backticks(result) + 1)
                 arguments = canonical(part.arguments)
-                ticks = "`" * (_longest_run(arguments) + 1)
+                ticks = "`" * (_backticks(arguments) + 1)
                 yield f"**{part.tool}** {ticks}{arguments}{ticks} · {part.state}"
                 yield f"{fence}\n{result}\n{fence}"
             case File():
@@ -123,12 +121,8 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 pass
 
 
-def _longest_run(text: str) -> int:
-    longest = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    return longest
+def _backticks(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _blobs(message: Message) -> Iterator[str]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
-import json
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import aclosing, closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, closing
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, JsonValue, ValidationError
-from pydantic_core import from_json, to_json
+from pydantic import BaseModel, ValidationError
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
+from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.tools.live_call import LiveCall
+from dragoman.tools.result import result_of, whole_text
 from dragoman.tools.schema import problems
+from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
 
 
@@ -39,7 +37,10 @@ class Leave:
 
 
 async def execute(tool: Tool, call: ToolCall, leave: Leave, context: ToolContext) -> Outcome:
-    """Run the tool. Its errors and its timeout are outcomes; only cancellation comes out as an exception."""
+    """Run the tool, in the task that calls this: let it be one of its own.
+
+    Its errors and its timeout are outcomes; only cancellation comes out as an exception.
+    """
     if leave.hash != call.hash:
         return failed(f"{call.tool} did not run: leave was given for other arguments")
     try:
@@ -47,94 +48,28 @@ async def execute(tool: Tool, call: ToolCall, leave: Leave, context: ToolContext
     except ValidationError as error:
         return failed(f"{call.tool} did not run: its arguments do not fit.\n{problems(error)}")
     limit = asyncio.timeout(tool.timeout)
+    live = LiveCall(context, limit)
     try:
         async with limit:
-            with _while_it_runs(context, limit) as within:
-                output = await _run(tool, arguments, within)
+            output = await _output(tool, arguments, live)
         return Outcome(CallState.COMPLETED, result_of(output))
-    except TimeoutError as error:
-        return failed(
-            f"{tool.name} failed: it took longer than {tool.timeout:g} s"
-            if limit.expired()
-            else _told(tool, error)
-        )
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        return failed(f"{tool.name} failed: it cancelled itself")
-    except _Quit:
+    except SystemExit:
         return failed(f"{tool.name} failed: it tried to end the program")
     except Exception as error:
+        if limit.expired():
+            return failed(f"{tool.name} failed: it took longer than {tool.timeout:g} s")
         return failed(_told(tool, error))
+    finally:
+        live.end()
 
 
 def failed(text: str) -> Outcome:
-    return Outcome(CallState.FAILED, ToolResult(_clean(text)))
+    return Outcome(CallState.FAILED, ToolResult(whole_text(text)))
 
 
-def result_of(output: Any) -> ToolResult:
-    """Text stays text; any other value becomes JSON; None says that it is done."""
-    said = output if isinstance(output, ToolOutput) else ToolOutput(output)
-    value, metadata = as_json(said.value), as_json(said.metadata)
-    attachments = tuple(said.attachments)
-    if not isinstance(metadata, dict) or not all(isinstance(file, File) for file in attachments):
-        raise ToolFailed("the tool returned metadata that is no object, or attachments that are no files")
-    title = None if said.title is None else _clean(str(said.title))
-    text = (
-        "done"
-        if value is None
-        else value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False)
-    )
-    kept = None if isinstance(value, str) else value
-    return ToolResult(text, kept, title, metadata, attachments)
-
-
-_MARGIN = 20  # JSON is read to a depth of 200; a result is stored some levels down
-
-
-def as_json(value: Any) -> JsonValue:
-    """The value as it will be read from the store. ToolFailed where it has no JSON."""
-    if isinstance(value, str):
-        return _clean(str.__str__(value))  # a word of an Enum is a text like any other
-    try:
-        try:
-            data = to_json(value, inf_nan_mode="strings")
-        except ValueError:
-            data = to_json(_deep_clean(value), inf_nan_mode="strings")
-        read: Any = from_json(b"[" * _MARGIN + data + b"]" * _MARGIN)
-    except (ValueError, RecursionError) as error:
-        raise ToolFailed(
-            f"the tool gave a {type(value).__name__}, which is no JSON value: {error}"
-        ) from error
-    for _ in range(_MARGIN):
-        read = read[0]
-    json: JsonValue = read
-    return json
-
-
-def _clean(text: str) -> str:
-    """Halves of characters, such as file names that are no UTF-8 have, can be neither stored nor sent."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _deep_clean(value: Any) -> Any:
-    match value:
-        case str():
-            return _clean(value)
-        case dict():
-            return {_deep_clean(key): _deep_clean(item) for key, item in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [_deep_clean(item) for item in value]
-        case _:
-            return value
-
-
-def _told(tool: Tool, error: BaseException) -> str:
+def _told(tool: Tool, error: Exception) -> str:
     """What the model reads of an error: a ToolFailed's own words, else which error it was."""
-    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+    if isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         return _told(tool, error.exceptions[0])
     if isinstance(error, ToolFailed):
         return str(error) or f"{tool.name} failed"
@@ -142,82 +77,33 @@ def _told(tool: Tool, error: BaseException) -> str:
     return f"{tool.name} failed: {type(error).__name__}{why}"
 
 
-@contextmanager
-def _while_it_runs(context: ToolContext, limit: asyncio.Timeout) -> Iterator[ToolContext]:
-    """The context as the tool gets it. A call that is over reports nothing more, and the time a person
-    takes to answer is not the tool's."""
-    running, loop = True, asyncio.get_running_loop()
-
-    def progress(value: JsonValue) -> None:
-        if running:
-            context.progress(value)
-
-    async def ask(text: str, choices: Sequence[str] = ()) -> JsonValue:
-        until, asked = limit.when(), loop.time()
-        limit.reschedule(None)
-        try:
-            answer: JsonValue = await context.ask(text, choices)
-        finally:
-            if (
-                running and until is not None and not limit.expired()
-            ):  # else another question stopped the clock
-                limit.reschedule(until + loop.time() - asked)
-        return answer
-
-    try:
-        yield replace(context, progress=progress, ask=ask)
-    finally:
-        running = False
-
-
-async def _run(tool: Tool, arguments: BaseModel, context: ToolContext) -> Any:
+async def _output(tool: Tool, arguments: BaseModel, live: LiveCall) -> Any:
+    """What the function returns, or the last thing it yields. What else it yields is progress."""
     run = tool.run
     assert run is not None
-    within = replace(context, progress=lambda value: context.progress(as_json(value)))
-    if inspect.isasyncgenfunction(run):
-        return await _in_task(_last_of(run(arguments, within), within.progress))
-    if inspect.iscoroutinefunction(run):
-        return await _in_task(run(arguments, within))
-    asked: list[Future[JsonValue]] = []
-    within = _for_thread(context, asked)
-    try:
-        if inspect.isgeneratorfunction(run):
-            return await in_thread(lambda: _exhaust(run(arguments, within), within.progress))
-        output = await in_thread(lambda: run(arguments, within))
-    finally:
-        for question in asked:
-            question.cancel()
-    return await output if inspect.isawaitable(output) else output
+    if tool.threaded:
+        context = live.in_thread()
+        output = await in_thread(lambda: _last(run(arguments, context), context.progress))
+        return await output if inspect.isawaitable(output) else output
+    context = live.in_loop()
+    output = run(arguments, context)
+    return await (_awaited_last(output, context.progress) if inspect.isasyncgen(output) else output)
 
 
-class _Quit(Exception):
-    """The tool called `sys.exit`, or something it uses did."""
-
-
-async def _in_task(work: Awaitable[Any]) -> Any:
-    """In a task of its own: whatever the tool does to the task it runs in, it does to this one."""
-
-    async def guarded() -> Any:
-        try:
-            return await work
-        except SystemExit as error:
-            raise _Quit from error
-
-    return await asyncio.create_task(guarded())
-
-
-async def _last_of(steps: AsyncGenerator[Any, None], report: Callable[[Any], None]) -> Any:
+async def _awaited_last(output: AsyncGenerator[Any, Any], report: Callable[[Any], None]) -> Any:
     last = None
-    async with aclosing(steps):
+    async with aclosing(output) as steps:
         async for last in steps:
             if not isinstance(last, ToolOutput):
                 report(last)
     return last
 
 
-def _exhaust(steps: Any, report: Callable[[Any], None]) -> Any:
+def _last(output: Any, report: Callable[[Any], None]) -> Any:
+    if not inspect.isgenerator(output):
+        return output
     last = None
-    with closing(steps):
+    with closing(output) as steps:
         while True:
             try:
                 last = next(steps)
@@ -225,60 +111,3 @@ def _exhaust(steps: Any, report: Callable[[Any], None]) -> Any:
                 return last if end.value is None else end.value
             if not isinstance(last, ToolOutput):
                 report(last)
-
-
-def _for_thread(context: ToolContext, asked: list[Future[JsonValue]]) -> ToolContext:
-    """The context for a tool that is no coroutine: what it does is done in the event loop."""
-    loop = asyncio.get_running_loop()
-
-    def progress(value: Any) -> None:
-        loop.call_soon_threadsafe(context.progress, as_json(value))
-
-    def ask(text: str, choices: Sequence[str] = ()) -> JsonValue:
-        question: Future[JsonValue] = asyncio.run_coroutine_threadsafe(context.ask(text, choices), loop)
-        asked.append(question)
-        return question.result()
-
-    return replace(context, progress=progress, ask=ask)
-
-
-async def in_thread(function: Callable[[], Any]) -> Any:
-    """Run it in a thread of its own. A thread that hangs holds up neither other calls nor the exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-    within = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            result = within.run(function)
-        except BaseException as error:
-            _settle(loop, future, None, error)
-        else:
-            _settle(loop, future, result, None)
-
-    threading.Thread(target=work, name="dragoman-tool", daemon=True).start()
-    return await future
-
-
-_MEANT_FOR_OTHERS = (StopIteration, GeneratorExit, KeyboardInterrupt)  # raised here, they would say something
-
-
-def _settle(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: Any, error: BaseException | None
-) -> None:
-    def settle() -> None:
-        if future.done():
-            return  # nobody waits any more: cancelled, or out of time
-        if isinstance(error, SystemExit):
-            future.set_exception(_Quit())
-        elif isinstance(error, _MEANT_FOR_OTHERS):
-            future.set_exception(RuntimeError(f"the tool raised {type(error).__name__}"))
-        elif error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    try:
-        loop.call_soon_threadsafe(settle)
-    except RuntimeError:
-        pass  # the loop is closed: the program ended before the tool did

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import translate
 from functools import lru_cache
 
 from dragoman.errors import ConfigError
@@ -66,29 +67,16 @@ def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Decisio
 
 
 def _matches(pattern: str, text: str) -> bool:
+    if pattern.endswith(" *"):
+        text += " "  # so that `git *` matches `git`, too
     return pattern == "*" or _compiled(pattern).fullmatch(text) is not None
 
 
 @lru_cache(1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """`*` is any text, `?` one character; a trailing ` *` may be missing, so `git *` also matches `git`.
-    `[*]` and `[?]` are the characters themselves."""
-    stem, optional = (pattern[:-2], r"(?: .*)?") if pattern.endswith(" *") else (pattern, "")
-    # what stands between two stars is taken where it is first met, for good: no text takes long to refuse
-    first, *rest = _between_stars(stem)
-    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
-    last = f".*{rest[-1]}" if rest else ""
-    return re.compile(first + middle + last + optional, re.DOTALL)
-
-
-def _between_stars(pattern: str) -> list[str]:
-    pieces = [""]
-    for token in re.findall(r"\[[*?]\]|.", pattern, re.DOTALL):
-        if token == "*":
-            pieces.append("")
-        else:
-            pieces[-1] += "." if token == "?" else re.escape(token[1] if len(token) == 3 else token)
-    return pieces
+    """`*` is any text, `?` one character; `[*]` and `[?]` are the characters themselves."""
+    other_brackets = r"\[(?![*?]\])"
+    return re.compile(translate(re.sub(other_brackets, "[[]", pattern)))
 
 
 def literal(text: str) -> str:

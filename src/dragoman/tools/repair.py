@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import from_json
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments, canonical
+from dragoman.messages.parts import Arguments
 from dragoman.tools.schema import Parameters, problems
 
 
@@ -38,7 +40,7 @@ def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Argu
             return mended, parameters.validate(mended)
         except ValidationError as error:
             if mended is arguments:
-                mended = json.loads(canonical(arguments))
+                mended = deepcopy(arguments)
             faults = error.errors(include_url=False)
             if not any(_mend(mended, fault["loc"], fault["type"]) for fault in faults):
                 raise ToolFailed(_explained(error, parameters)) from error
@@ -46,9 +48,7 @@ def repair_arguments(arguments: Arguments, parameters: Parameters) -> tuple[Argu
 
 def unknown_tool(name: str, names: Iterable[str]) -> str:
     known = ", ".join(names)
-    return f"There is no tool {name!r}. " + (
-        f"The tools are: {known}." if known else "There are no tools now."
-    )
+    return f"There is no tool {name!r}. {f'The tools are: {known}.' if known else 'There are no tools now.'}"
 
 
 def incomplete_arguments(raw: str) -> str:
@@ -58,9 +58,7 @@ def incomplete_arguments(raw: str) -> str:
     )
 
 
-_WANTS_TEXT = {"string_type"}
-_WANTS_INTEGER = {"int_type"}
-_WANTS_STRUCTURE: dict[str, type] = {
+_STRUCTURES: dict[str, type] = {
     "dict_type": dict,
     "model_type": dict,
     "model_attributes_type": dict,
@@ -71,45 +69,34 @@ _WANTS_STRUCTURE: dict[str, type] = {
 }
 
 
-def _mend(arguments: Arguments, where: tuple[int | str, ...], fault: str) -> bool:
+def _mend(arguments: Arguments, where: Sequence[int | str], fault: str) -> bool:
     """Mend one value in place, if there is only one way to."""
-    if not where:
-        return False
-    *path, last = where
-    holder: JsonValue = arguments
-    for step in path:
-        if isinstance(holder, dict) and step in holder:
-            holder = holder[str(step)]
-        elif isinstance(holder, list) and isinstance(step, int) and step < len(holder):
+    holder: Any = arguments
+    try:
+        for step in where[:-1]:
             holder = holder[step]
-        else:
-            return False  # a step inside a union: there is more than one reading
-    if isinstance(holder, dict) and last in holder:
-        mended = _mended(holder[str(last)], fault)
-        if mended is not None:
-            holder[str(last)] = mended
-            return True
-    elif isinstance(holder, list) and isinstance(last, int) and last < len(holder):
-        mended = _mended(holder[last], fault)
-        if mended is not None:
-            holder[last] = mended
-            return True
-    return False
+        mended = _mended(holder[where[-1]], fault)
+    except (LookupError, TypeError):
+        return False  # a step that is none of JSON's, such as into a union: there is more than one reading
+    if mended is not None:
+        holder[where[-1]] = mended
+    return mended is not None
 
 
 def _mended(value: JsonValue, fault: str) -> JsonValue:
-    if fault in _WANTS_TEXT and isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    if fault in _WANTS_INTEGER and isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)  # to JSON, 5.0 is a whole number
-    wanted = _WANTS_STRUCTURE.get(fault)
-    if wanted is not None and isinstance(value, str):
-        try:
-            decoded: JsonValue = from_json(value, allow_inf_nan=False)
-        except ValueError:
+    match value:
+        case dict() | list() if fault == "string_type":
+            return json.dumps(value, ensure_ascii=False)
+        case float() if fault == "int_type" and value.is_integer() and abs(value) < 2**53:
+            return int(value)  # to JSON, 5.0 is a whole number
+        case str() if fault in _STRUCTURES:
+            try:
+                decoded: JsonValue = from_json(value, allow_inf_nan=False)
+            except ValueError:
+                return None
+            return decoded if isinstance(decoded, _STRUCTURES[fault]) else None
+        case _:
             return None
-        return decoded if isinstance(decoded, wanted) else None
-    return None
 
 
 def _spelled(name: str) -> str:

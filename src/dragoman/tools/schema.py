@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
@@ -19,12 +17,12 @@ from pydantic import (
     ValidationError,
     create_model,
 )
-from pydantic.errors import PydanticSchemaGenerationError
 
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments, canonical
+from dragoman.tools.docstring import descriptions
 
-_INDESCRIBABLE = (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError)
+_INDESCRIBABLE = (PydanticUserError, NameError)
 
 
 class Parameters:
@@ -68,13 +66,9 @@ def parameters_of(tool: str, signature: Iterable[inspect.Parameter], docstring: 
         default = ... if parameter.default is parameter.empty else parameter.default
         type = _described(parameter.name, parameter.annotation, described.get(parameter.name))
         fields[attribute(parameter.name)] = (type, default)
-    config = ConfigDict(extra="forbid", protected_namespaces=())
-    try:
-        model = create_model(tool, __config__=config, **fields)
-    except _INDESCRIBABLE as error:
-        types = {name: type for name, (type, _) in fields.items()}
-        raise _indescribable(tool, types, error) from error
-    return Parameters(tool, model)
+    # built where its schema is asked for, so that what pydantic cannot describe is met in one place
+    config = ConfigDict(extra="forbid", protected_namespaces=(), defer_build=True)
+    return Parameters(tool, create_model(tool, __config__=config, **fields))
 
 
 def signature_of(
@@ -101,30 +95,6 @@ def takes(parameter: inspect.Parameter, kind: type) -> bool:
 def attribute(name: str) -> str:
     """Where a pydantic model keeps a parameter: under its name, unless pydantic needs that itself."""
     return f"parameter_{name}" if name.startswith("_") or hasattr(BaseModel, name) else name
-
-
-def descriptions(docstring: str) -> dict[str, str]:
-    """What a docstring says of each parameter: an `Args:` section, or `:param name:` lines."""
-    pieces = re.split(r"^[ \t]*:param[ \t]+(?:[^:\n]*[ \t])?(\w+):", docstring, flags=re.MULTILINE)[1:]
-    found = {
-        name: re.split(r"\n[ \t]*(?::|\n)", text)[0]
-        for name, text in zip(pieces[::2], pieces[1::2], strict=True)
-    }
-    section = re.search(
-        r"^(?:Args|Arguments|Parameters):[ \t]*\n((?:[ \t]+\S.*\n?|[ \t]*\n)+)", docstring, re.MULTILINE
-    )
-    if section:
-        listed = textwrap.dedent(section[1])
-        pieces = re.split(r"^(\w+)[ \t]*(?:\([^)\n]*\))?:", listed, flags=re.MULTILINE)[1:]
-        found = {**dict(zip(pieces[::2], pieces[1::2], strict=True)), **found}
-    return {name: " ".join(text.split()) for name, text in found.items()}
-
-
-def summary(docstring: str) -> str:
-    """The docstring less its parameter list: what a model is told the tool is for."""
-    section = r"^(?:Args|Arguments|Parameters|Returns|Yields|Raises):[ \t]*$"
-    line = r"^[ \t]*:(?:param|type|returns?|rtype|raises)\b"
-    return re.split(f"{section}|{line}", docstring, flags=re.MULTILINE)[0].strip()
 
 
 def problems(error: ValidationError) -> str:

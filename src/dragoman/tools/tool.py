@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args, overload
@@ -18,8 +16,9 @@ from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments, File
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import ToolSpec
+from dragoman.tools.docstring import summary
 from dragoman.tools.permissions import literal
-from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, summary, takes
+from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
 from dragoman.tools.workspace import inside
 
 Replay: TypeAlias = Literal["never", "ask", "safe"]
@@ -77,6 +76,7 @@ class Tool:
     run: Run | None
     permission: str
     patterns: Patterns
+    threaded: bool = False  # `run` is no coroutine: it would hold up everybody else
     replay: Replay = "never"
     review: Review = "never"
     timeout: float = 120.0
@@ -165,7 +165,7 @@ def _make(target: Callable[..., Any], local: Mapping[str, Any], **options: Any) 
         values = {name: getattr(arguments, kept) for name, kept in taken.items()}
         return function(**values, **dict.fromkeys(context, within))
 
-    return _tool(name, description, parameters, _as_kind(function, run), **options)
+    return _tool(name, description, parameters, run, threaded=not _waits(function), **options)
 
 
 def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
@@ -175,11 +175,8 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
             f"tool {name}: a class becomes a tool as a pydantic model with a run method, "
             "or by making an object of it that can be called"
         )
-    docstring = inspect.getdoc(model) or ""
-    own = (
-        "" if docstring == inspect.getdoc(BaseModel) else docstring
-    )  # else pydantic's own would be inherited
-    description = options.pop("description", None) or summary(own)
+    docstring = inspect.cleandoc(model.__doc__ or "")  # its own: `getdoc` would find pydantic's
+    description = options.pop("description", None) or summary(docstring)
     _, *signature = signature_of(name, method, local)  # the first is the model itself
     context = [parameter.name for parameter in signature if takes(parameter, ToolContext)]
     for parameter in signature:
@@ -192,7 +189,7 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
     def run(arguments: BaseModel, within: ToolContext) -> Returned:
         return method(arguments, **dict.fromkeys(context, within))
 
-    return _tool(name, description, Parameters(name, model), _as_kind(method, run), **options)
+    return _tool(name, description, Parameters(name, model), run, threaded=not _waits(method), **options)
 
 
 def _tool(name: str, description: str, parameters: Parameters, run: Run | None, **options: Any) -> Tool:
@@ -215,16 +212,12 @@ def _tool(name: str, description: str, parameters: Parameters, run: Run | None, 
 
 def _check(tool: str, options: Mapping[str, Any]) -> None:
     """A word that is misspelled here would be met only when it is too late."""
-    timeout = options.get("timeout", 120.0)
-    if type(timeout) not in (int, float) or math.isnan(timeout) or timeout <= 0:
-        raise ConfigError(f"tool {tool}: the timeout must be a number above 0, not {timeout!r}")
     for name, words in (("replay", get_args(Replay)), ("review", get_args(Review))):
         if name in options and options[name] not in words:
             raise ConfigError(f"tool {tool}: {name} is one of {', '.join(words)}, not {options[name]!r}")
-    for name in ("max_lines", "max_bytes"):
-        limit = options.get(name, 1)
-        if type(limit) is not int or limit < 1:
-            raise ConfigError(f"tool {tool}: {name} is a whole number above 0, not {limit!r}")
+    for name in ("timeout", "max_lines", "max_bytes"):
+        if name in options and not options[name] > 0:
+            raise ConfigError(f"tool {tool}: {name} is a number above 0, not {options[name]!r}")
 
 
 def _pattern_of(tool: str, parameter: str | None, parameters: Parameters) -> Patterns:
@@ -241,29 +234,8 @@ def _pattern_of(tool: str, parameter: str | None, parameters: Parameters) -> Pat
     return patterns
 
 
-def _as_kind(function: Callable[..., Any], run: Run) -> Run:
-    """Mark the runner as what the function is, so that the executor knows how to call it."""
-    if inspect.isasyncgenfunction(function):
-
-        async def stream(arguments: BaseModel, context: ToolContext) -> AsyncIterator[Any]:
-            async with aclosing(run(arguments, context)) as steps:
-                async for value in steps:
-                    yield value
-
-        return stream
-    if inspect.isgeneratorfunction(function):
-
-        def steps(arguments: BaseModel, context: ToolContext) -> Generator[Any, None, Any]:
-            return (yield from run(arguments, context))
-
-        return steps
-    if inspect.iscoroutinefunction(function):
-
-        async def wait(arguments: BaseModel, context: ToolContext) -> Any:
-            return await run(arguments, context)
-
-        return wait
-    return run
+def _waits(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _snake(name: str) -> str:

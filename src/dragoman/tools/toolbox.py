@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,10 +24,8 @@ class Group:
     rules: str = ""
 
     def __post_init__(self) -> None:
-        names = [tool.name for tool in self.tools]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ConfigError(f"group {self.name}: there are two tools named {', '.join(twice)}")
+        if twice := _twice(tool.name for tool in self.tools):
+            raise ConfigError(f"group {self.name}: there are two tools named {twice}")
 
 
 class Toolbox:
@@ -34,10 +33,8 @@ class Toolbox:
 
     def __init__(self, groups: Iterable[Group] = ()) -> None:
         self.groups = tuple(groups)
-        names = [group.name for group in self.groups]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ConfigError(f"there are two tool groups named {', '.join(twice)}")
+        if twice := _twice(group.name for group in self.groups):
+            raise ConfigError(f"there are two tool groups named {twice}")
         self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
 
     def __bool__(self) -> bool:
@@ -80,6 +77,10 @@ class Offer:
         """The tool a model means, by its exact name or a spelling of it."""
         meant = repair_name(name, self.tools)
         return (meant, self.tools[meant]) if meant is not None else None
+
+
+def _twice(names: Iterable[str]) -> str:
+    return ", ".join(name for name, count in Counter(names).items() if count > 1)
 
 
 def _with_group(group: str, tool: str) -> str:

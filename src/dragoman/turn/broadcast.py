@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from dragoman.messages.events import Event
 
-EPOCH = (
-    1_000_000_000  # numbers grow across restarts: each owner of a turn counts from its own thousand million
-)
+# Numbers grow across restarts: each owner of a turn counts from a thousand million of its own.
+EPOCH = 1_000_000_000
 
 
 class Broadcast:

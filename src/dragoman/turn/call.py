@@ -14,10 +14,10 @@ from pydantic import JsonValue
 from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
-from dragoman.messages.questions import Answer, Question
+from dragoman.messages.questions import NOBODY, Answer, Question
 from dragoman.store.rows import RESULT
 from dragoman.store.store import Change
-from dragoman.tools.execute import Leave, Outcome, execute
+from dragoman.tools.execute import Leave, Outcome, execute, failed
 from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool, ToolContext
 from dragoman.tools.toolbox import Offer
@@ -31,9 +31,10 @@ from dragoman.turn.facts import (
 )
 from dragoman.turn.judge import Answered, MayRun, MustAsk, changed, fit, judge
 from dragoman.turn.prepare import PreparedTurn
-from dragoman.turn.questions import question_about
+from dragoman.turn.questions import asked, question_about
 
 REJECTED = "A person did not let this call run."
+NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
 EDITED = "A person changed the arguments before the call ran. It ran with: "
@@ -127,7 +128,8 @@ class CallRun:
         if answer.verdict == "stop":
             text = "A person stopped the calls of this turn: answer with what there is." + reason
             return await self._settle(call, CallState.SKIPPED, ToolResult(text), closing=True, said=said)
-        return await self._settle(call, CallState.REJECTED, ToolResult(REJECTED + reason), said=said)
+        text = NOBODY_THERE if answer.by == NOBODY else REJECTED + reason
+        return await self._settle(call, CallState.REJECTED, ToolResult(text), said=said)
 
     async def _ask(
         self,
@@ -144,9 +146,7 @@ class CallRun:
             letters=list(said.letters),
         )
         await self._log.record(fact, change=change)
-        self._log.publish(
-            e.CallAsked(call.id, question.id, question.kind, call.tool, call.arguments, question.text)
-        )
+        self._log.publish(asked(question))
 
     def _open_question(self) -> Question:
         id = self._log.turn.calls[self._id].question
@@ -193,14 +193,19 @@ class CallRun:
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
     async def _run(self, call: ToolCall, tool: Tool, leave: Leave, said: _Said) -> Outcome:
+        """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         await self._began(call, tool, said)
-        work = execute(tool, call, leave, self._context(tool))
-        if tool.cancellable:
-            return await work
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(execute(tool, call, leave, self._context(tool)))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
-        return await asyncio.shield(task)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            if tool.cancellable:
+                task.cancel()
+                await asyncio.wait({task})
+            raise
+        return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
 
     async def _await_client(self, call: ToolCall) -> None:
         letter = await self._prepared.mail.result(self._id)
@@ -262,7 +267,7 @@ class CallRun:
     async def _returned(self, call: ToolCall, tool: Tool, outcome: Outcome, said: _Said = _NOTHING) -> None:
         result = outcome.result
         for plugin in self._prepared.hooks.after_tool:
-            result = await plugin.after_tool(call, result, self._prepared.view)
+            result = await plugin.after_tool(call, result, self._prepared.view) or result
         failed = outcome.state is CallState.FAILED
         if tool.review == "always" or (tool.review == "on_error" and failed):
             result = replace(result, metadata={**result.metadata, "failed": failed})
@@ -323,9 +328,7 @@ class CallRun:
             change=Change(calls=[settled], letters=list(said.letters)),
         )
         self._log.held.pop(self._id, None)
-        self._log.publish(
-            e.CallEnd(call.id, call.tool, settled.arguments, state, result, settled.original, settled.ended)
-        )
+        self._log.publish(e.call_end(settled))
 
 
 def _reply(answer: Answer) -> JsonValue:

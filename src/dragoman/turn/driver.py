@@ -24,7 +24,7 @@ _GLANCE = 0.25  # seconds between looks for letters that another process posted
 
 @dataclass(slots=True)
 class Running:
-    """A turn that runs here. `done` is set when it has ended, with the error it failed with."""
+    """A turn that runs here. Its task ends with it, and raises what it failed with."""
 
     runner: Runner
     task: asyncio.Task[None]
@@ -37,8 +37,9 @@ class Running:
 class Driver:
     """Runs turns as tasks of this process, takes up those whose process died, and wakes those that wait."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Kit, *, adopts: bool = True) -> None:
         self._kit = kit
+        self._adopts = adopts  # takes up what other processes began
         self._store: Store = kit.store
         self._paths = _Paths()
         self._taking: dict[str, asyncio.Task[Running | None]] = {}
@@ -49,6 +50,8 @@ class Driver:
 
     async def open(self) -> None:
         """Go on with every turn that nobody runs, except those that only wait for a person."""
+        if not self._adopts:
+            return
         letters = set(await self._store.with_letters())
         for row in await self._store.live_turns():
             if row.state != State.WAITING or row.id in letters:
@@ -84,8 +87,8 @@ class Driver:
 
     async def take_up(self, turn: str) -> Running | None:
         """Run a turn that was begun elsewhere. None where it is over, or its owner is alive."""
-        if turn in self.running:
-            return self.running[turn]
+        if turn in self.running or not self._adopts:
+            return self.running.get(turn)
         if turn not in self._taking:
             self._taking[turn] = asyncio.create_task(self._take(turn))
             self._taking[turn].add_done_callback(lambda _: self._taking.pop(turn, None))
@@ -169,13 +172,13 @@ class Driver:
                 await self.begin(started, FACT.load(facts[0]))
 
     async def _look_for_letters(self) -> None:
-        """Letters posted by this process are read at once; those of others are found here."""
+        """Letters posted by this process are read at once; those of others are found here, also those for
+        turns that nobody runs."""
         while True:
             await asyncio.sleep(_GLANCE)
-            if self.running and await self._store.changed():
+            if await self._store.changed():
                 for turn in await self._store.with_letters():
-                    if turn in self.running:
-                        await self.wake(turn)
+                    await self.wake(turn)
 
 
 class _Paths:

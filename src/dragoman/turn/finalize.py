@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import CallEnd, ErrorRaised, MessageEnd, TurnEnd
+from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd, call_end
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolResult
 from dragoman.store.store import Change, Unread
@@ -71,10 +71,7 @@ async def keep_what_came(log: TurnLog, mail: Mailbox, finish: str, error: Except
     if facts or change.closed:
         await log.record(*facts, change=change)
     for call in change.calls:
-        assert call.result is not None
-        log.publish(
-            CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
-        )
+        log.publish(call_end(call))
     if torn is not None and facts:
         log.publish(MessageEnd(finish, message=torn.id))
     if not (log.turn.state is State.FINALIZING and log.turn.finished):

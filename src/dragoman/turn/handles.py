@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import ProviderError
+from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolResult
@@ -22,6 +22,8 @@ from dragoman.turn.finalize import answer_of
 from dragoman.turn.inbox import Inbox
 from dragoman.turn.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
+from dragoman.turn.prepare import merged
+from dragoman.turn.settings import checked
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 
@@ -57,9 +59,10 @@ class TurnHandle:
                 yield event
             return
         turn = await self._wait_until_over()
-        for message in await self._messages():
+        messages = await self._messages()
+        for message in messages:
             yield e.MessageAdded(message)
-        yield e.TurnEnd(turn.state, answer_of(await self._messages()), turn.usage)
+        yield e.TurnEnd(turn.state, answer_of(messages), turn.usage)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
@@ -74,7 +77,7 @@ class TurnHandle:
             await running.log.stored()
             return running.log.snapshot()
         row = await self._store.turn(self.id)
-        questions = [q for q in await self._store.questions_of(self.id) if q.answer is None and not q.closed]
+        questions = [q for q in await self._store.questions_of(self.id) if q.open]
         return Snapshot(
             self.id, row.conversation, await self.turn(), tuple(await self._messages()), tuple(questions), 0
         )
@@ -118,9 +121,16 @@ class TurnHandle:
         """What the machine makes of the stored facts."""
         return replay(await self.facts())
 
+    def __repr__(self) -> str:
+        return f"TurnHandle({self.id!r})"
+
     @property
     def question(self) -> str:
         """The first open question of a turn that runs here."""
+        if not self.questions:
+            raise LookupError(
+                f"turn {self.id} asks nothing here now: (await turn.snapshot()).questions knows"
+            )
         return self.questions[0].id
 
     @property
@@ -177,6 +187,9 @@ class ConversationHandle:
         self._driver = driver
         self._inbox = inbox
 
+    def __repr__(self) -> str:
+        return f"ConversationHandle({self.id!r})"
+
     async def send(
         self,
         said: str | Sequence[Part],
@@ -229,5 +242,11 @@ class ConversationHandle:
     async def rename(self, title: str) -> None:
         await self._store.set_title(self.id, title)
 
+    async def change(self, **settings: JsonValue) -> None:
+        """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
+        before = (await self.info()).settings
+        await self._store.set_settings(self.id, checked(merged(before, settings)))
+
     async def _own(self, message: str) -> None:
-        _ = (await self.tree())[message]
+        if (await self._store.message(message)).conversation != self.id:
+            raise BadRequest(f"message {message} belongs to another conversation, not to {self.id}")

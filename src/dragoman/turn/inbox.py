@@ -11,7 +11,7 @@ from dragoman.conversation.tree import Tree
 from dragoman.errors import AlreadyAnswered, BadRequest, ToolFailed, TurnEnded
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Part, Text, ToolResult
+from dragoman.messages.parts import CallState, File, Part, Text, ToolResult
 from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
 from dragoman.store.rows import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
@@ -90,9 +90,13 @@ class Inbox:
         self._kit.model(options.model)
         if options.mode is not None and options.mode not in MODES:
             raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+        unknown = set(options.disabled) - {plugin.name for plugin in self._kit.plugins}
+        if unknown:
+            known = ", ".join(plugin.name for plugin in self._kit.plugins)
+            raise BadRequest(f"there is no plugin {', '.join(sorted(unknown))} to disable: there are {known}")
 
     def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
-        parts = (Text(said),) if isinstance(said, str) else tuple(said)
+        parts = (Text(said),) if isinstance(said, str) else said_parts(said)
         if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
             raise BadRequest("the message is blank: say something, or attach a file")
         id = new_id("msg")
@@ -112,8 +116,8 @@ class Inbox:
     async def answer(self, question: str, answer: Answer) -> Question:
         """Settle a question. The first answer counts; from whichever client it comes."""
         asked = await self._store.question(question)
-        answer = replace(answer, at=self._kit.clock())
         self._check_answer(asked, answer)
+        answer = replace(answer, at=self._kit.clock())
         settled = await self._store.answer(question, answer, self._grants(asked, answer))
         await self._driver.wake(asked.turn)
         return settled
@@ -142,6 +146,8 @@ class Inbox:
     # ── checks ────────────────────────────────────────────────────────────────────────────────────
 
     def _check_answer(self, asked: Question, answer: Answer) -> None:
+        if not isinstance(answer, Answer):
+            raise BadRequest(f"{answer!r} is no answer: use allow_once(), reject() and the like")
         if answer.verdict not in VERDICTS[asked.kind]:
             words = ", ".join(sorted(VERDICTS[asked.kind]))
             raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
@@ -167,3 +173,12 @@ class Inbox:
         where = asked.conversation if answer.scope == "conversation" or asked.kind == "loop" else None
         rules = (Rule("loop", asked.tool, "allow"),) if asked.kind == "loop" else asked.rules
         return [Grant(new_id("grant"), rule, where, answer.at) for rule in rules]
+
+
+def said_parts(said: object) -> tuple[Part, ...]:
+    """What a person says, where it is not a plain text."""
+    parts = tuple(said) if isinstance(said, Sequence) else (said,)
+    for part in parts:
+        if not isinstance(part, Text | File):
+            raise BadRequest(f"a person says a text, or a list of Text and File parts, not {part!r}")
+    return parts

@@ -104,7 +104,7 @@ class TurnLog:
         messages = self.messages
         if self.draft is not None:
             messages.append(self.draft.message)
-        questions = tuple(q for q in self.questions.values() if q.answer is None and q.closed is None)
+        questions = tuple(q for q in self.questions.values() if q.open)
         return Snapshot(
             self.id, self.conversation.id, self.turn, tuple(messages), questions, self.events.last
         )

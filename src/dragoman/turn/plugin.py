@@ -5,6 +5,7 @@ A hook that is not overridden costs nothing. Plugins get small values, never the
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.errors import ConfigError
 from dragoman.messages.events import Event
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message, Role
@@ -64,6 +66,11 @@ class Appending:
     def place(self, message: Message) -> None:
         """Add this one, with whatever parent it has, in its stead."""
         self.placed.append(message)
+
+    @property
+    def added(self) -> list[Message]:
+        """What the plugins leave to be added."""
+        return self.placed if self.prevented else [self.message]
 
 
 @dataclass(slots=True, frozen=True)
@@ -152,10 +159,9 @@ class Plugin:
         """Before a call is judged and run, in registration order. May change its arguments, refuse it,
         skip it, or have a person asked. An error ends the turn."""
 
-    async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult:
-        """After a call ran, in reverse registration order. What it returns is the result. An error ends
-        the turn."""
-        return result
+    async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
+        """After a call ran, in reverse registration order. What it returns takes the place of the result;
+        None leaves it. An error ends the turn."""
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
         """Before every request, in registration order: the system prompt as the one before left it. An
@@ -200,3 +206,16 @@ class Hooks:
 
 def _that_override(plugins: Sequence[Plugin], hook: str) -> list[Plugin]:
     return [plugin for plugin in plugins if getattr(type(plugin), hook) is not getattr(Plugin, hook)]
+
+
+def check(plugin: object) -> Plugin:
+    """The plugin, if its hooks are hooks: a misspelled one would never run, a plain function fail late."""
+    if not isinstance(plugin, Plugin):
+        raise ConfigError(f"{plugin!r} is no plugin: make an object of a class that inherits from Plugin")
+    for name, method in inspect.getmembers(type(plugin), inspect.isfunction):
+        known = getattr(Plugin, name, None)
+        if known is None and name.startswith(("on_", "before_", "after_")):
+            raise ConfigError(f"plugin {plugin.name}: there is no hook {name}")
+        if inspect.iscoroutinefunction(known) and not inspect.iscoroutinefunction(method):
+            raise ConfigError(f"plugin {plugin.name}: {name} must be written with async def")
+    return plugin

@@ -113,8 +113,10 @@ def offer_of(prepared: PreparedTurn) -> Offer:
 
 
 def mode_of(kit: Kit, log: TurnLog) -> Mode:
-    wanted = log.turn.options.mode or _setting(log, "mode")
-    return next((mode for mode in MODES if mode == wanted), kit.mode)
+    wanted = log.turn.options.mode or _setting(log, "mode") or kit.mode
+    return next(
+        (mode for mode in MODES if mode == wanted), "ask"
+    )  # of a word nobody knows, the careful reading
 
 
 def merged(*layers: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

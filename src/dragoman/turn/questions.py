@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Kind, Question
@@ -18,6 +19,13 @@ _WORDS: dict[Kind, str] = {
     "interrupted": "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?",
     "review": "May the model see this result of {tool}?",
 }
+
+
+def asked(question: Question) -> CallAsked:
+    """The event that tells of it."""
+    return CallAsked(
+        question.call, question.id, question.kind, question.tool, question.arguments, question.text
+    )
 
 
 def question_about(

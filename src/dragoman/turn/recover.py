@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dragoman.messages.events import CallAsked, CallEnd
+from dragoman.messages.events import call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult
 from dragoman.store.store import Change
+from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.call import INTERRUPTED
 from dragoman.turn.facts import CallFinished, CallInterrupted
 from dragoman.turn.log import TurnLog
-from dragoman.turn.questions import question_about
+from dragoman.turn.questions import asked, question_about
 
 
 async def recover(log: TurnLog, offer: Offer) -> None:
@@ -22,27 +23,23 @@ async def recover(log: TurnLog, offer: Offer) -> None:
         if known.state is CallState.RUNNING and not known.client:
             call = log.call(id)
             found = offer.find(call.tool)
-            replay = found[1].replay if found is not None else "never"
-            if replay == "ask":
-                await _ask(log, call, offer)
-            elif replay == "never":
+            if found is None or found[1].replay == "never":
                 await _give_up(log, call)
+            elif found[1].replay == "ask":
+                await _ask(log, call, found[1])
 
 
-async def _ask(log: TurnLog, call: ToolCall, offer: Offer) -> None:
-    found = offer.find(call.tool)
-    starts = log.turn.calls[call.id].starts
-    question = question_about(log, call, found[1] if found else None, "interrupted", place=starts)
-    closed = _closed(log, call)
-    asked = replace(call, state=CallState.ASKED)
+async def _ask(log: TurnLog, call: ToolCall, tool: Tool) -> None:
     if log.turn.calls[call.id].question is not None:
         await _give_up(log, call)  # it was asking something itself: two questions at once are one too many
         return
+    starts = log.turn.calls[call.id].starts
+    question = question_about(log, call, tool, "interrupted", place=starts)
+    waiting = replace(call, state=CallState.ASKED)
     await log.record(
-        CallInterrupted(call.id, question.id),
-        change=Change(calls=[asked], questions=[question], closed=closed),
+        CallInterrupted(call.id, question.id), change=Change(calls=[waiting], questions=[question])
     )
-    log.publish(CallAsked(call.id, question.id, "interrupted", call.tool, call.arguments, question.text))
+    log.publish(asked(question))
 
 
 async def _give_up(log: TurnLog, call: ToolCall) -> None:
@@ -52,9 +49,7 @@ async def _give_up(log: TurnLog, call: ToolCall) -> None:
         CallFinished(call.id, CallState.INTERRUPTED),
         change=Change(calls=[settled], closed=_closed(log, call)),
     )
-    log.publish(
-        CallEnd(call.id, call.tool, call.arguments, settled.state, result, settled.original, settled.ended)
-    )
+    log.publish(call_end(settled))
 
 
 def _closed(log: TurnLog, call: ToolCall) -> dict[str, str]:

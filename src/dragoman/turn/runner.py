@@ -15,6 +15,7 @@ from dragoman.turn.machine import State
 from dragoman.turn.mailbox import Mailbox
 from dragoman.turn.plugin import Cleanup, Hooks
 from dragoman.turn.prepare import PreparedTurn, build_request, offer_of, prepare
+from dragoman.turn.questions import asked
 from dragoman.turn.recover import recover
 from dragoman.turn.stream import Streamed, stream
 from dragoman.turn.toolchain import Settled, run_calls
@@ -53,6 +54,7 @@ class Runner:
             self.log.publish(
                 TurnStart(self.log.id, self.log.conversation.id, self.log.turn.message, self.log.resumed)
             )
+            self._ask_again()
             self._stop_if_cancelled()
             self.hooks = Hooks(self.kit.plugins, self.log.turn.options.disabled)
             prepared = await prepare(self.kit, self.log, self.mail, self.hooks, cleanups)
@@ -132,6 +134,11 @@ class Runner:
         for error in errors:
             self.log.publish(Notice(str(error) or type(error).__name__, "error_after_cancel"))
         return []
+
+    def _ask_again(self) -> None:
+        """Whoever follows a turn that was taken up hears of the questions it still asks."""
+        for question in self.log.snapshot().questions:
+            self.log.publish(asked(question))
 
     def _stop_if_cancelled(self) -> None:
         if self.log.cancelled is not None:

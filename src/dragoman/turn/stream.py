@@ -66,7 +66,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     appending = Appending(reply)
     for plugin in prepared.hooks.message_append:
         await plugin.on_message_append(appending, prepared.view)
-    added = appending.placed if appending.prevented else [appending.message]
+    added = appending.added
     message = next((placed for placed in added if placed.id == reply.id), None)
     log.record_soon(
         received(log.turn.step, message, end),

@@ -146,7 +146,7 @@ async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Ap
         appending = Appending(message)
         for other in prepared.hooks.message_append:
             await other.on_message_append(appending, prepared.view)
-        messages += appending.placed if appending.prevented else [appending.message]
+        messages += appending.added
         facts.append(MessageAppended(id, plugin.name, one.request))
     if facts:
         await log.record(*facts, change=Change(messages=messages))

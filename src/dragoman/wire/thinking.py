@@ -15,7 +15,7 @@ answer: it is said once more, as text, and `no_end` tells the caller.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from dragoman.messages.events import Event, MessageEnd, ReasoningDelta, TextDelta, TextEnd, TextStart
 from dragoman.wire.wire import Prose
@@ -44,13 +44,21 @@ class Thinking:
         self._prose = Prose(TAGS)
         self._code = _Code()
 
-    def feed(self, event: Event) -> Iterator[Event]:
+    def feed(self, event: Event) -> Iterable[Event]:
+        if (
+            isinstance(event, TextDelta)
+            and self._open
+            and not self._held
+            and not self._apart
+            and self._code.passes(event.text)
+        ):
+            return (event,)  # most pieces of most answers
+        return self._read(event)
+
+    def _read(self, event: Event) -> Iterator[Event]:
         match event:
             case TextDelta() if not self._apart:
-                if self._open and not self._held and self._code.passes(event.text):
-                    yield event  # most pieces of most answers
-                else:
-                    yield from self._take(event.text)
+                yield from self._take(event.text)
             case TextStart() if not self._apart:
                 pass  # ours starts with the first word that is text
             case TextEnd() if not self._apart:

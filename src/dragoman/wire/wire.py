@@ -6,7 +6,7 @@ A `Model` answers requests with events: over HTTP with a wire (`wire/http.py`), 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -64,21 +64,23 @@ class Prose:
         self._wire = wire
         self._open: str | None = None
 
-    def text(self, piece: str) -> Iterator[Event]:
-        if piece:
-            if self._open != "text":
-                yield from self.close()
-                self._open = "text"
-                yield TextStart()
-            yield TextDelta(piece)
+    def text(self, piece: str) -> Iterable[Event]:
+        if not piece:
+            return ()
+        if self._open == "text":
+            return (TextDelta(piece),)
+        before = [*self.close()]
+        self._open = "text"
+        return (*before, TextStart(), TextDelta(piece))
 
-    def reasoning(self, piece: str) -> Iterator[Event]:
-        if piece:
-            if self._open != "reasoning":
-                yield from self.close()
-                self._open = "reasoning"
-                yield ReasoningStart()
-            yield ReasoningDelta(piece)
+    def reasoning(self, piece: str) -> Iterable[Event]:
+        if not piece:
+            return ()
+        if self._open == "reasoning":
+            return (ReasoningDelta(piece),)
+        before = [*self.close()]
+        self._open = "reasoning"
+        return (*before, ReasoningStart(), ReasoningDelta(piece))
 
     def close(self, *, signature: str | None = None, opaque: JsonValue = None) -> Iterator[Event]:
         """End what is open. A signature or an opaque block without open reasoning makes one of its own."""

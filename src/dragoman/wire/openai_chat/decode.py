@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from pydantic import JsonValue
@@ -87,15 +87,16 @@ class Decoder:
         if usage := choice.get("usage"):
             self._usage = usage
 
-    def _text(self, text: str) -> Iterator[Event]:
-        if not self._in_text:
-            text = self._blank + text
-            if not text.strip():  # some models put blank lines before a call: that is no answer
-                self._blank = text
-                return
-            if self._details:
-                yield from self._close()
-            self._blank, self._in_text = "", True
+    def _text(self, text: str) -> Iterable[Event]:
+        return self._prose.text(text) if self._in_text else self._begin_text(self._blank + text)
+
+    def _begin_text(self, text: str) -> Iterator[Event]:
+        if not text.strip():  # some models put blank lines before a call: that is no answer
+            self._blank = text
+            return
+        if self._details:
+            yield from self._close()
+        self._blank, self._in_text = "", True
         yield from self._prose.text(text)
 
     def _reasoning(self, thought: str) -> Iterator[Event]:

@@ -1,0 +1,19 @@
+"""What the contestants on the wire alone ask: one question, with a tool to call."""
+
+from __future__ import annotations
+
+from contest import model
+
+from dragoman.messages.parts import Text
+from dragoman.messages.request import Request, Said, ToolSpec
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    "required": ["a", "b"],
+}
+
+
+def request() -> Request:
+    add = ToolSpec("add", "Add two numbers.", SCHEMA)
+    return Request(model(), (Said("user", (Text("go"),)),), tools=(add,))

@@ -1,0 +1,153 @@
+"""What a store promises of conversations and of their messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.parts import File, Text
+from dragoman.messages.questions import Answer, Grant, Rule
+from dragoman.messages.usage import Usage
+from dragoman.store.conformance import scene
+from dragoman.store.conformance.scene import refused
+from dragoman.store.conformance.suite import Suite
+from dragoman.store.store import Start
+
+
+class Conversations(Suite):
+    """Written once, read the same, changed, listed, deleted."""
+
+    # ── conversations ───────────────────────────────────────────────────────────────────────────────
+
+    async def test_a_conversation_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        whole = Conversation(
+            "conv_1",
+            "Titel «ü»",
+            None,
+            "ada",
+            {"mode": "ask", "n": [None, 1.5]},
+            Usage(1, 2, 3, 4, 5, 0.5),
+            1.5,
+            2.5,
+        )
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(whole)
+            assert await store.conversation("conv_1") == whole
+        async with self.opened(tmp_path) as store:
+            assert await store.conversation("conv_1") == whole
+            assert await store.messages("conv_1") == ([], await store.revision("conv_1"))
+
+    async def test_what_is_not_there_is_missed_by_name(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for look in (
+                store.conversation,
+                store.messages,
+                store.revision,
+                store.delete_conversation,
+                store.message,
+                store.call,
+                store.turn,
+                store.turn_of_call,
+                store.take,
+                store.question,
+                store.revoke,
+                store.blob,
+                lambda key: store.set_title(key, "x"),
+                lambda key: store.set_settings(key, {}),
+                lambda key: store.set_leaf("conv_1", key, 1.0),
+                lambda key: store.answer(key, Answer("allow")),
+                lambda key: store.post(key, "cancel", {}),
+                lambda key: store.start(Start("turn_1", key, "{}", 1.0, scene.user("msg_1"))),
+            ):
+                with refused(NotFound, "nowhere"):
+                    await look("nowhere")
+            assert await store.begin_queued("nowhere") is None
+            assert not await store.is_queued("nowhere")
+            assert await store.facts("nowhere") == []
+            assert await store.letters("nowhere") == []
+
+    async def test_the_list_is_paged_and_each_conversation_is_on_one_page(self, tmp_path: Path) -> None:
+        """Also where several were used at the same moment."""
+        async with self.opened(tmp_path) as store:
+            for n, updated in enumerate([5.0, 3.0, 3.0, 3.0, 1.0]):
+                await store.add_conversation(Conversation(f"conv_{n}", user="ab"[n % 2], updated=updated))
+            pages, last = [], None
+            while page := await store.conversations(limit=2, before=last):
+                pages.append([one.id for one in page])
+                last = (page[-1].updated, page[-1].id)
+            assert pages == [["conv_0", "conv_1"], ["conv_2", "conv_3"], ["conv_4"]]
+            assert [one.id for one in await store.conversations(user="b")] == ["conv_1", "conv_3"]
+            assert await store.conversations(user="nobody") == []
+
+    async def test_title_settings_and_leaf_can_be_changed(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(
+                scene.CONVERSATION, [scene.user("msg_1"), scene.user("msg_2", "msg_1")]
+            )
+            await store.add_conversation(Conversation("conv_2"), [scene.user("msg_3", conversation="conv_2")])
+            await store.set_title("conv_1", "new")
+            await store.set_settings("conv_1", {"mode": "off"})
+            await store.set_leaf("conv_1", "msg_1", 9.0)
+            found = await store.conversation("conv_1")
+            assert (found.title, found.settings, found.leaf) == ("new", {"mode": "off"}, "msg_1")
+            assert found.updated == 9.0
+            await store.set_leaf("conv_1", "msg_2", 1.0)
+            assert (await store.conversation("conv_1")).updated == 9.0
+            with refused(BadRequest, "msg_3", "another conversation"):
+                await store.set_leaf("conv_1", "msg_3", 9.0)
+
+    async def test_a_conversation_is_added_whole_or_not_at_all(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            with refused(Exception):
+                await store.add_conversation(
+                    scene.CONVERSATION, [scene.user("msg_1"), scene.user("msg_2", "nowhere")]
+                )
+            with refused(NotFound):
+                await store.conversation("conv_1")
+            with refused(NotFound):
+                await store.message("msg_1")
+
+    async def test_deleting_a_conversation_leaves_nothing_of_it(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            grant = Grant("grant_1", Rule("x"), "conv_1", 1.0)
+            await store.answer("ask_1", Answer("allow"), [grant])
+            await store.start(scene.start(2, parent="msg_r1", queue=True))
+            await store.add_conversation(
+                Conversation("conv_2"), [scene.user("msg_9", conversation="conv_2", text="hello")]
+            )
+            assert len(await store.search("hello")) == 2
+            await store.delete_conversation("conv_1")
+            assert [found.conversation for found in await store.search("hello")] == ["conv_2"]
+            assert await store.live_turns() == []
+            assert await store.turns("conv_1") == []
+            assert await store.questions() == []
+            assert await store.grants() == []
+            assert await store.with_letters() == []
+            assert not await store.is_queued("turn_2")
+            for look, id in ((store.message, "msg_1"), (store.call, "call_1"), (store.question, "ask_1")):
+                with refused(NotFound):
+                    await look(id)
+            await scene.begun(store)  # its ids are free again
+            assert len(await store.search("hello")) == 2
+
+    # ── messages ────────────────────────────────────────────────────────────────────────────────────
+
+    async def test_messages_are_read_as_they_were_written_calls_and_all(self, tmp_path: Path) -> None:
+        messages = [
+            scene.user(
+                "msg_1",
+                parts=(Text("hi \0 «ü» 🎉\r\n"), File("image/png", blob="0" * 64, name="a.png", size=3)),
+            ),
+            scene.reply("msg_2", "msg_1", *scene.every_part()),
+            scene.reply("msg_3", "msg_1", Text("")),
+        ]
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, messages)
+        async with self.opened(tmp_path) as store:
+            assert (await store.messages("conv_1"))[0] == messages
+            for message in messages:
+                assert await store.message(message.id) == message
+            for call in messages[1].calls:
+                assert await store.call(call.id) == (call, "conv_1", None)

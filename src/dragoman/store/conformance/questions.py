@@ -1,0 +1,123 @@
+"""What a store promises of questions, of letters and of what they grant."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman.errors import AlreadyAnswered
+from dragoman.messages.questions import Answer, Grant, Question, Rule
+from dragoman.store.conformance import scene
+from dragoman.store.conformance.scene import refused
+from dragoman.store.conformance.suite import Suite
+from dragoman.store.store import Unread
+
+
+class Questions(Suite):
+    """A question is answered once; a letter is kept until it is a fact."""
+
+    async def test_a_question_is_kept_until_it_is_answered(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+        async with self.opened(tmp_path) as store:
+            question = scene.question("ask_1")
+            assert await store.question("ask_1") == question
+            assert await store.questions() == await store.questions_of("turn_1") == [question]
+            assert await store.questions(conversation="conv_1", user="ada") == [question]
+            assert await store.questions(conversation="conv_2") == await store.questions(user="bob") == []
+            answer = Answer("allow", arguments={"a": 2}, by="ada", at=3.0)
+            settled = await store.answer("ask_1", answer)
+            assert settled == replace(question, answer=answer)
+            assert await store.question("ask_1") == settled
+            assert await store.questions() == []
+            assert await store.questions_of("turn_1") == [settled]
+            assert [(letter.kind, letter.body) for letter in await store.letters("turn_1")] == [
+                ("answer", {"question": "ask_1"})
+            ]
+            assert await store.with_letters() == ["turn_1"]
+
+    async def test_a_question_is_answered_once(self, tmp_path: Path) -> None:
+        """Two people, two processes, one answer: the other one is told."""
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await scene.asked(one)
+            grant = Grant("grant_1", Rule("add", "*", "allow"))
+            outcomes = await asyncio.gather(
+                one.answer("ask_1", Answer("allow"), [grant]),
+                other.answer("ask_1", Answer("reject"), [replace(grant, id="grant_2")]),
+                return_exceptions=True,
+            )
+            won = [outcome for outcome in outcomes if isinstance(outcome, Question)]
+            lost = [outcome for outcome in outcomes if isinstance(outcome, AlreadyAnswered)]
+            assert (len(won), len(lost)) == (1, 1)
+            assert await other.question("ask_1") == await one.question("ask_1") == won[0]
+            assert len(await one.letters("turn_1")) == len(await one.grants()) == 1
+            assert won[0].answer is not None
+            with refused(AlreadyAnswered, "ask_1", won[0].answer.verdict):
+                await one.answer("ask_1", Answer("allow"))
+
+    async def test_a_question_that_is_closed_takes_no_answer(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            await store.append("turn_1", 1, 4, scene.change("d", closed={"ask_1": "the turn ended"}))
+            assert await store.questions() == []
+            assert (await store.question("ask_1")).closed == "the turn ended"
+            with refused(AlreadyAnswered, "the turn ended"):
+                await store.answer("ask_1", Answer("allow"))
+            assert await store.letters("turn_1") == []
+
+    async def test_a_question_that_was_answered_is_not_closed(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            answered = await store.answer("ask_1", Answer("allow"))
+            await store.append("turn_1", 1, 4, scene.change("d", closed={"ask_1": "the turn ended"}))
+            assert await store.question("ask_1") == answered
+
+    async def test_letters_are_read_in_order_until_they_are_among_the_facts(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.begun(store)
+            assert await store.post("turn_1", "steer", {"text": "ü", "n": None})
+            assert await store.post("turn_1", "result", {"call": "call_1"})
+        async with self.opened(tmp_path) as store:
+            steer, result = await store.letters("turn_1")
+            assert (steer.kind, steer.body) == ("steer", {"text": "ü", "n": None})
+            assert (result.kind, result.body, result.seq > steer.seq) == ("result", {"call": "call_1"}, True)
+            assert await store.with_letters() == ["turn_1"]
+            await store.append("turn_1", 1, 2, scene.change("a", letters=[steer.seq]))
+            assert await store.letters("turn_1") == [result]
+
+    async def test_a_turn_does_not_close_its_box_on_an_unread_letter(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.begun(store)
+            await store.post("turn_1", "steer", {"text": "wait"})
+            before = await scene.everything(store)
+            with refused(Unread):
+                await store.append("turn_1", 1, 2, scene.change("a", state="finalizing", steerable=False))
+            assert await scene.everything(store) == before
+            (letter,) = await store.letters("turn_1")
+            last = scene.change("a", letters=[letter.seq], state="finalizing", steerable=False)
+            await store.append("turn_1", 1, 2, last)
+            assert not await store.post("turn_1", "steer", {"text": "too late"})
+            assert await store.post("turn_1", "cancel", {})
+            assert not (await store.turn("turn_1")).steerable
+
+    async def test_whoever_looks_sees_that_something_changed(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await one.changed()
+            assert not await one.changed()
+            await other.add_conversation(scene.CONVERSATION)
+            assert await one.changed()
+            assert not await one.changed()
+            await one.set_title("conv_1", "mine")
+            assert await one.changed()
+
+    async def test_grants_hold_everywhere_or_in_one_conversation(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            here = Grant("grant_1", Rule("add", "a*", "deny"), "conv_1", 1.0)
+            everywhere = Grant("grant_2", Rule("add", "*", "allow"), None, 2.0)
+            await store.answer("ask_1", Answer("allow"), [here, everywhere])
+            assert await store.grants("conv_1") == await store.grants() == [everywhere, here]
+            assert await store.grants("conv_2") == [everywhere]
+            await store.revoke("grant_2")
+            assert await store.grants() == [here]

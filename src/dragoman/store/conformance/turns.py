@@ -1,0 +1,154 @@
+"""What a store promises of turns that begin: where they may, and in which order."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest, NotFound, TurnBusy
+from dragoman.messages.parts import Text
+from dragoman.store.conformance import scene
+from dragoman.store.conformance.scene import refused
+from dragoman.store.conformance.suite import Suite
+from dragoman.store.store import Start, Started
+
+
+class Turns(Suite):
+    """A branch has one turn at a time; others are refused, or wait in line."""
+
+    # ── a turn begins ───────────────────────────────────────────────────────────────────────────────
+
+    async def test_a_turn_begins_with_its_message_at_the_leaf(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            started = await scene.begun(store)
+            turn = started.turn
+            assert started.message == scene.user("msg_1", turn="turn_1")
+            assert (turn.id, turn.conversation, turn.message) == ("turn_1", "conv_1", "msg_1")
+            assert (turn.state, turn.live, turn.steerable, turn.epoch) == ("preparing", True, True, 1)
+            assert turn.owner is not None
+            assert await store.turn("turn_1") == turn
+            assert await store.live_turns() == await store.turns("conv_1") == [turn]
+            assert await store.facts("turn_1") == ["fact 1"]
+            assert (await store.conversation("conv_1")).leaf == "msg_1"
+            assert started.revision == await store.revision("conv_1")
+            await scene.ended(store)
+            second = await store.start(scene.start(2))
+            assert second is not None
+            assert second.message is not None
+            assert second.message.parent == "msg_1"
+            assert second.revision > started.revision
+
+    async def test_a_turn_may_begin_anywhere_in_its_own_conversation(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(
+                scene.CONVERSATION, [scene.user("msg_a"), scene.reply("msg_b", "msg_a", Text("b"))]
+            )
+            below = await store.start(scene.start(1, parent="msg_b"))
+            root = await store.start(scene.start(2, root=True))
+            again = await store.start(Start("turn_3", "conv_1", "{}", 1.0, again="msg_a"))
+            assert below is not None and root is not None and again is not None  # noqa: PT018 - for the type checker
+            assert below.message is not None and root.message is not None  # noqa: PT018
+            assert (below.message.parent, root.message.parent) == ("msg_b", None)
+            assert (again.message, again.turn.message) == (None, "msg_a")
+            assert (await store.conversation("conv_1")).leaf == "msg_a"
+
+    async def test_a_turn_that_cannot_begin_stores_nothing(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION)
+            await store.add_conversation(Conversation("conv_2"), [scene.user("msg_2", conversation="conv_2")])
+            with refused(BadRequest, "msg_2", "another conversation"):
+                await store.start(scene.start(1, parent="msg_2"))
+            with refused(NotFound, "nowhere"):
+                await store.start(scene.start(1, parent="nowhere"))
+            with refused(NotFound, "nowhere"):
+                await store.start(Start("turn_1", "conv_1", "{}", 1.0, again="nowhere"))
+            assert await store.live_turns() == []
+            assert (await store.messages("conv_1"))[0] == []
+
+    async def test_a_branch_that_runs_is_busy_and_another_is_not(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.replied(store)
+            for busy in (
+                scene.start(2),
+                scene.start(2, parent="msg_1"),
+                scene.start(2, parent="msg_r1"),
+                Start("turn_2", "conv_1", "{}", 1.0, again="msg_1"),
+                Start("turn_2", "conv_1", "{}", 1.0, again="msg_1", queue=True),
+            ):
+                with refused(TurnBusy, "turn_1"):
+                    await store.start(busy)
+            assert [turn.id for turn in await store.turns("conv_1")] == ["turn_1"]
+            assert await store.start(scene.start(2, root=True)) is not None
+            with refused(TurnBusy, "turn_2"):
+                await store.start(scene.start(3))
+
+    async def test_of_two_that_begin_at_once_one_is_refused(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await scene.begun(one)
+            await scene.ended(one)
+            outcomes = await asyncio.gather(
+                one.start(scene.start(2)), other.start(scene.start(3)), return_exceptions=True
+            )
+            assert {type(outcome) for outcome in outcomes} == {Started, TurnBusy}
+
+    # ── the queue ───────────────────────────────────────────────────────────────────────────────────
+
+    async def test_queued_turns_begin_one_after_another_where_the_one_before_ended(
+        self, tmp_path: Path
+    ) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.replied(store)
+            assert await store.start(scene.start(2, queue=True)) is None
+            assert await store.start(scene.start(3, queue=True)) is None
+            assert await store.is_queued("turn_2")
+            assert await store.queue() == []
+            with refused(NotFound):
+                await store.turn("turn_2")
+        async with self.opened(tmp_path) as store:  # a queue outlives its process
+            await store.take("turn_1")
+            await scene.ended(store, epoch=2, seq=3)
+            assert await store.queue() == ["turn_2", "turn_3"]
+            second = await store.begin_queued("turn_2")
+            assert second is not None
+            assert second.message is not None
+            assert (second.message.id, second.message.parent) == ("msg_2", "msg_r1")
+            assert await store.facts("turn_2") == ["fact 1"]
+            assert await store.begin_queued("turn_2") is None
+            assert await store.queue() == []
+            await scene.ended(store, 2)
+            assert await store.queue() == ["turn_3"]
+            third = await store.begin_queued("turn_3")
+            assert third is not None
+            assert third.message is not None
+            assert third.message.parent == "msg_2"
+
+    async def test_a_queued_turn_that_finds_its_branch_busy_waits_again(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.replied(store)
+            await store.start(scene.start(2, queue=True))
+            await scene.ended(store, seq=3)
+            assert await store.start(scene.start(3)) is not None  # somebody was faster
+            assert await store.begin_queued("turn_2") is None
+            assert await store.is_queued("turn_2")
+            assert await store.queue() == []
+            await scene.ended(store, 3)
+            assert await store.queue() == ["turn_2"]
+            started = await store.begin_queued("turn_2")
+            assert started is not None
+            assert started.message is not None
+            assert started.message.parent == "msg_3"
+
+    async def test_a_queued_message_stays_on_the_branch_it_was_sent_to(self, tmp_path: Path) -> None:
+        """Also where the person looks at another one by then, and goes on looking."""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, [scene.user("msg_other")])
+            await store.start(scene.start(1, root=True))
+            await store.start(scene.start(2, queue=True))
+            await store.set_leaf("conv_1", "msg_other", 1.0)
+            await scene.ended(store)
+            started = await store.begin_queued("turn_2")
+            assert started is not None
+            assert started.message is not None
+            assert started.message.parent == "msg_1"
+            assert (await store.conversation("conv_1")).leaf == "msg_other"

@@ -1,0 +1,57 @@
+"""What a tool returned in, what is stored and shown of it out: text, JSON, or ToolFailed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import from_json, to_json, to_jsonable_python
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.parts import File, ToolResult
+from dragoman.tools.tool import ToolOutput
+
+_MARGIN = 20  # JSON is read to a depth of 200; a result is stored some levels down
+
+
+def result_of(output: Any) -> ToolResult:
+    """Text stays text; any other value becomes JSON; None says that it is done."""
+    said = output if isinstance(output, ToolOutput) else ToolOutput(output)
+    value, metadata = as_json(said.value), as_json(said.metadata)
+    attachments = tuple(said.attachments)
+    if not isinstance(metadata, dict) or not all(isinstance(file, File) for file in attachments):
+        raise ToolFailed("the tool returned metadata that is no object, or attachments that are no files")
+    title = whole_text(said.title) if said.title else None
+    if isinstance(value, str):
+        return ToolResult(value, None, title, metadata, attachments)
+    text = "done" if value is None else json.dumps(value, ensure_ascii=False)
+    return ToolResult(text, value, title, metadata, attachments)
+
+
+def as_json(value: Any) -> JsonValue:
+    """The value as it will be read from the store. ToolFailed where it has no JSON."""
+    if isinstance(value, str):
+        return whole_text(str.__str__(value))  # a word of an Enum is a text like any other
+    try:
+        read: Any = from_json(b"[" * _MARGIN + _bytes(value) + b"]" * _MARGIN)
+    except (ValueError, RecursionError) as error:
+        raise ToolFailed(
+            f"the tool gave a {type(value).__name__}, which is no JSON value: {error}"
+        ) from error
+    for _ in range(_MARGIN):
+        (read,) = read
+    json: JsonValue = read
+    return json
+
+
+def whole_text(text: str) -> str:
+    """Halves of characters, such as file names that are no UTF-8 have, can be neither stored nor sent."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return to_json(value, inf_nan_mode="strings")
+    except ValueError:  # half a character somewhere, or no JSON at all
+        return json.dumps(value, default=to_jsonable_python, ensure_ascii=False).encode("utf-8", "replace")

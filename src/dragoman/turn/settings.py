@@ -1,0 +1,27 @@
+"""A conversation's settings in, the same out if they can be followed: what is misspelled is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from dragoman.errors import BadRequest
+from dragoman.turn.kit import MODES
+
+_KINDS: dict[str, type] = {"model": str, "mode": str, "system": str, "options": dict, "tools": dict}
+
+
+def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    for name, value in settings.items():
+        kind = _KINDS.get(name)
+        if kind is None:
+            raise BadRequest(f"a conversation has no setting {name!r}: there are {', '.join(_KINDS)}")
+        if not isinstance(value, kind):
+            raise BadRequest(f"the setting {name} is a {kind.__name__}, not {value!r}")
+    if settings.get("mode", "auto") not in MODES:
+        raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
+    tools = settings.get("tools")
+    if isinstance(tools, dict) and not all(isinstance(on, bool) for on in tools.values()):
+        raise BadRequest("the setting tools says true or false of groups (files) and tools (files.read_file)")
+    return dict(settings)

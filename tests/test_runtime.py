@@ -1,0 +1,133 @@
+"""Putting a house together: what is wrong is said at once, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
+from dragoman.messages.parts import File
+from dragoman.wire.scripted import calls, says
+from tests.house import house, model_of
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class Misspelled(Plugin):
+    async def on_turn_begin(self, turn: TurnView) -> None: ...
+
+
+class Plain(Plugin):
+    def on_turn_end(self, turn: TurnView) -> None: ...  # type: ignore[override]
+
+
+@pytest.mark.parametrize(
+    ("options", "says_what"),
+    [
+        ({"allow": "shell"}, "allow takes a list"),
+        ({"tools": add}, "tools takes a list"),
+        ({"plugins": [5]}, "5 is no plugin"),
+        ({"plugins": [Misspelled()]}, "plugin misspelled: there is no hook on_turn_begin"),
+        ({"plugins": [Plain()]}, "plugin plain: on_turn_end must be written with async def"),
+        ({"workspace": "nowhere"}, "'nowhere' is no folder"),
+        ({"mode": "yolo"}, "mode 'yolo'"),
+        ({"on_reject": "cry"}, "on_reject 'cry'"),
+        ({"concurrency": 0}, "concurrency 0"),
+        ({"max_cost": -1}, "max_cost is a number above 0"),
+        ({"max_tokens": float("nan")}, "max_tokens is a number above 0"),
+        ({"compact_at": 3}, "the compaction threshold"),
+        ({"tool_history": "some"}, "tool history 'some'"),
+        ({"private": {"": "x"}}, "privacy"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_construction(options: dict[str, Any], says_what: str) -> None:
+    with pytest.raises(ConfigError, match=says_what):
+        Runtime("chat.db", model=ScriptedModel([]), **options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says_what"),
+    [
+        ({"mode": "Manual"}, "mode 'Manual'"),
+        ({"colour": "red"}, "no setting 'colour'"),
+        ({"model": 5}, "the setting model is a str"),
+        ({"tools": "clock"}, "the setting tools is a dict"),
+        ({"tools": {"clock": "off"}}, "true or false"),
+    ],
+)
+async def test_a_misspelled_setting_of_a_conversation_is_refused(
+    tmp_path: Path, settings: dict[str, Any], says_what: str
+) -> None:
+    """P8: a mode that nobody knows must not mean that every call may run."""
+    async with house(tmp_path, []) as runtime:
+        with pytest.raises(BadRequest, match=says_what):
+            await runtime.conversation(**settings)
+        assert await runtime.conversations() == []
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match=says_what):
+            await chat.change(**settings)
+
+
+async def test_settings_can_be_changed_and_taken_away(tmp_path: Path) -> None:
+    async with house(tmp_path, [says("a"), says("b")], tools=[add]) as runtime:
+        chat = await runtime.conversation(mode="off", system="Be kind.")
+        await (await chat.send("one")).result()
+        await chat.change(mode=None, system="Be brief.")
+        await (await chat.send("two")).result()
+        first, second = model_of(runtime).requests
+    assert (bool(first.tools), bool(second.tools)) == (False, True)
+    assert first.system.endswith("Be kind.")
+    assert second.system.endswith("Be brief.")
+
+
+async def test_what_is_no_message_or_answer_is_refused(tmp_path: Path) -> None:
+    async with house(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
+        chat = await runtime.conversation()
+        for nonsense in (None, 5, [5]):
+            with pytest.raises(BadRequest, match="a person says a text"):
+                await chat.send(nonsense)  # type: ignore[arg-type]
+        with pytest.raises(BadRequest, match="no plugin nothing"):
+            await chat.send("hi", disable=["nothing"])
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        with pytest.raises(BadRequest, match="'yes' is no answer"):
+            await turn.answer(turn.question, "yes")  # type: ignore[arg-type]
+        await turn.cancel()
+
+
+async def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
+    """W2: the catalog knows it, and says which key is missing when it is asked for."""
+    async with Runtime(tmp_path / "chat.db", model="acme/large") as runtime:
+        with pytest.raises(BadRequest, match="acme"):
+            await runtime.send("hi")
+    async with Runtime(tmp_path / "chat.db") as runtime:
+        with pytest.raises(ConfigError, match="no model is named"):
+            await runtime.send("hi")
+
+
+async def test_the_bytes_of_an_attachment_reach_the_wire(tmp_path: Path) -> None:
+    """M2, S4"""
+    async with house(tmp_path, [says("nice")]) as runtime:
+        key = await runtime.store.put_blob(b"picture")
+        await (await runtime.send([File("image/png", blob=key)])).result()
+        assert runtime.store.read_blob(key) == b"picture"
+
+
+def test_without_an_event_loop_a_call_that_nobody_allowed_does_not_run(tmp_path: Path) -> None:
+    model = ScriptedModel([calls("add", a=1, b=2), says("sorry")])
+    result = run_sync("go", model=model, store=tmp_path / "chat.db", tools=[add])
+    (call,) = result.messages[1].calls
+    assert result.text == "sorry"
+    assert call.result is not None
+    assert call.result.text == "No rule allows this call, and nobody was there to be asked: it did not run."
+
+
+async def test_a_house_must_be_opened_first(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="async with"):
+        await Runtime(tmp_path / "chat.db", model=ScriptedModel([])).send("hi")

@@ -1,0 +1,81 @@
+"""A turn that another process began: who hears of it, who may go on with it, who only answers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman import Runtime, ScriptedModel, allow_once, tool
+from dragoman.messages.parts import CallState
+from dragoman.wire.scripted import calls, says
+from tests.house import house, only_call
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+@tool
+def delete(path: str) -> str:
+    """Delete a file."""
+    ran.append(path)
+    return "gone"
+
+
+async def _left_waiting(folder: Path) -> tuple[str, str]:
+    """A house that closes while its question is open."""
+    async with house(folder, [calls("delete", path="a")], tools=[delete], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        return turn.id, turn.question
+
+
+async def test_whoever_follows_a_turn_after_a_restart_hears_what_it_asks(tmp_path: Path) -> None:
+    """P6, E2: the loop that answered before the restart answers after it."""
+    id, question = await _left_waiting(tmp_path)
+    async with house(tmp_path, [says("done")], tools=[delete], allow=()) as second:
+        turn = second.turn(id)
+        async for event in turn.events():
+            if event.type == "call.asked":
+                assert event.question == question
+                await turn.answer(event.question, allow_once())
+        assert (await turn.result()).text == "done"
+    assert ran == ["a"]
+
+
+async def test_a_house_that_does_not_adopt_answers_and_leaves_the_turn_alone(tmp_path: Path) -> None:
+    """P6: it has not the tool; the call runs when a house that has it opens the store."""
+    id, question = await _left_waiting(tmp_path)
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel([]), adopts=False) as visitor:
+        assert [open.id for open in await visitor.questions()] == [question]
+        await visitor.answer(question, allow_once())
+        await asyncio.sleep(0.05)
+        assert (await visitor.turn(id).snapshot()).state == "waiting"
+    assert ran == []
+    async with house(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
+        assert only_call(await owner.turn(id).result()).state is CallState.COMPLETED
+    assert ran == ["a"]
+
+
+async def test_an_answer_of_a_visitor_is_found_by_a_house_that_is_open(tmp_path: Path) -> None:
+    """P6: also if nobody ran the turn at that moment."""
+    id, question = await _left_waiting(tmp_path)
+    async with house(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
+        async with Runtime(tmp_path / "chat.db", model=ScriptedModel([]), adopts=False) as visitor:
+            await visitor.answer(question, allow_once())
+        assert (await asyncio.wait_for(owner.turn(id).result(), 5)).text == "done"
+
+
+async def test_a_turn_that_asks_nothing_here_says_where_to_look(tmp_path: Path) -> None:
+    id, question = await _left_waiting(tmp_path)
+    async with house(tmp_path, [], tools=[delete], allow=()) as second:
+        turn = second.turn(id)
+        with pytest.raises(LookupError, match="snapshot"):
+            _ = turn.question
+        assert [open.id for open in (await turn.snapshot()).questions] == [question]
+        assert repr(turn) == f"TurnHandle('{id}')"
