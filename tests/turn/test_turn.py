@@ -322,9 +322,13 @@ async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_pa
 
 async def test_a_model_that_calls_on_without_tools_is_not_asked_for_ever(tmp_path: Path) -> None:
     """T7"""
-    result = await play(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1)
+    async with house(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1) as runtime:
+        turn = await runtime.send("go")
+        notices = [event.kind for event in await events_of(turn) if event.type == "notice"]
+        result = await turn.result()
     assert result.state == "completed"
     assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
+    assert "no_answer" in notices
 
 
 async def test_no_rounds_means_no_tools(tmp_path: Path) -> None:

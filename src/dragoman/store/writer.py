@@ -17,6 +17,13 @@ Operation = Callable[[sqlite3.Connection], T]
 _Job = tuple[Operation[Any], "asyncio.Future[Any]", bool]
 
 
+class _Write(asyncio.Future[T]):
+    """A write that was handed over cannot be called back: whoever waits and is cancelled waits it out."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        return False
+
+
 class Writer:
     """The one thread that changes the database. Operations run in the order in which they came."""
 
@@ -32,7 +39,7 @@ class Writer:
         """Run it in a transaction. The future is done when the commit is; with `sync`, when it is on disk."""
         if self._closed:
             raise EngineError("the store is closed: nothing more can be written to it")
-        future: asyncio.Future[T] = self._loop.create_future()
+        future: asyncio.Future[T] = _Write(loop=self._loop)
         self._jobs.put((operation, future, sync))
         return future
 
@@ -95,8 +102,6 @@ class Writer:
 
 def _resolve(outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
     for future, result, error in outcomes:
-        if future.cancelled():
-            continue
         if error is not None:
             future.set_exception(error)
         else:

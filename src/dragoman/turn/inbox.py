@@ -158,7 +158,8 @@ class Inbox:
             try:
                 repair_arguments(answer.arguments, tool.parameters)
             except ToolFailed as error:
-                raise BadRequest(f"the edited arguments do not fit: {error}") from error
+                what = str(error).partition("\n")[2] or str(error)
+                raise BadRequest(f"the edited arguments do not fit: {what}") from error
         if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
             raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
 

@@ -122,7 +122,7 @@ class TurnLog:
         write = self._flush(sync=sync)
         assert write is not None
         try:
-            await asyncio.shield(write)  # a cancelled turn goes on writing
+            await write
         except Unread:
             self.turn, self._count = before, count  # it did not happen: read the letter first
             raise

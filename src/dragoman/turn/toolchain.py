@@ -46,6 +46,8 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     await _append_deferred(prepared, appenders)
     await take_in_steering(log, prepared.mail)
     had_calls = any(call.step == log.turn.step for call in log.turn.calls.values())
+    if had_calls and was_closing:
+        prepared.view.notice("the model asked for more calls instead of giving its answer", "no_answer")
     goes_on = (had_calls and not was_closing and not _stopped(prepared)) or log.turn.goes_on
     return await _finish(prepared, goes_on, streamed.message)
 
