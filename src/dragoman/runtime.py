@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -81,8 +81,7 @@ class Runtime:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store: Store = SqliteStore(store) if isinstance(store, str | Path) else store
-        self._owns_models = model is None or isinstance(model, str)
-        self._models = _models(model, self.store)
+        find_model, self._close_models = _models(model, self.store)
         built_in: list[Plugin] = [
             *([ToolHistory(tool_history)] if tool_history != "full" else []),
             Compaction(compact_at, policy=tool_history),
@@ -95,7 +94,7 @@ class Runtime:
         ]
         self.kit = Kit(
             store=self.store,
-            model=self._models,
+            model=find_model,
             toolbox=Toolbox(_groups(tools)),
             plugins=[*built_in, *map(check, _listed("plugins", plugins))],
             rules=[
@@ -127,8 +126,7 @@ class Runtime:
     ) -> None:
         await self.driver.close()
         await self.store.close()
-        if (close := getattr(self._models, "close", None)) is not None and self._owns_models:
-            await close()
+        await self._close_models()
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
@@ -254,21 +252,27 @@ def _groups(tools: Iterable[Tool | Group | Callable[..., Any]]) -> list[Group]:
 
 def _models(
     model: str | Model | Callable[[str | None], Model] | None, store: Store
-) -> Callable[[str | None], Model]:
-    """By name out of the catalog, unless the caller brings a model, or a way to find one."""
+) -> tuple[Callable[[str | None], Model], Callable[[], Awaitable[None]]]:
+    """How a model is found, and what is to be closed in the end: the catalog's models, unless the caller
+    brings one, or a way to find one; what is the caller's, the caller closes."""
     if model is None or isinstance(model, str):
         from dragoman.providers.models import Models
 
-        return Models(model, load=store.read_blob)
+        models = Models(model, load=store.read_blob)
+        return models, models.close
     if callable(model):
-        return model
+        return model, _nothing
 
     def only(name: str | None) -> Model:
         if name is not None and name != model.name:
             raise NotFound("model", name)
         return model
 
-    return only
+    return only, _nothing
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _cautious(kind: str) -> Answer:
