@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import pytest
 
 from dragoman import (
     BadRequest,
-    ConfigError,
     NotFound,
     ProviderError,
     Runtime,
-    ToolContext,
     TurnBusy,
     TurnEnded,
     allow_once,
     tool,
 )
-from dragoman.errors import ContextOverflow
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import CallState, Error, File, Text, ToolCall
-from dragoman.messages.request import Request
+from dragoman.messages.parts import CallState, Error, File, Text
 from dragoman.messages.usage import Usage
-from dragoman.plugins.limits import RoundLimit
 from dragoman.turn.handles import ConversationHandle
 from dragoman.turn.log import Snapshot
 from dragoman.turn.prepare import PreparedTurn, RequestReady, build_request, prepare
@@ -179,182 +174,6 @@ async def test_the_model_never_sees_a_placeholder(tmp_path: Path) -> None:
     ]
 
 
-# ── T6: cancel ────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
-    """T6"""
-    async with house(tmp_path, [thinks("let me think") + says("x" * 800, waits=0.005)]) as runtime:
-        chat = await runtime.conversation()
-        turn = await chat.send("go")
-        async for event in turn.events():
-            if event.type == "text.delta":
-                assert await turn.cancel("enough")
-                break
-        result = await turn.result()
-        assert result.state == "cancelled"
-        assert result.text.startswith("xxxxxxxx")
-        kept = (await chat.messages())[-1]
-        assert (kept.finish, kept.reasoning) == ("cancelled", "let me think")
-
-
-async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone(tmp_path: Path) -> None:
-    """T6: the flow stops at once; the tool's own work goes on, and what it raises harms nobody."""
-    released, ended = asyncio.Event(), asyncio.Event()
-
-    @tool
-    async def stubborn() -> str:
-        """Does not let itself be stopped."""
-        await released.wait()
-        ended.set()
-        raise RuntimeError("too late")
-
-    async with house(
-        tmp_path, [calls("stubborn") + calls("add", a=1, b=1)], tools=[stubborn, add]
-    ) as runtime:
-        turn = await runtime.send("go")
-        async for event in turn.events():
-            if event.type == "call.end":
-                break
-        await turn.cancel()
-        result = await asyncio.wait_for(turn.result(), 1)
-        assert result.state == "cancelled"
-        assert [(call.tool, call.state) for call in calls_of(result.messages)] == [
-            ("stubborn", CallState.CANCELLED),
-            ("add", CallState.COMPLETED),
-        ]
-        released.set()
-        await asyncio.wait_for(ended.wait(), 1)
-        await asyncio.sleep(0)
-
-
-async def test_a_tool_that_may_be_stopped_is_stopped(tmp_path: Path) -> None:
-    """T6"""
-    stopped = asyncio.Event()
-
-    @tool(cancellable=True)
-    async def polite(context: ToolContext) -> str:
-        """Lets itself be stopped."""
-        try:
-            await asyncio.sleep(30)
-        finally:
-            assert context.cancelled()
-            stopped.set()
-        return "never"
-
-    async with house(tmp_path, [calls("polite")], tools=[polite]) as runtime:
-        turn = await runtime.send("go")
-        async for event in turn.events():
-            if event.type == "call.start":
-                await turn.cancel()
-        assert stopped.is_set()
-        assert only_call(await turn.result()).state is CallState.CANCELLED
-
-
-async def test_cancel_releases_an_open_question(tmp_path: Path) -> None:
-    """T6, P6: and an answer after that comes too late."""
-    async with house(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        question = turn.question
-        await turn.cancel()
-        assert (await turn.result()).state == "cancelled"
-        assert await runtime.questions() == []
-        with pytest.raises(BadRequest, match="already answered: the turn ended"):
-            await runtime.answer(question, allow_once())
-
-
-async def test_cancel_during_a_review_keeps_the_result_from_the_model(tmp_path: Path) -> None:
-    """T6, P5"""
-    secret = tool(name="secret", description="A secret.", review="always")(lambda: "42")
-    async with house(tmp_path, [calls("secret")], tools=[secret]) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        await turn.cancel()
-        call = only_call(await turn.result())
-    assert call.state is CallState.CANCELLED
-    assert call.result is not None
-    assert "42" not in call.result.text
-
-
-async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_path: Path) -> None:
-    """T6"""
-
-    def script(_: Request) -> Line:
-        running.runner.log.cancelled = "stop"  # as if the signal had been set while the request was out
-        return fails(RuntimeError("socket closed"), after="so far")
-
-    async with house(tmp_path, script) as runtime:
-        turn = await runtime.send("go")
-        running = runtime.driver.running[turn.id]
-        result = await turn.result()
-    assert (result.state, result.text) == ("cancelled", "so far")
-
-
-async def test_cancel_of_a_turn_that_is_over_changes_nothing(tmp_path: Path) -> None:
-    """T6"""
-    async with house(tmp_path, [says("hi")]) as runtime:
-        turn = await runtime.send("go")
-        await turn.result()
-        assert not await turn.cancel()
-        assert (await turn.turn()).state == "completed"
-
-
-# ── T7: rounds ────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_path: Path) -> None:
-    """T7"""
-    script = [
-        calls("add", a=1, b=1),
-        calls("add", a=2, b=2) + calls("add", a=3, b=3),
-        says("that is all I know"),
-    ]
-    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
-        turn = await runtime.send("go")
-        result = await turn.result()
-        assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
-        assert result.text == "that is all I know"
-        requests = model_of(runtime).requests
-    assert [bool(request.tools) for request in requests] == [True, True, False]
-    assert requests[-1].tool_choice is None
-
-
-async def test_a_model_that_calls_on_without_tools_is_not_asked_for_ever(tmp_path: Path) -> None:
-    """T7"""
-    async with house(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1) as runtime:
-        turn = await runtime.send("go")
-        notices = [event.kind for event in await events_of(turn) if event.type == "notice"]
-        result = await turn.result()
-    assert result.state == "completed"
-    assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
-    assert "no_answer" in notices
-
-
-async def test_no_rounds_means_no_tools(tmp_path: Path) -> None:
-    """T7"""
-    async with house(tmp_path, [says("fine")], tools=[add], max_rounds=0) as runtime:
-        await (await runtime.send("go")).result()
-        assert model_of(runtime).requests[0].tools == ()
-
-
-async def test_the_count_starts_anew_with_each_turn(tmp_path: Path) -> None:
-    """T7"""
-    script = [calls("add", a=1, b=1), says("a"), calls("add", a=1, b=1), says("b")]
-    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
-        chat = await runtime.conversation()
-        await (await chat.send("one")).result()
-        result = await (await chat.send("two")).result()
-    assert [call.state for call in calls_of(result.messages)] == ["completed"]
-
-
-@pytest.mark.parametrize("wrong", [-1, 1.5, float("nan"), True, "3"])
-def test_a_limit_that_is_no_whole_number_is_refused(wrong: int) -> None:
-    """T7"""
-    with pytest.raises(ConfigError, match="max_rounds"):
-        RoundLimit(wrong)
-
-
 # ── T8: errors ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -500,20 +319,6 @@ async def test_usage_is_kept_by_step_turn_and_conversation(tmp_path: Path) -> No
         assert (await chat.info()).usage == Usage(input=207, output=20, cached=100, cost=None)
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"), [("max_tokens", 15), ("max_cost", 0.5), ("max_seconds", 1e-9), ("max_calls", 1)]
-)
-async def test_a_budget_ends_a_turn_with_an_answer(tmp_path: Path, limit: str, value: float) -> None:
-    """T12"""
-    usage = Usage(input=10, output=5, cost=0.5)
-    line = Line(calls=calls("add", a=1, b=1).calls * 2, usage=usage)
-    options: dict[str, Any] = {limit: value}
-    result = await play(tmp_path, [line, says("enough")], tools=[add], **options)
-    states = [call.state for call in calls_of(result.messages)]
-    assert states == (["completed", "skipped"] if limit == "max_calls" else ["skipped", "skipped"])
-    assert result.text == "enough"
-
-
 async def test_a_steering_message_is_in_the_next_request(tmp_path: Path) -> None:
     """T13"""
     gate = asyncio.Event()
@@ -594,57 +399,6 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
             await chat.send("two", mode="yolo")
         assert await other.messages() == []
         assert len(await chat.messages()) == 2
-
-
-async def test_a_full_context_is_summed_up_and_the_original_stays(tmp_path: Path) -> None:
-    """R7"""
-    script = [says("word " * 400), says("ok"), says("SUMMARY"), says("answer")]
-    async with house(tmp_path, script, context=1100) as runtime:
-        chat = await runtime.conversation()
-        await (await chat.send("start " * 100)).result()
-        await (await chat.send("middle " * 100)).result()
-        turn = await chat.send("end " * 60)
-        states = [event.state for event in await events_of(turn) if event.type == "turn.state"]
-        assert (await turn.result()).text == "answer"
-        assert states[:2] == ["compacting", "streaming"]
-        sent = model_of(runtime).requests[-1].messages
-        assert sent[0].parts[0].text == "SUMMARY"  # type: ignore[union-attr]
-        assert sent[-1].parts == (Text("end " * 60),)
-        assert (await chat.messages())[1].text == "word " * 400
-
-
-async def test_a_providers_overflow_is_met_once_by_summing_up(tmp_path: Path) -> None:
-    """R7"""
-    overflow = fails(ContextOverflow("too long"))
-    script = [says("one"), overflow, says("SUMMARY"), says("answer"), overflow, says("SUMMARY 2"), overflow]
-    async with house(tmp_path, script) as runtime:
-        chat = await runtime.conversation()
-        await (await chat.send("first")).result()
-        assert (await (await chat.send("second")).result()).text == "answer"
-        with pytest.raises(ContextOverflow):
-            await (await chat.send("third")).result()
-
-
-async def test_old_outputs_are_cleared_before_anything_is_summed_up(tmp_path: Path) -> None:
-    """R7"""
-
-    @tool
-    def much() -> str:
-        """Says much."""
-        return "data " * 400
-
-    script = [calls("much"), says("a"), says("b"), says("c")]
-    async with house(tmp_path, script, tools=[much], context=900) as runtime:
-        chat = await runtime.conversation()
-        for said in ("one", "two", "three " * 80):
-            await (await chat.send(said)).result()
-        first = model_of(runtime).requests[-1].messages[1].parts[0]
-        assert isinstance(first, ToolCall)
-        assert first.result is not None
-        assert "cleared" in first.result.text
-        (kept,) = calls_of(await chat.messages())
-        assert kept.result is not None
-        assert kept.result.text.startswith("data data")
 
 
 async def test_a_script_that_is_too_short_says_so(tmp_path: Path) -> None:

@@ -1,0 +1,143 @@
+"""Cancel, in every state: T6."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    BadRequest,
+    ToolContext,
+    allow_once,
+    tool,
+)
+from dragoman.messages.parts import CallState
+from dragoman.messages.request import Request
+from dragoman.wire.scripted import Line, calls, fails, says, thinks
+from tests.house import calls_of, house, only_call
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
+    """T6"""
+    async with house(tmp_path, [thinks("let me think") + says("x" * 800, waits=0.005)]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        async for event in turn.events():
+            if event.type == "text.delta":
+                assert await turn.cancel("enough")
+                break
+        result = await turn.result()
+        assert result.state == "cancelled"
+        assert result.text.startswith("xxxxxxxx")
+        kept = (await chat.messages())[-1]
+        assert (kept.finish, kept.reasoning) == ("cancelled", "let me think")
+
+
+async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone(tmp_path: Path) -> None:
+    """T6: the flow stops at once; the tool's own work goes on, and what it raises harms nobody."""
+    released, ended = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def stubborn() -> str:
+        """Does not let itself be stopped."""
+        await released.wait()
+        ended.set()
+        raise RuntimeError("too late")
+
+    async with house(
+        tmp_path, [calls("stubborn") + calls("add", a=1, b=1)], tools=[stubborn, add]
+    ) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.end":
+                break
+        await turn.cancel()
+        result = await asyncio.wait_for(turn.result(), 1)
+        assert result.state == "cancelled"
+        assert [(call.tool, call.state) for call in calls_of(result.messages)] == [
+            ("stubborn", CallState.CANCELLED),
+            ("add", CallState.COMPLETED),
+        ]
+        released.set()
+        await asyncio.wait_for(ended.wait(), 1)
+        await asyncio.sleep(0)
+
+
+async def test_a_tool_that_may_be_stopped_is_stopped(tmp_path: Path) -> None:
+    """T6"""
+    stopped = asyncio.Event()
+
+    @tool(cancellable=True)
+    async def polite(context: ToolContext) -> str:
+        """Lets itself be stopped."""
+        try:
+            await asyncio.sleep(30)
+        finally:
+            assert context.cancelled()
+            stopped.set()
+        return "never"
+
+    async with house(tmp_path, [calls("polite")], tools=[polite]) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await turn.cancel()
+        assert stopped.is_set()
+        assert only_call(await turn.result()).state is CallState.CANCELLED
+
+
+async def test_cancel_releases_an_open_question(tmp_path: Path) -> None:
+    """T6, P6: and an answer after that comes too late."""
+    async with house(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+        await turn.cancel()
+        assert (await turn.result()).state == "cancelled"
+        assert await runtime.questions() == []
+        with pytest.raises(BadRequest, match="already answered: the turn ended"):
+            await runtime.answer(question, allow_once())
+
+
+async def test_cancel_during_a_review_keeps_the_result_from_the_model(tmp_path: Path) -> None:
+    """T6, P5"""
+    secret = tool(name="secret", description="A secret.", review="always")(lambda: "42")
+    async with house(tmp_path, [calls("secret")], tools=[secret]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.cancel()
+        call = only_call(await turn.result())
+    assert call.state is CallState.CANCELLED
+    assert call.result is not None
+    assert "42" not in call.result.text
+
+
+async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_path: Path) -> None:
+    """T6"""
+
+    def script(_: Request) -> Line:
+        running.runner.log.cancelled = "stop"  # as if the signal had been set while the request was out
+        return fails(RuntimeError("socket closed"), after="so far")
+
+    async with house(tmp_path, script) as runtime:
+        turn = await runtime.send("go")
+        running = runtime.driver.running[turn.id]
+        result = await turn.result()
+    assert (result.state, result.text) == ("cancelled", "so far")
+
+
+async def test_cancel_of_a_turn_that_is_over_changes_nothing(tmp_path: Path) -> None:
+    """T6"""
+    async with house(tmp_path, [says("hi")]) as runtime:
+        turn = await runtime.send("go")
+        await turn.result()
+        assert not await turn.cancel()
+        assert (await turn.turn()).state == "completed"

@@ -1,0 +1,89 @@
+"""Limits that end a turn with an answer: T7 and T12."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    ConfigError,
+    tool,
+)
+from dragoman.messages.usage import Usage
+from dragoman.plugins.limits import RoundLimit
+from dragoman.wire.scripted import Line, calls, says
+from tests.house import calls_of, events_of, house, model_of, play
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_path: Path) -> None:
+    """T7"""
+    script = [
+        calls("add", a=1, b=1),
+        calls("add", a=2, b=2) + calls("add", a=3, b=3),
+        says("that is all I know"),
+    ]
+    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
+        turn = await runtime.send("go")
+        result = await turn.result()
+        assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
+        assert result.text == "that is all I know"
+        requests = model_of(runtime).requests
+    assert [bool(request.tools) for request in requests] == [True, True, False]
+    assert requests[-1].tool_choice is None
+
+
+async def test_a_model_that_calls_on_without_tools_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """T7"""
+    async with house(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1) as runtime:
+        turn = await runtime.send("go")
+        notices = [event.kind for event in await events_of(turn) if event.type == "notice"]
+        result = await turn.result()
+    assert result.state == "completed"
+    assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
+    assert "no_answer" in notices
+
+
+async def test_no_rounds_means_no_tools(tmp_path: Path) -> None:
+    """T7"""
+    async with house(tmp_path, [says("fine")], tools=[add], max_rounds=0) as runtime:
+        await (await runtime.send("go")).result()
+        assert model_of(runtime).requests[0].tools == ()
+
+
+async def test_the_count_starts_anew_with_each_turn(tmp_path: Path) -> None:
+    """T7"""
+    script = [calls("add", a=1, b=1), says("a"), calls("add", a=1, b=1), says("b")]
+    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("one")).result()
+        result = await (await chat.send("two")).result()
+    assert [call.state for call in calls_of(result.messages)] == ["completed"]
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, float("nan"), True, "3"])
+def test_a_limit_that_is_no_whole_number_is_refused(wrong: int) -> None:
+    """T7"""
+    with pytest.raises(ConfigError, match="max_rounds"):
+        RoundLimit(wrong)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("max_tokens", 15), ("max_cost", 0.5), ("max_seconds", 1e-9), ("max_calls", 1)]
+)
+async def test_a_budget_ends_a_turn_with_an_answer(tmp_path: Path, limit: str, value: float) -> None:
+    """T12"""
+    usage = Usage(input=10, output=5, cost=0.5)
+    line = Line(calls=calls("add", a=1, b=1).calls * 2, usage=usage)
+    options: dict[str, Any] = {limit: value}
+    result = await play(tmp_path, [line, says("enough")], tools=[add], **options)
+    states = [call.state for call in calls_of(result.messages)]
+    assert states == (["completed", "skipped"] if limit == "max_calls" else ["skipped", "skipped"])
+    assert result.text == "enough"
