@@ -177,7 +177,7 @@ async def loopback(*script: Script, models: list[str] | None = None) -> AsyncIte
     """A server on a free port of the loopback address, for as long as the block runs."""
     server = Loopback(list(script), models if models is not None else ["model"])
     app = web.Application(client_max_size=1 << 26)
-    app.router.add_post("/v1/chat/completions", server.chat)
+    app.router.add_post("/v1/{wire:.+}", server.chat)  # each wire asks at an address of its own
     app.router.add_get("/v1/models", server.list_models)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()

@@ -79,6 +79,27 @@ def test_what_is_no_stream_is_an_error_that_shows_it(stream: bytes, says: str) -
     assert says in told["error"]["message"]
 
 
+TORN: dict[str, dict[str, Any]] = {
+    "openai_responses": {"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"},
+    "anthropic_messages": {"type": "content_block_start", "content_block": {"type": "text", "text": "Hi"}},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "Hi"}]}}]},
+}
+
+
+@pytest.mark.parametrize("name", TORN)
+def test_a_stream_that_ends_before_the_reply_does_is_an_error(name: str) -> None:
+    told: Any = report(wire(name), sse(TORN[name]))
+    assert (told["text"], told["finish"], told["usage"]) == ("Hi", None, None)
+    error = told["error"]
+    assert error["message"] == "the stream ended before the reply was finished"
+    assert (error["kind"], error["retryable"]) == ("unfinished", True)
+
+
+def test_a_chat_that_nobody_says_is_over_is_no_error() -> None:
+    told = report(wire("openai_chat"), sse(delta(content="Hi")))
+    assert (told["text"], told["finish"], told["error"]) == ("Hi", None, None)
+
+
 @pytest.mark.parametrize("name", ["openai_responses", "anthropic_messages", "gemini"])
 def test_every_wire_can_be_looked_at(name: str) -> None:
     told = CliRunner().invoke(app, ["decode", "--wire", name], input=b"data: {}\n\n")

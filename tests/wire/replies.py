@@ -27,6 +27,8 @@ from dragoman.messages.parts import Part
 from dragoman.wire.sse import Splitter
 from dragoman.wire.wire import Decoder, Wire
 
+UNFINISHED = "the stream ended before the reply was finished"
+
 
 @dataclass
 class Reply:
@@ -73,7 +75,7 @@ def sse(*frames: object) -> bytes:
 
 
 def decode(wire: Wire, pieces: Iterable[bytes]) -> Reply:
-    """Read a stream that comes in these pieces, as `wire/http.py` does."""
+    """Read a stream that comes in these pieces, as `wire/exchange.py` does."""
     splitter, decoder = Splitter(), wire.decoder("msg_r")
     reply = Reply()
     try:

@@ -31,7 +31,7 @@ from tests.wire.histories import (
     load,
     requests,
 )
-from tests.wire.replies import Reply, decode, sse
+from tests.wire.replies import UNFINISHED, Reply, decode, sse
 
 NAME = "anthropic_messages"
 SIGNATURE = SEALED[NAME][0]
@@ -122,20 +122,41 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
         ("pause_turn", "length"),
         ("refusal", "filter"),
         ("eos", "unknown"),
-        (None, "unknown"),
     ],
 )
-def test_the_finish_is_told_in_our_words_and_kept_in_theirs(word: str | None, finish: str) -> None:
+def test_the_finish_is_told_in_our_words_and_kept_in_theirs(word: str, finish: str) -> None:
     reply = read(*spoke("Hi"), ended(word))
     assert (reply.end.finish, reply.finish_word) == (finish, word)
 
 
-@pytest.mark.parametrize("word", ["end_turn", "tool_use", "eos", None])
-def test_calls_are_there_whatever_the_finish_says(word: str | None) -> None:
+@pytest.mark.parametrize("word", ["end_turn", "tool_use", "eos"])
+def test_calls_are_there_whatever_the_finish_says(word: str) -> None:
     """C4"""
     reply = read(*called("clock", "{}"), ended(word))
     assert reply.end.finish == "tool_calls"
     assert [(end.tool, end.arguments) for end in reply.calls] == [("clock", {})]
+
+
+@pytest.mark.parametrize(
+    "frames", [[], [ended(None)], [{"type": "ping"}]], ids=["nothing", "no word", "a ping"]
+)
+def test_a_stream_that_ends_before_the_reply_does_is_an_error_that_keeps_what_came(
+    frames: list[object],
+) -> None:
+    """T8"""
+    reply = read(*spoke("Hi"), *called("clock", "", index=1), *frames)
+    assert reply.error is not None
+    assert (reply.error.message, reply.error.retryable) == (UNFINISHED, True)
+    assert reply.parts[0] == Text("Hi")
+    assert [end.arguments for end in reply.calls] == [None]
+
+
+@pytest.mark.parametrize("end", [ended("end_turn"), {"type": "message_stop"}], ids=["the word", "the stop"])
+def test_a_reply_is_finished_when_it_says_how_or_that_it_is(end: object) -> None:
+    """Some proxies leave out the one or the other."""
+    reply = read(*spoke("Hi"), end)
+    assert reply.error is None
+    assert reply.end.finish in ("stop", "unknown")
 
 
 @pytest.mark.parametrize("ending", [[stop(0), ended("max_tokens")], [stop(0), ended("tool_use")], []])
@@ -250,7 +271,7 @@ def test_usage_counts_cached_tokens_as_input_and_the_last_totals_win() -> None:
         ended("end_turn", output_tokens=30, output_tokens_details={"thinking_tokens": 20}, input_tokens=None),
     )
     assert reply.end.usage == Usage(111, 30, cached=100, cache_written=7, reasoning=20)
-    assert read(*spoke("Hi")).end.usage == Usage()
+    assert read(*spoke("Hi"), {"type": "message_stop"}).end.usage == Usage()
 
 
 def test_an_error_inside_a_stream_that_began_well_is_raised() -> None:

@@ -33,7 +33,7 @@ from tests.wire.histories import (
     load,
     requests,
 )
-from tests.wire.replies import Reply, decode, sse
+from tests.wire.replies import UNFINISHED, Reply, decode, sse
 
 SIGNATURE = SEALED["gemini"][0]
 
@@ -108,20 +108,33 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
         ("PROHIBITED_CONTENT", "filter"),
         ("OTHER", "error"),
         ("BRAND_NEW", "unknown"),
-        (None, "unknown"),
     ],
 )
-def test_the_finish_is_told_in_our_words_and_kept_in_theirs(word: str | None, finish: str) -> None:
+def test_the_finish_is_told_in_our_words_and_kept_in_theirs(word: str, finish: str) -> None:
     reply = read(chunk(text("Hi")), chunk(finish=word))
     assert (reply.end.finish, reply.finish_word) == (finish, word)
 
 
-@pytest.mark.parametrize("word", ["STOP", None])
-def test_calls_are_there_whatever_the_finish_says(word: str | None) -> None:
+@pytest.mark.parametrize("word", ["STOP", "BRAND_NEW"])
+def test_calls_are_there_whatever_the_finish_says(word: str) -> None:
     """C4"""
     reply = read(chunk(call("clock", {}), finish=word))
     assert reply.end.finish == "tool_calls"
     assert [(end.tool, end.arguments) for end in reply.calls] == [("clock", {})]
+
+
+def test_a_stream_that_ends_before_the_reply_does_is_an_error_that_keeps_what_came() -> None:
+    """T8"""
+    counts = {"usageMetadata": {"promptTokenCount": 9}}
+    reply = read(chunk(text("Hi", thoughtSignature="s")), chunk(call("clock", {})), counts)
+    assert reply.error is not None
+    assert (reply.error.message, reply.error.retryable) == (UNFINISHED, True)
+    assert reply.parts[:2] == (Text("Hi"), thought("", "s"))
+
+
+def test_a_prompt_that_was_blocked_is_a_reply_that_is_finished() -> None:
+    reply = read({"promptFeedback": {"blockReason": "SAFETY"}})
+    assert (reply.error, reply.end.finish) == (None, "filter")
 
 
 def test_an_id_is_kept_where_there_is_one() -> None:

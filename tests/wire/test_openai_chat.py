@@ -110,6 +110,47 @@ def test_calls_are_there_whatever_the_finish_says(word: str | None) -> None:
     assert [(end.tool, end.arguments) for end in reply.calls] == [("clock", {})]
 
 
+COUNTS = {"prompt_tokens": 9, "completion_tokens": 5}
+COUNTED: dict[str, Any] = {"choices": [], "usage": COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("ending", "unfinished"),
+    [
+        ([], True),
+        ([COUNTED, said(content="!")], True),
+        ([said(content="!") | {"usage": COUNTS}], True),
+        ([COUNTED], False),
+        ([DONE], False),
+        ([said("stop")], False),
+        ([said("eos")], False),
+    ],
+    ids=[
+        "nothing",
+        "counts early",
+        "counts with the text",
+        "counts last",
+        "[DONE]",
+        "stop",
+        "a strange word",
+    ],
+)
+def test_a_reply_that_nobody_says_is_over_is_told_as_unfinished(
+    ending: list[object], unfinished: bool
+) -> None:
+    """W3"""
+    end = read(said(content="Hi"), *ending).end
+    assert end.unfinished is unfinished
+    assert not unfinished or end.finish == "unknown"
+
+
+def test_a_whole_call_in_an_unfinished_reply_is_whole_and_the_finish_stays_unknown() -> None:
+    """C4"""
+    reply = read(said(tool_calls=[call("clock", "{}"), call("get_weather", '{"city": ', index=1)]))
+    assert [end.arguments for end in reply.calls] == [{}, None]
+    assert (reply.end.finish, reply.end.unfinished) == ("unknown", True)
+
+
 @pytest.mark.parametrize(
     "ending", [[said("length"), DONE], [said("content_filter")], [], [said("tool_calls")]]
 )

@@ -29,7 +29,7 @@ from tests.wire.histories import (
     load,
     requests,
 )
-from tests.wire.replies import Reply, decode, sse
+from tests.wire.replies import UNFINISHED, Reply, decode, sse
 
 
 def happens(type: str, place: int | None = None, **fields: Any) -> dict[str, Any]:
@@ -214,14 +214,30 @@ def test_a_refusal_is_text() -> None:
         ([over("incomplete", incomplete_details={"reason": "max_output_tokens"})], "length", "incomplete"),
         ([over("incomplete", incomplete_details={"reason": "content_filter"})], "filter", "incomplete"),
         ([over("incomplete")], "unknown", "incomplete"),
-        ([], "unknown", None),
     ],
 )
 def test_the_finish_is_told_in_our_words_and_kept_in_theirs(
-    frames: list[object], finish: str, word: str | None
+    frames: list[object], finish: str, word: str
 ) -> None:
     reply = read(happens("output_text.delta", 0, delta="Hi"), *frames)
     assert (reply.end.finish, reply.finish_word) == (finish, word)
+
+
+@pytest.mark.parametrize("frames", [[], [b"[DONE]"]], ids=["nothing", "a borrowed [DONE]"])
+def test_a_stream_that_ends_before_the_reply_does_is_an_error_that_keeps_what_came(
+    frames: list[object],
+) -> None:
+    """T8"""
+    reply = read(
+        happens("output_text.delta", 0, delta="Hi"),
+        happens("output_item.added", 1, item=call("get_weather", "")),
+        happens("function_call_arguments.delta", 1, delta='{"city"'),
+        *frames,
+    )
+    assert reply.error is not None
+    assert (reply.error.message, reply.error.retryable) == (UNFINISHED, True)
+    assert reply.parts[0] == Text("Hi")
+    assert [(end.arguments, end.raw) for end in reply.calls] == [(None, '{"city"')]
 
 
 @pytest.mark.parametrize("arguments", ["", '{"city": "Par'])

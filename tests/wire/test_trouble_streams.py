@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman import ProviderError, Runtime, tool
-from dragoman.messages.events import Event, ReasoningDelta, TextDelta
+from dragoman.messages.events import Event, MessageEnd, ReasoningDelta, TextDelta
 from dragoman.messages.fold import fold
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall
@@ -27,6 +27,7 @@ from dragoman.wire.scripted import calls, says
 from tests.house import calls_of
 from tests.loopback import (
     Answer,
+    Frame,
     Loopback,
     Reply,
     Script,
@@ -51,6 +52,7 @@ class Played:
     ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    stored: list[Message] = field(default_factory=list)
     state: str = ""
     text: str = ""
     error: Exception | None = None
@@ -63,6 +65,9 @@ class Played:
     @property
     def thought(self) -> str:
         return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    def notices(self, kind: str) -> list[str]:
+        return [event.text for event in self.events if event.type == "notice" and event.kind == kind]
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -115,7 +120,8 @@ async def play(
         )
         runtime = Runtime(folder / "chat.db", model=models, tools=tools(played.ran), allow=["*"], **house)
         async with asyncio.timeout(20), models, runtime:
-            turn = await runtime.send("What is 1 + 2?")
+            chat = await runtime.conversation()
+            turn = await chat.send("What is 1 + 2?")
             async for event in turn.events():
                 played.events.append(event)
                 if event.type == "call.asked":
@@ -126,6 +132,7 @@ async def play(
                 result = await turn.result()
             except ProviderError as error:
                 played.error = error
+                played.stored = await chat.messages()
             else:
                 played.messages = list(result.messages)
                 assert not any(mark in played.text for mark in MARKUP)
@@ -439,6 +446,119 @@ async def test_a_reply_that_was_over_counts_even_if_the_connection_dies(tmp_path
     )
     played = await play(tmp_path, whole, ANSWER)
     assert (played.ran, played.text) == ([("add", {"a": 1, "b": 2})], "It is 3.")
+
+
+# What a reply is on the wires that always say when it is over: text, a whole call, and the end of both.
+SAID: dict[str, tuple[Frame, ...]] = {
+    "anthropic_messages": (
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It is"}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": WHOLE},
+        },
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    ),
+    "openai_responses": (
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "It is"},
+        {
+            "type": "response.output_item.done",
+            "output_index": 1,
+            "item": {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": WHOLE},
+        },
+        {"type": "response.completed", "response": {"status": "completed"}},
+    ),
+    "gemini": (
+        {"candidates": [{"content": {"parts": [{"text": "It is"}]}}]},
+        {
+            "candidates": [
+                {"content": {"parts": [{"functionCall": {"name": "add", "args": {"a": 1, "b": 2}}}]}}
+            ]
+        },
+        {"candidates": [{"finishReason": "STOP"}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", SAID)
+async def test_t8_a_stream_that_ends_before_the_reply_does_ends_the_turn_and_keeps_what_came(
+    wire: str, tmp_path: Path
+) -> None:
+    torn = Stream(tuple(sse(frame) for frame in SAID[wire][:-1]))
+    played = await play(tmp_path, torn, provider=lambda url: Provider("house", "House", url, wire=wire))
+    assert (played.state, played.shown, played.ran) == ("error", "It is", [])
+    assert isinstance(played.error, ProviderError)
+    assert (played.error.kind, played.error.retryable) == ("unfinished", True)
+    assert len(played.server.bodies) == 1  # what has begun to speak is not asked again
+    (kept,) = (message for message in played.stored if message.role == "assistant")
+    assert (kept.text, [call.state for call in kept.calls]) == ("It is", [CallState.CANCELLED])
+
+
+@pytest.mark.parametrize("wire", SAID)
+async def test_r6_a_stream_that_ends_before_the_first_word_is_asked_again(wire: str, tmp_path: Path) -> None:
+    whole = Stream(tuple(sse(frame) for frame in SAID[wire]))
+    played = await play(
+        tmp_path,
+        Stream((sse({"type": "ping"}),)),
+        whole,
+        provider=lambda url: Provider("house", "House", url, wire=wire),
+        max_rounds=1,
+    )
+    assert (played.state, played.ran) == ("completed", [("add", {"a": 1, "b": 2})])
+
+
+UNSAID: dict[str, tuple[Reply, bool]] = {
+    "neither finish nor [DONE] nor counts": (
+        stream(delta(content="It is 3."), finish=None, done=False),
+        True,
+    ),
+    "only [DONE]": (stream(delta(content="It is 3."), finish=None), False),
+    "only a finish": (stream(delta(content="It is 3."), done=False), False),
+    "only the counts": (stream(delta(content="It is 3."), usage(), finish=None, done=False), False),
+    "a finish nobody knows": (stream(delta(content="It is 3."), finish="eos", done=False), False),
+}
+
+
+@pytest.mark.parametrize(("reply", "noted"), UNSAID.values(), ids=UNSAID)
+async def test_w3_a_reply_that_nobody_says_is_over_counts_and_a_notice_says_so(
+    reply: Reply, noted: bool, tmp_path: Path
+) -> None:
+    played = await play(tmp_path, reply)
+    assert (played.state, played.text) == ("completed", "It is 3.")
+    assert played.notices("unfinished") == (
+        ["house/model did not say that its reply was over: it may be cut off"] if noted else []
+    )
+
+
+async def test_c4_of_a_reply_that_nobody_says_is_over_only_whole_calls_run(tmp_path: Path) -> None:
+    torn = stream(
+        call_piece("add", WHOLE, index=0, id="call_1"),
+        call_piece("add", '{"a": 1, "b"', index=1, id="call_2"),
+        finish=None,
+        done=False,
+    )
+    played = await play(tmp_path, torn, ANSWER)
+    assert played.ran == [("add", {"a": 1, "b": 2})]
+    assert [call.state for call in played.calls] == [CallState.COMPLETED, CallState.FAILED]
+    assert "not one complete JSON object" in played.told[1]
+    assert len(played.notices("unfinished")) == 1
+    ends = [event.finish for event in played.events if isinstance(event, MessageEnd)]
+    assert ends == ["unknown", "stop"]
+
+
+async def test_c4_a_call_written_as_text_that_nobody_says_is_over_runs_if_it_is_whole(tmp_path: Path) -> None:
+    torn = stream(delta(content=WRITTEN), finish=None, done=False)
+    played = await play(tmp_path, torn, ANSWER, dialect="xml_tag")
+    assert played.ran == [("add", {"a": 1, "b": 2})]
+    assert len(played.notices("unfinished")) == 1
 
 
 async def test_w1_a_character_cut_in_two_writes_is_whole(tmp_path: Path) -> None:

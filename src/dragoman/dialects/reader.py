@@ -100,7 +100,7 @@ class DialectReader:
         self._texts, self._found, self._said = [], [], False
 
     def _end(self, event: MessageEnd) -> Iterator[Event]:
-        cut = event.finish in BROKEN_OFF
+        cut = event.unfinished or event.finish in BROKEN_OFF
         yield from self._show(self._scanner.end(cut=cut))
         yield from self._prose.close()
         found = [*self._found, *self._scanner.found] or (() if cut else self._thought_of())

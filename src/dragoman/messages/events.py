@@ -168,11 +168,15 @@ class CallInputEnd:
 
 @dataclass(slots=True)
 class MessageEnd:
-    """The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown."""
+    """The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
+
+    `unfinished` says that nothing told its end: it may have been cut off, and nobody can know.
+    """
 
     finish: str
     usage: Usage = field(default_factory=Usage)
     message: str = ""
+    unfinished: bool = False
     seq: int = 0
     type: Literal["message.end"] = "message.end"
 

@@ -55,6 +55,8 @@ async def stream(ready: RequestReady) -> Streamed:
     message = await _received(prepared, draft.message, end)
     end.message = ready.reply
     log.publish(end)
+    if end.unfinished:
+        prepared.view.notice(f"{model} did not say that its reply was over: it may be cut off", "unfinished")
     if message is None or message.says_nothing:
         prepared.view.notice(f"{model} sent an empty reply", "empty_reply")
     return Streamed(prepared, ready.offer, message)

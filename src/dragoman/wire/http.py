@@ -1,6 +1,6 @@
-"""Requests go out, events come in: the only module that calls a provider.
+"""Requests in, events out: a client that owns the connections, and a model behind it that is asked again.
 
-`HttpClient` owns the connections, the patience and the second tries; `HttpModel` is one model behind them.
+What happens between one request and the end of its stream is in `wire/exchange.py`.
 """
 
 from __future__ import annotations
@@ -22,32 +22,17 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.refusal import refusal_in_body, without
-from dragoman.wire.sse import Splitter
-from dragoman.wire.trouble import (
-    SHOWN,
-    broken,
-    garbled,
-    is_no_stream,
-    no_event,
-    no_stream,
-    place,
-    redirected,
-    retry_after,
-    stalled,
-    unreachable,
-)
-from dragoman.wire.wire import Wire
+from dragoman.wire.exchange import Exchange, client_error, some
+from dragoman.wire.refusal import without
+from dragoman.wire.trouble import place, unreachable
+from dragoman.wire.wire import Decoder, Wire
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import ssl
 
     import aiohttp
 
-ERROR_BODY = 64 * 1024  # bytes: enough for any error message
-ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
 LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces
-DONE = b"[DONE]"  # how OpenAI and its imitators end a stream
 
 
 @dataclass(slots=True, frozen=True)
@@ -127,6 +112,18 @@ class HttpClient:
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
 
+    def exchange(self, url: str, *, headers: Mapping[str, str], body: bytes, decoder: Decoder) -> Exchange:
+        """One attempt at a reply. Nothing is sent before it is opened."""
+        return Exchange(
+            lambda: self.post(url, headers=headers, body=body),
+            decoder,
+            url=url,
+            first_byte=self.timeouts.first_byte,
+            between_chunks=self.timeouts.between_chunks,
+            after_done=self.timeouts.after_done,
+            clock=self.clock,
+        )
+
     async def get(self, url: str, *, largest: int) -> bytes:
         """A small body, whole. ProviderError where there is none, or none so small."""
         try:
@@ -136,9 +133,9 @@ class HttpClient:
                 proxy=self._proxy_for(url),
                 allow_redirects=False,
             ) as response:
-                body = await _some(response, largest=largest)
+                body = await some(response, largest=largest)
                 status = response.status
-        except (OSError, _client_error()) as error:
+        except (OSError, client_error()) as error:
             raise unreachable(error, url, self.timeouts.first_byte) from None
         if status != 200 or len(body) > largest:
             raise ProviderError(f"{place(url)} has no such list", kind="no_list", status=status)
@@ -200,19 +197,24 @@ class HttpModel:
         retry = self._client.retry
         attempt = 1
         while True:
-            answer = _Answer(self._client, self._endpoint, self.model, self._wire, reply)
+            exchange = self._client.exchange(
+                self._endpoint.url(self.model),
+                headers=self._endpoint.all_headers(),
+                body=body,
+                decoder=self._wire.decoder(reply),
+            )
             failure: ProviderError
             try:
-                await answer.open(body)
-                while events := await answer.read():
+                await exchange.open()
+                while events := await exchange.read():
                     yield events
                 return
             except ProviderError as error:
                 failure = self._told(error)
-                if answer.spoke or not retry.may_follow(error, attempt):
+                if exchange.spoke or not retry.may_follow(error, attempt):
                     raise
             finally:
-                answer.close()
+                exchange.close()
             await self._client.sleep(retry.wait(attempt, failure.retry_after, self._client.random()))
             attempt += 1
 
@@ -232,167 +234,6 @@ class HttpModel:
         if error.kind == "auth" and (name := self._endpoint.key_name):
             error.hint = f"Check {name}" if self._endpoint.key else f"Set {name} to your API key"
         return error
-
-
-class _Answer:
-    """One attempt: a response while it is read. Whatever goes wrong in it leaves as a ProviderError."""
-
-    def __init__(self, client: HttpClient, endpoint: Endpoint, model: str, wire: Wire, reply: str) -> None:
-        self.spoke = False  # an event has left: from here on nothing may be asked again
-        self._client = client
-        self._url = endpoint.url(model)
-        self._headers = endpoint.all_headers()
-        self._frames = Splitter()
-        self._decoder = wire.decoder(reply)
-        self._response: aiohttp.ClientResponse | None = None
-        self._patience: _Patience | None = None
-        self._unread = b""
-        self._head = b""  # how the body began, for the error that has to show it
-        self._framed = False
-        self._done = False
-        self._ended = False
-        self._failure: ProviderError | None = None
-
-    async def open(self, body: bytes) -> None:
-        """Send the request and wait for the first bytes of a stream."""
-        limit = self._client.timeouts.first_byte
-        failure: ProviderError | None = None
-        try:
-            async with asyncio.timeout(limit):
-                response = await self._client.post(self._url, headers=self._headers, body=body)
-                self._response = response
-                accepted = response.status // 100 == 2
-                if accepted:
-                    self._unread = await response.content.readany()
-            if not accepted:
-                failure = self._refused(response, await _some(response))
-            elif is_no_stream(self._unread):
-                failure = no_stream(await _some(response, self._unread))
-        except (OSError, _client_error()) as error:  # TimeoutError is an OSError
-            failure = unreachable(error, self._url, limit)
-        if failure is not None:
-            raise failure  # out here, where no error that holds our headers can hang on to it
-        self._head = self._unread[:SHOWN]
-        self._patience = _Patience(self._client.timeouts.between_chunks, self.close)
-
-    async def read(self) -> list[Event]:
-        """The next events; none when the reply is over."""
-        assert self._response is not None
-        assert self._patience is not None
-        content, patience = self._response.content, self._patience
-        while self._failure is None and not self._ended:
-            chunk, self._unread = self._unread, b""
-            if not chunk and self._done:
-                await _some(self._response, seconds=self._client.timeouts.after_done)
-            elif not chunk:
-                patience.begin()
-                try:
-                    chunk = await content.readany()
-                except (OSError, _client_error()) as error:
-                    self._frames = Splitter()  # half an event is none
-                    if not getattr(self._decoder, "finish_word", None):  # else all was said already
-                        lost, limit = patience.lost, patience.limit
-                        self._failure = stalled(self._url, limit) if lost else broken(error, self._url)
-                        break
-                patience.end()
-            if events := self._decoded(chunk):
-                self.spoke = True
-                return events
-        if self._failure is not None:
-            raise self._failure
-        return []
-
-    def close(self) -> None:
-        """Hang up, unless all was read: then the connection is back in the pool already."""
-        if self._patience is not None:
-            self._patience.stop()
-        if self._response is not None:
-            self._response.close()
-
-    def _decoded(self, chunk: bytes) -> list[Event]:
-        """The events in a chunk, or in its absence the last ones. A failure waits until these were read."""
-        events: list[Event] = []
-        frame = b""
-        try:
-            for frame in self._frames.feed(chunk) if chunk else self._frames.end():
-                self._framed = True
-                self._done = frame == DONE
-                events.extend(self._decoder.feed(frame))
-            if not chunk:
-                self._ended = True
-                if not self._framed:
-                    raise no_event(self._head)
-                events.extend(self._decoder.end())
-        except ProviderError as error:
-            self._failure = error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            self._failure = garbled(frame, error)
-        return events
-
-    def _refused(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
-        if 300 <= response.status < 400:
-            return redirected(self._url, response.status, response.headers.get("Location"))
-        wait = retry_after(response.headers, self._client.clock())
-        return refusal_in_body(body, status=response.status, retry_after=wait)
-
-
-class _Patience:
-    """Hangs up when nothing came for too long while somebody waited.
-
-    One timer looks at the stream now and then; a read costs two assignments, not a timer of its own.
-    """
-
-    def __init__(self, limit: float | None, hang_up: Callable[[], None]) -> None:
-        self.limit = limit
-        self.lost = False
-        self._hang_up = hang_up
-        self._loop = asyncio.get_running_loop()
-        self._since: float | None = None
-        self._timer = None if limit is None else self._loop.call_later(limit, self._look)
-
-    def begin(self) -> None:
-        self._since = self._loop.time()
-
-    def end(self) -> None:
-        self._since = None
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self) -> None:
-        assert self.limit is not None
-        now = self._loop.time()
-        due = (now if self._since is None else self._since) + self.limit
-        if now < due:
-            self._timer = self._loop.call_at(due, self._look)
-        else:
-            self.lost = True
-            self._hang_up()
-
-
-async def _some(
-    response: aiohttp.ClientResponse,
-    begun: bytes = b"",
-    *,
-    seconds: float | None = ERROR_SECONDS,
-    largest: int = ERROR_BODY,
-) -> bytes:
-    """What is left of a body, but not much more than can be used, and not for ever."""
-    body = bytearray(begun)
-    try:
-        async with asyncio.timeout(seconds):
-            while len(body) <= largest and (piece := await response.content.readany()):
-                body += piece
-    except (OSError, _client_error()):
-        pass
-    return bytes(body)
-
-
-def _client_error() -> type[Exception]:
-    import aiohttp
-
-    return aiohttp.ClientError
 
 
 # ── the way out ───────────────────────────────────────────────────────────────────────────────────

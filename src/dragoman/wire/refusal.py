@@ -1,6 +1,6 @@
 """A provider's error enters, in any spelling there is; a `ProviderError` that knows what may help leaves.
 
-Used for error responses (`wire/http.py`) and for errors inside a stream that began well (every decoder).
+Used for error responses (`wire/exchange.py`) and for errors inside a stream that began well (every decoder).
 """
 
 from __future__ import annotations

@@ -81,6 +81,16 @@ def stalled(url: str, seconds: float | None) -> ProviderError:
     )
 
 
+def unfinished() -> ProviderError:
+    """For a stream that ended in good order, but before its wire's word for the end of a reply."""
+    return ProviderError(
+        "the stream ended before the reply was finished",
+        kind="unfinished",
+        retryable=True,
+        hint="What had arrived is kept; try again",
+    )
+
+
 def garbled(frame: bytes, error: Exception) -> ProviderError:
     trouble = ProviderError(
         f"a piece of the stream could not be read: {shown(frame)} ({reason_of(error)})",

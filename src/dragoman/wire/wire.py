@@ -24,7 +24,10 @@ from dragoman.messages.request import Request
 
 
 class Decoder(Protocol):
-    """Frames in, events out. `end` closes whatever is open and says how the reply finished."""
+    """Frames in, events out. `end` closes whatever is open and says how the reply finished.
+
+    It raises ProviderError where the wire always tells that a reply is over, and this one did not.
+    """
 
     def feed(self, frame: bytes) -> Iterator[Event]: ...
 

@@ -20,6 +20,7 @@ from dragoman.wire.anthropic_messages.shapes import (
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
 from dragoman.wire.refusal import refusal
+from dragoman.wire.trouble import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
@@ -38,6 +39,7 @@ class Decoder:
         self._open: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
         self._usage: Tokens = {}
+        self._over = False
 
     def feed(self, frame: bytes) -> Iterator[Event]:
         event: StreamEvent = from_json(frame)
@@ -53,15 +55,20 @@ class Decoder:
             case "message_delta":
                 self._count(event.get("usage"))
                 self.finish_word = event["delta"].get("stop_reason") or self.finish_word
+            case "message_stop":
+                self._over = True
             case "error":
                 raise refusal(event.get("error"))
             case _:
-                pass  # `ping`, `message_stop`, and what they may think of later
+                pass  # `ping`, and what they may think of later
 
     def end(self) -> Iterator[Event]:
+        torn = self.finish_word is None and not self._over
         yield from self._prose.close()
         finish = FINISH.get(self.finish_word or "", "unknown")
-        yield from self._calls.close(cut=self.finish_word is None or finish in BROKEN_OFF)
+        yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
+        if torn:
+            raise unfinished()
         if len(self._calls) and finish in ("stop", "unknown"):
             finish = "tool_calls"
         yield MessageEnd(finish, _usage(self._usage))

@@ -21,6 +21,7 @@ from dragoman.wire.gemini.shapes import (
     Tokens,
 )
 from dragoman.wire.refusal import refusal
+from dragoman.wire.trouble import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
@@ -52,6 +53,8 @@ class Decoder:
         yield from self._close()
         finish = "filter" if self._blocked else FINISH.get(self.finish_word or "", "unknown")
         yield from self._calls.close(cut=self.finish_word is None or finish in BROKEN_OFF)
+        if self.finish_word is None:
+            raise unfinished()
         if len(self._calls) and (finish in ("stop", "unknown") or self.finish_word == MALFORMED_CALL):
             finish = "tool_calls"
         yield MessageEnd(finish, _usage(self._usage))

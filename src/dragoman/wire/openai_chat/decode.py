@@ -41,18 +41,19 @@ class Decoder:
         self._details: list[Detail] = []
         self._calls = Calls(reply)
         self._usage: Tokens = {}
-        self._done = False
+        self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     def feed(self, frame: bytes) -> Iterator[Event]:
         if frame.startswith(DONE):
-            self._done = True
+            self._over = True
             return
         chunk: Chunk = from_json(frame)
         if error := chunk.get("error"):
             raise _refused(error)
         if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
-            self._usage = usage
+            self._usage, self._over = usage, True
         if choices := chunk.get("choices"):
+            self._over = False  # some count in every chunk: that says nothing of the end
             yield from self._choice(choices[0])
         elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
             raise _refused(cast("JsonValue", chunk))
@@ -60,11 +61,11 @@ class Decoder:
     def end(self) -> Iterator[Event]:
         yield from self._close()
         finish = FINISH.get(self.finish_word or "", "unknown")
-        torn = self.finish_word is None and not self._done
+        torn = self.finish_word is None and not self._over  # or whole: not all imitators say when it is over
         yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
-        if len(self._calls) and finish in ("stop", "unknown"):
+        if len(self._calls) and finish in ("stop", "unknown") and not torn:
             finish = "tool_calls"
-        yield MessageEnd(finish, _usage(self._usage))
+        yield MessageEnd(finish, _usage(self._usage), unfinished=torn)
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -23,6 +23,7 @@ from dragoman.wire.openai_responses.shapes import (
     Tokens,
 )
 from dragoman.wire.refusal import refusal
+from dragoman.wire.trouble import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "unknown")
@@ -38,6 +39,7 @@ class Decoder:
         self._calls = Calls(reply)
         self._finish = "unknown"
         self._usage: Tokens = {}
+        self._ended = False
 
     def feed(self, frame: bytes) -> Iterator[Event]:
         if frame.startswith(DONE):
@@ -50,6 +52,8 @@ class Decoder:
     def end(self) -> Iterator[Event]:
         yield from self._prose.close()
         yield from self._calls.close(cut=self._finish in BROKEN_OFF)
+        if not self._ended:
+            raise unfinished()
         if len(self._calls) and self._finish in ("stop", "unknown"):
             self._finish = "tool_calls"
         yield MessageEnd(self._finish, _usage(self._usage))
@@ -127,6 +131,7 @@ class Decoder:
         if not self._told:  # nothing came in pieces
             for place, item in enumerate(response.get("output") or ()):
                 yield from self._item_done(place, item)
+        self._ended = True
         self.finish_word = response.get("status")
         self._finish = FINISH.get(self.finish_word or "", "unknown")
         if why := response.get("incomplete_details"):

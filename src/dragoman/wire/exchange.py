@@ -1,0 +1,208 @@
+"""One request in, the events of its stream out; whatever goes wrong on the way leaves as a ProviderError."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from dragoman.errors import ProviderError
+from dragoman.messages.events import Event
+from dragoman.wire.refusal import refusal_in_body
+from dragoman.wire.sse import Splitter
+from dragoman.wire.trouble import (
+    SHOWN,
+    broken,
+    garbled,
+    is_no_stream,
+    no_event,
+    no_stream,
+    redirected,
+    retry_after,
+    stalled,
+    unreachable,
+)
+from dragoman.wire.wire import Decoder
+
+if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
+    import aiohttp
+
+ERROR_BODY = 64 * 1024  # bytes: enough for any error message
+ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
+DONE = b"[DONE]"  # how OpenAI and its imitators end a stream
+
+
+class Exchange:
+    """One attempt: `open` sends the request, `read` gives events, `close` hangs up.
+
+    `send` gets the response. The limits are seconds; None means: wait for ever.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[], Awaitable[aiohttp.ClientResponse]],
+        decoder: Decoder,
+        *,
+        url: str,
+        first_byte: float | None,
+        between_chunks: float | None,
+        after_done: float | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.spoke = False  # an event has left: from here on nothing may be asked again
+        self._send = send
+        self._decoder = decoder
+        self._url = url
+        self._first_byte = first_byte
+        self._between_chunks = between_chunks
+        self._after_done = after_done
+        self._clock = clock
+        self._frames = Splitter()
+        self._response: aiohttp.ClientResponse | None = None
+        self._patience: _Patience | None = None
+        self._unread = b""
+        self._head = b""  # how the body began, for the error that has to show it
+        self._framed = False
+        self._done = False
+        self._ended = False
+        self._failure: ProviderError | None = None
+
+    async def open(self) -> None:
+        """Send the request and wait for the first bytes of a stream."""
+        failure: ProviderError | None = None
+        try:
+            async with asyncio.timeout(self._first_byte):
+                response = await self._send()
+                self._response = response
+                accepted = response.status // 100 == 2
+                if accepted:
+                    self._unread = await response.content.readany()
+            if not accepted:
+                failure = self._refused(response, await some(response))
+            elif is_no_stream(self._unread):
+                failure = no_stream(await some(response, self._unread))
+        except (OSError, client_error()) as error:  # TimeoutError is an OSError
+            failure = unreachable(error, self._url, self._first_byte)
+        if failure is not None:
+            raise failure  # out here, where no error that holds our headers can hang on to it
+        self._head = self._unread[:SHOWN]
+        self._patience = _Patience(self._between_chunks, self.close)
+
+    async def read(self) -> list[Event]:
+        """The next events; none when the reply is over."""
+        assert self._response is not None
+        assert self._patience is not None
+        content, patience = self._response.content, self._patience
+        while self._failure is None and not self._ended:
+            chunk, self._unread = self._unread, b""
+            if not chunk and self._done:
+                await some(self._response, seconds=self._after_done)
+            elif not chunk:
+                patience.begin()
+                try:
+                    chunk = await content.readany()
+                except (OSError, client_error()) as error:
+                    self._frames = Splitter()  # half an event is none
+                    if not getattr(self._decoder, "finish_word", None):  # else all was said already
+                        lost, limit = patience.lost, patience.limit
+                        self._failure = stalled(self._url, limit) if lost else broken(error, self._url)
+                        break
+                patience.end()
+            if events := self._decoded(chunk):
+                self.spoke = True
+                return events
+        if self._failure is not None:
+            raise self._failure
+        return []
+
+    def close(self) -> None:
+        """Hang up, unless all was read: then the connection is back in the pool already."""
+        if self._patience is not None:
+            self._patience.stop()
+        if self._response is not None:
+            self._response.close()
+
+    def _decoded(self, chunk: bytes) -> list[Event]:
+        """The events in a chunk, or in its absence the last ones. A failure waits until these were read."""
+        events: list[Event] = []
+        frame = b""
+        try:
+            for frame in self._frames.feed(chunk) if chunk else self._frames.end():
+                self._framed = True
+                self._done = frame == DONE
+                events.extend(self._decoder.feed(frame))
+            if not chunk:
+                self._ended = True
+                if not self._framed:
+                    raise no_event(self._head)
+                events.extend(self._decoder.end())
+        except ProviderError as error:
+            self._failure = error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            self._failure = garbled(frame, error)
+        return events
+
+    def _refused(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
+        if 300 <= response.status < 400:
+            return redirected(self._url, response.status, response.headers.get("Location"))
+        wait = retry_after(response.headers, self._clock())
+        return refusal_in_body(body, status=response.status, retry_after=wait)
+
+
+class _Patience:
+    """Hangs up when nothing came for too long while somebody waited.
+
+    One timer looks at the stream now and then; a read costs two assignments, not a timer of its own.
+    """
+
+    def __init__(self, limit: float | None, hang_up: Callable[[], None]) -> None:
+        self.limit = limit
+        self.lost = False
+        self._hang_up = hang_up
+        self._loop = asyncio.get_running_loop()
+        self._since: float | None = None
+        self._timer = None if limit is None else self._loop.call_later(limit, self._look)
+
+    def begin(self) -> None:
+        self._since = self._loop.time()
+
+    def end(self) -> None:
+        self._since = None
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        assert self.limit is not None
+        now = self._loop.time()
+        due = (now if self._since is None else self._since) + self.limit
+        if now < due:
+            self._timer = self._loop.call_at(due, self._look)
+        else:
+            self.lost = True
+            self._hang_up()
+
+
+async def some(
+    response: aiohttp.ClientResponse,
+    begun: bytes = b"",
+    *,
+    seconds: float | None = ERROR_SECONDS,
+    largest: int = ERROR_BODY,
+) -> bytes:
+    """What is left of a body, but not much more than can be used, and not for ever."""
+    body = bytearray(begun)
+    try:
+        async with asyncio.timeout(seconds):
+            while len(body) <= largest and (piece := await response.content.readany()):
+                body += piece
+    except (OSError, client_error()):
+        pass
+    return bytes(body)
+
+
+def client_error() -> type[Exception]:
+    import aiohttp
+
+    return aiohttp.ClientError
