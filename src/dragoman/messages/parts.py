@@ -149,4 +149,7 @@ def canonical(value: Json) -> str:
 
 
 def arguments_hash(tool: str, arguments: Arguments) -> str:
-    return hashlib.sha256(f"{tool}\0{canonical(arguments)}".encode()).hexdigest()[:32]
+    text = f"{tool}\0{canonical(arguments)}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[
+        :32
+    ]  # JSON may hold half a character

@@ -1,0 +1,30 @@
+"""`ask_person`: a question in, what the person answers out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from dragoman.tools.tool import ToolContext, tool
+
+Choice = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+@tool(
+    permission="basics.ask_person",
+    replay="safe",
+    cancellable=True,
+    examples=[{"question": "Which colour shall it be?", "choices": ["red", "green"]}],
+)
+async def ask_person(
+    question: Annotated[str, Field(min_length=1, max_length=2000)],
+    context: ToolContext,
+    choices: Annotated[
+        list[Choice] | None,
+        Field(max_length=10, description="answers to choose from; left out: they write what they like"),
+    ] = None,
+) -> JsonValue:
+    """Ask the person something that only they can decide, and wait for the answer."""
+    answer: JsonValue = await context.ask(question, choices or ())
+    return answer

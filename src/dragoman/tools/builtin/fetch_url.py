@@ -1,0 +1,216 @@
+"""`fetch_url`: the address of a page in, its text out, and never anything from inside our own network."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, JsonValue
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.parts import Arguments
+from dragoman.tools.builtin.address import is_public
+from dragoman.tools.builtin.html_text import text_of
+from dragoman.tools.tool import Tool, ToolOutput, tool
+
+if TYPE_CHECKING:  # both are slow to import, and most conversations fetch nothing
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
+    from yarl import URL
+
+SECONDS = 30.0  # for everything, redirects too
+LARGEST = 2_000_000  # bytes of a page
+REDIRECTS = 5
+HEADERS = {
+    "Accept": "text/html, text/*;q=0.9, application/json;q=0.8, application/xml;q=0.8",
+    "Accept-Encoding": "identity",
+    "User-Agent": "dragoman",
+}
+TEXTS = ("json", "xml", "javascript", "yaml", "toml", "x-ndjson")  # of application/…, also after a plus sign
+PORTS = {"http": 80, "https": 443}
+
+
+def fetcher(
+    *,
+    resolver: Callable[[], AbstractResolver] | None = None,
+    reachable: Callable[[str], bool] = is_public,
+    seconds: float = SECONDS,
+    largest: int = LARGEST,
+) -> Tool:
+    """The tool. `resolver` makes what finds the addresses of a name; `reachable` says which may be used."""
+
+    @tool(
+        name="fetch_url",
+        permission="web.fetch",
+        pattern=_patterns,
+        replay="safe",
+        cancellable=True,
+        timeout=seconds + 15,
+        examples=[{"url": "https://docs.python.org/3/library/ast.html"}],
+    )
+    async def fetch_url(
+        url: Annotated[str, Field(max_length=4000, description="beginning with https:// or http://")],
+    ) -> ToolOutput:
+        """Read the text of a web page, or of a text file on the web."""
+        return await _Fetch(resolver, reachable, seconds, largest).run(url)
+
+    return fetch_url
+
+
+def place(text: str) -> URL:
+    """The address as it will be asked. ToolFailed for one that no page can have, or that hides another."""
+    from yarl import URL
+
+    try:
+        url = URL(text.strip()).with_fragment(None)
+        host = (url.raw_host or "").rstrip(".")
+    except (ValueError, TypeError) as error:
+        raise ToolFailed(f"{text} is not the address of a page: {error}") from error
+    if url.scheme not in PORTS:
+        raise ToolFailed(f"{text}: only http:// and https:// addresses can be fetched")
+    if not host:
+        raise ToolFailed(f"{text} names no site")
+    if url.raw_user is not None or url.raw_password is not None:
+        raise ToolFailed(f"{text}: an address with a user name or password is not fetched")
+    return url if host == url.raw_host else url.with_host(host)
+
+
+def _patterns(arguments: Arguments) -> Sequence[str]:
+    """What rules look at: the site and the path, as they will be asked."""
+    given = str(arguments.get("url", ""))
+    try:
+        url = place(given)
+    except ToolFailed:
+        return (given,)  # it is not fetched, whatever the rules say
+    return (f"{_site(url)}{url.raw_path}",)
+
+
+def _site(url: URL) -> str:
+    host = str(url.host_subcomponent)
+    return host if url.port == PORTS[url.scheme] else f"{host}:{url.port}"
+
+
+@dataclass(slots=True, frozen=True)
+class _Body:
+    type: str
+    data: bytes
+    charset: str
+    cut: bool
+
+    @property
+    def text(self) -> str:
+        try:
+            return self.data.decode(self.charset, errors="replace")
+        except LookupError:  # a charset nobody knows
+            return self.data.decode(errors="replace")
+
+
+class _Fetch:
+    """One page, with the redirects on the way to it."""
+
+    def __init__(
+        self,
+        resolver: Callable[[], AbstractResolver] | None,
+        reachable: Callable[[str], bool],
+        seconds: float,
+        largest: int,
+    ) -> None:
+        self._resolver = resolver
+        self._reachable = reachable
+        self._seconds = seconds
+        self._largest = largest
+        self._refused: str | None = None  # an address that was not connected to
+
+    async def run(self, text: str) -> ToolOutput:
+        import aiohttp
+
+        url = place(text)
+        try:
+            async with asyncio.timeout(self._seconds), self._session() as session:
+                url, body = await self._follow(session, url)
+        except TimeoutError as error:
+            raise ToolFailed(f"{_site(url)} took longer than {self._seconds:g} s") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if self._refused is not None and isinstance(error, aiohttp.ClientConnectorError):
+                raise ToolFailed(
+                    f"{_site(url)} is not fetched: {self._refused} is not an address of the open internet"
+                ) from error
+            raise ToolFailed(f"{_site(url)} could not be read: {error}") from error
+        return await self._told(url, body)
+
+    def _session(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(
+            resolver=self._resolver() if self._resolver is not None else None,
+            socket_factory=self._socket,
+            force_close=True,
+        )
+        # Without the environment's proxies: a proxy would resolve the name once more, and see what we cannot.
+        return aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), headers=HEADERS, trust_env=False
+        )
+
+    def _socket(self, found: aiohttp.AddrInfoType) -> socket.socket:
+        """Called with the very address that is connected to: what a name meant before does not count."""
+        family, kind, protocol, _, address = found
+        if not self._reachable(str(address[0])):
+            self._refused = str(address[0])
+            raise OSError(f"{address[0]} is not an address of the open internet")
+        return socket.socket(family, kind, protocol)
+
+    async def _follow(self, session: aiohttp.ClientSession, url: URL) -> tuple[URL, _Body]:
+        first = _site(url).removeprefix("www.")
+        for _ in range(REDIRECTS + 1):
+            if _is_address(url) and not self._reachable(url.raw_host or ""):
+                raise ToolFailed(f"{url} is not fetched: it is not on the open internet")
+            if _site(url).removeprefix("www.") != first:  # rules were asked about the first site alone
+                raise ToolFailed(f"the page has moved to another site: fetch {url} if that is what you want")
+            async with session.get(url, allow_redirects=False) as response:
+                there = response.headers.get("Location")
+                if response.status not in (301, 302, 303, 307, 308) or there is None:
+                    return url, await self._body(url, response)
+            url = place(str(url.join(_address(there))))
+        raise ToolFailed(f"{_site(url)} sends on from one address to another without end")
+
+    async def _body(self, url: URL, response: aiohttp.ClientResponse) -> _Body:
+        if response.status != 200:
+            raise ToolFailed(f"{url} answered {response.status} {response.reason or ''}".rstrip())
+        type = response.content_type
+        main, _, kind = type.partition("/")
+        if main != "text" and not (main == "application" and kind.rpartition("+")[2] in TEXTS):
+            raise ToolFailed(f"{url} is {type}, which is not text")
+        data = bytearray()
+        async for piece in response.content.iter_any():
+            data += piece
+            if len(data) > self._largest:
+                break
+        cut = len(data) > self._largest
+        return _Body(type, bytes(data[: self._largest]), response.charset or "utf-8", cut)
+
+    async def _told(self, url: URL, body: _Body) -> ToolOutput:
+        title, text = "", body.text
+        if body.type in ("text/html", "application/xhtml+xml"):
+            title, text = await asyncio.to_thread(text_of, text)
+        if body.cut:
+            text += f"\n[… the page goes on: only its first {self._largest:,} bytes were read …]"
+        metadata: dict[str, JsonValue] = {"url": str(url), "type": body.type}
+        return ToolOutput(text or "The page has no text.", title=title or _site(url), metadata=metadata)
+
+
+def _address(text: str) -> URL:
+    from yarl import URL
+
+    return URL(text)
+
+
+def _is_address(url: URL) -> bool:
+    """True where the host is written as a number, however that is done."""
+    host = url.raw_host or ""
+    return ":" in host or host.rpartition(".")[2][:1].isdigit()
+
+
+fetch_url = fetcher()

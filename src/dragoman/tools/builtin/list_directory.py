@@ -1,0 +1,38 @@
+"""`list_directory`: what is in a folder of the workspace."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dragoman.tools.tool import ToolContext, tool
+from dragoman.tools.workspace import Entry, entries_inside, path_patterns
+
+_MOST = 1000
+
+
+@tool(permission="files.read", pattern=path_patterns, replay="safe", timeout=30)
+def list_directory(
+    context: ToolContext,
+    path: Annotated[
+        str, Field(description="a folder, relative to the workspace; `.` is the workspace")
+    ] = ".",
+) -> str:
+    """List a folder of the workspace: folders end in /, files are followed by their size in bytes."""
+    entries = entries_inside(context.workspace, path)
+    shown = sorted(entries, key=lambda entry: entry.kind != "folder")[:_MOST]
+    more = f"\n[{len(entries) - _MOST} more are not shown: use glob]" if len(entries) > _MOST else ""
+    return "\n".join(map(_line, shown)) + more if shown else f"{path} is empty"
+
+
+def _line(entry: Entry) -> str:
+    match entry.kind:
+        case "folder":
+            return f"{entry.name}/"
+        case "file":
+            return f"{entry.name}  {entry.size}"
+        case "link":
+            return f"{entry.name}  (a link; links are not followed)"
+        case "other":
+            return f"{entry.name}  (no regular file)"

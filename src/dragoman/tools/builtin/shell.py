@@ -1,0 +1,167 @@
+"""`shell`: a line for the shell, run in the workspace, and everything it started ended with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, Process
+from codecs import getincrementaldecoder
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from dragoman.errors import ToolFailed
+from dragoman.tools.builtin.commands import line_patterns
+from dragoman.tools.tool import ToolContext, ToolOutput, tool
+from dragoman.tools.workspace import inside
+
+_LONGEST = 600.0  # seconds
+_GRACE = 0.5  # seconds between being asked to end and being ended
+_HALF = 500_000  # characters of output kept from its beginning, and as many from its end
+_REPORTED = 200_000  # characters of output told as progress
+_PIECE = 1_000_000  # bytes read at once, with a pause after each, so that many small ones become one
+_PAUSE = 0.02
+_PASSED_ON = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
+)
+
+
+@tool(
+    permission="shell",
+    pattern=line_patterns,
+    replay="ask",
+    timeout=_LONGEST + 30,
+    sequential=True,
+    cancellable=True,
+)
+async def shell(
+    command: Annotated[str, Field(min_length=1, max_length=20_000, description="a line for /bin/sh")],
+    context: ToolContext,
+    timeout: Annotated[float, Field(gt=0, le=_LONGEST, description="seconds")] = 120.0,
+) -> ToolOutput:
+    """Run a shell command in the workspace. The result is its exit status and what it printed. Nothing can
+    be typed into it, and whatever it leaves running is ended when it ends."""
+    if "\0" in command or not command.strip():
+        raise ToolFailed("there is no command in this, or a NUL character")
+    folder = inside(context.workspace, ".")
+    output = Output()
+    try:
+        async with asyncio.timeout(timeout):
+            status = await _run(command, folder, output, context)
+    except TimeoutError:
+        text = f"it took longer than {timeout:g} s and was ended; it had printed:\n{output.text()}"
+        raise ToolFailed(text) from None
+    said = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+    return ToolOutput(f"{said}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
+
+
+class Output:
+    """What a command prints: its beginning and its end, in bounded memory."""
+
+    def __init__(self, half: int = _HALF) -> None:
+        self._half = half
+        self._head = ""
+        self._tail: deque[str] = deque()
+        self._kept = 0  # characters in the tail
+        self.length = 0
+
+    def add(self, text: str) -> None:
+        self.length += len(text)
+        room = self._half - len(self._head)
+        self._head += text[:room]
+        if rest := text[room:]:
+            self._tail.append(rest)
+            self._kept += len(rest)
+        while self._tail and self._kept - len(self._tail[0]) >= self._half:
+            self._kept -= len(self._tail.popleft())
+
+    def text(self) -> str:
+        tail = "".join(self._tail)[-self._half :]
+        if left_out := self.length - len(self._head) - len(tail):
+            return f"{self._head}\n[… {left_out} characters were not kept …]\n{tail}"
+        return self._head + tail
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """What a command may know of ours: only what is named, so no keys and no tokens."""
+    return {name: ours[name] for name in ours if name in _PASSED_ON or name.startswith("LC_")}
+
+
+async def _run(command: str, folder: Path, output: Output, context: ToolContext) -> int:
+    """→ its exit status, or less than 0 for the signal that ended it."""
+    ours, its = os.pipe()  # our own: asyncio's would keep `wait` waiting for whoever else holds it
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command,
+            cwd=folder,
+            env=environment(os.environ),
+            stdin=DEVNULL,
+            stdout=its,
+            stderr=its,
+            start_new_session=True,  # a group of its own, and no terminal
+        )
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(its)
+    reading = asyncio.create_task(_read(ours, output, context))
+    try:
+        return await process.wait()
+    finally:
+        try:
+            await _end(process)
+        finally:
+            await _finish(reading)
+
+
+async def _end(process: Process) -> None:
+    """The whole group: asked first where it still works, so that it can tidy up, then made to."""
+    try:
+        if process.returncode is None:
+            _signal(process, signal.SIGTERM)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _GRACE)
+    finally:
+        _signal(process, signal.SIGKILL)
+        await process.wait()
+
+
+async def _finish(reading: asyncio.Task[None]) -> None:
+    """Read what is still in the pipe, and wait no longer for one who left the group with it."""
+    try:
+        await asyncio.wait({reading}, timeout=_GRACE)
+    finally:
+        reading.cancel()
+        await asyncio.wait({reading})
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS says the latter of a group of dead processes
+        os.killpg(process.pid, number)
+
+
+async def _read(pipe: int, output: Output, context: ToolContext) -> None:
+    reader = asyncio.StreamReader(limit=_PIECE)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(pipe, "rb", buffering=0)
+    )
+    decoder = getincrementaldecoder("utf-8")("replace")
+    try:
+        while piece := await reader.read(_PIECE):
+            text = decoder.decode(piece)
+            if told := text[: max(0, _REPORTED - output.length)]:
+                context.progress(told)
+            output.add(text)
+            await asyncio.sleep(_PAUSE)
+        output.add(decoder.decode(b"", final=True))
+    finally:
+        transport.close()

@@ -1,0 +1,57 @@
+"""The bytes of a file in, its text and a word for this version of it out; and back again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from dragoman.errors import ToolFailed
+
+MOST = 5_000_000  # bytes of a file that is read or written as text
+
+
+@dataclass(slots=True, frozen=True)
+class TextFile:
+    """`crlf` where every line ends as on Windows; the text has plain line ends in any case where it is so."""
+
+    text: str
+    version: str
+    crlf: bool
+
+    def bytes(self, text: str) -> bytes:
+        """Another text with the line ends of this one."""
+        return (text.replace("\r\n", "\n").replace("\n", "\r\n") if self.crlf else text).encode()
+
+
+def text_file(path: str, data: bytes) -> TextFile:
+    """ToolFailed where it is no text."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"{path} is no text file (not UTF-8): it cannot be shown or edited") from error
+    if "\0" in text:
+        raise ToolFailed(f"{path} is a binary file: it cannot be shown or edited")
+    crlf = "\r\n" in text and text.count("\n") == text.count("\r\n") == text.count("\r")
+    return TextFile(text.replace("\r\n", "\n") if crlf else text, version_of(data), crlf)
+
+
+def version_of(data: bytes) -> str:
+    """Short, because a model has to repeat it."""
+    return sha256(data).hexdigest()[:10]
+
+
+def check_version(path: str, data: bytes, version: str) -> None:
+    if version_of(data) != version.strip():
+        raise ToolFailed(
+            f"{path} is not as it was when you read it (its version is not {version}): read it again"
+        )
+
+
+def encoded(path: str, text: str) -> bytes:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolFailed(f"the text for {path} has half a character in it and cannot be written") from error
+    if len(data) > MOST:
+        raise ToolFailed(f"the text for {path} is too long: at most {MOST // 1000} kB can be written")
+    return data

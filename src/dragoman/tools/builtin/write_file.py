@@ -1,0 +1,39 @@
+"""`write_file`: a new text file in the workspace, or a new text for one that was read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from dragoman.errors import ToolFailed
+from dragoman.tools.builtin.textfile import MOST, check_version, encoded, version_of
+from dragoman.tools.tool import ToolContext, tool
+from dragoman.tools.workspace import path_patterns, replace_inside
+
+
+# Run again after a crash, it finds its own text and is content, or the version it was given and goes on.
+@tool(permission="files.write", pattern=path_patterns, replay="safe", timeout=30, sequential=True)
+def write_file(
+    path: Annotated[str, Field(description="relative to the workspace; folders are made as needed")],
+    text: Annotated[str, Field(description="the whole new text of the file")],
+    context: ToolContext,
+    version: Annotated[
+        str | None, Field(description="for a file that exists: the version that read_file gave")
+    ] = None,
+) -> str:
+    """Write a whole text file in the workspace. Leave `version` out for a new file; a file that exists is
+    replaced only if it still is the version you read. For a small change use edit_file."""
+    wanted = encoded(path, text)
+
+    def change(old: bytes | None) -> bytes:
+        if old is None and version:
+            raise ToolFailed(f"{path} is gone since you read it: leave version out to write it anew")
+        if old is not None and old != wanted:
+            if not version:
+                raise ToolFailed(f"{path} exists: read it first, then give the version read_file shows")
+            check_version(path, old, version)
+        return wanted
+
+    replace_inside(context.workspace, path, MOST, change, create=not version)
+    return f"wrote {path}: {len(text)} characters, version {version_of(wanted)}"

@@ -1,0 +1,48 @@
+"""`ask_person`: a model's own question, answered by a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.messages.parts import CallState
+from dragoman.messages.questions import reply
+from dragoman.tools.builtin import basics_group
+from dragoman.tools.builtin.ask_person import ask_person
+from dragoman.wire.scripted import calls, says
+from tests.house import calls_of, house
+from tests.tools.bench import Bench
+
+
+async def test_the_question_and_its_choices_reach_the_person() -> None:
+    bench = Bench(answers=["green"])
+    outcome = await bench.run(ask_person, {"question": "Which?", "choices": ["red", "green"]})
+    assert outcome.result.text == "green"
+    assert bench.questions == [("Which?", ("red", "green"))]
+
+
+async def test_without_choices_they_write_what_they_like() -> None:
+    bench = Bench(answers=["blue, please"])
+    assert (await bench.run(ask_person, {"question": "Which?"})).result.text == "blue, please"
+    assert bench.questions == [("Which?", ())]
+
+
+@pytest.mark.parametrize("arguments", [{"question": ""}, {"question": "Which?", "choices": [""]}])
+async def test_an_empty_question_or_choice_does_not_fit(arguments: dict[str, str | list[str]]) -> None:
+    outcome = await Bench().run(ask_person, {**arguments})  # type: ignore[dict-item]
+    assert outcome.state is CallState.FAILED
+
+
+async def test_in_a_turn_it_waits_for_the_answer(tmp_path: Path) -> None:
+    script = [calls("ask_person", question="Which?", choices=["red", "green"]), says("Green it is.")]
+    async with house(tmp_path, script, tools=[basics_group()], allow=["basics.*"]) as runtime:
+        turn = await runtime.send("Paint it.")
+        async for event in turn.events():
+            if event.type == "call.asked":
+                assert (event.kind, event.text) == ("tool", "Which?")
+                await turn.answer(event.question, reply("green"))
+        result = await turn.result()
+    (call,) = calls_of(result.messages)
+    assert call.result is not None
+    assert (call.result.text, result.text) == ("green", "Green it is.")

@@ -1,0 +1,49 @@
+"""`current_time`: the time where somebody is, and help with the name of that place."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+import pytest
+
+from dragoman.messages.parts import CallState
+from dragoman.tools.builtin.current_time import current_time
+from tests.tools.bench import run, text_of
+
+
+def moment(told: str) -> datetime:
+    found = re.fullmatch(r"(\w+), (.+) \((.+)\)", told)
+    assert found is not None
+    read = datetime.fromisoformat(found[2])
+    assert found[1] == f"{read:%A}"
+    return read
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kathmandu", "America/New_York"])
+async def test_it_is_now_in_every_zone(zone: str | None) -> None:
+    told = await text_of(current_time, **({} if zone is None else {"zone": zone}))
+    assert abs(moment(told) - datetime.now().astimezone()) < timedelta(seconds=5)
+
+
+async def test_the_zone_decides_the_hour_and_is_named() -> None:
+    told = await text_of(current_time, zone="Asia/Kathmandu")
+    assert told.endswith("+05:45 (Asia/Kathmandu)")
+
+
+@pytest.mark.parametrize(
+    ("zone", "says"),
+    [
+        ("Europe/Viena", "did you mean Europe/Vienna"),
+        ("Mars/Olympus", "there is no time zone 'Mars/Olympus'"),
+        ("America", "there is no time zone 'America'"),
+        ("../../etc/passwd", "there is no time zone"),
+        ("/etc/localtime", "there is no time zone"),
+        ("a\0b", "there is no time zone"),
+        ("x" * 5000, "there is no time zone"),
+    ],
+)
+async def test_a_zone_that_is_not_there_is_explained(zone: str, says: str) -> None:
+    outcome = await run(current_time, zone=zone)
+    assert outcome.state is CallState.FAILED
+    assert says in outcome.result.text

@@ -1,0 +1,146 @@
+"""C6, C7, T6: the shell tool: what it says, what it does not know, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.messages.parts import CallState, ToolCall
+from dragoman.tools.builtin.shell import Output, environment, shell
+from dragoman.tools.execute import Leave, execute
+from tests.tools.bench import Bench
+from tests.tools.builtin.folder import refused, told
+
+# A child of a child that ignores a polite request, and writes as long as it lives.
+LASTING = "trap '' TERM; (trap '' TERM; while true; do echo x >> beat; sleep 0.02; done) & echo started; wait"
+
+
+async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: Path) -> None:
+    """C6"""
+    assert await told(tmp_path, shell, command="pwd") == f"exit status 0\n{tmp_path}\n"
+    assert await told(tmp_path, shell, command="echo a; echo b >&2; exit 3") == "exit status 3\na\nb\n"
+    assert await told(tmp_path, shell, command="kill -9 $$") == "ended by signal 9\n"
+    assert "not found" in await told(tmp_path, shell, command="no-such-program")
+    assert "no command" in await refused(tmp_path, shell, command=" ")
+    assert "no workspace" in (await Bench().run(shell, {"command": "true"})).result.text
+
+
+async def test_nothing_can_be_typed_into_it(tmp_path: Path) -> None:
+    """C6: a command that waits for a person ends at once."""
+    assert await told(tmp_path, shell, command='read x; echo "got $x"; cat') == "exit status 0\ngot \n"
+
+
+async def test_output_is_told_while_it_runs(tmp_path: Path) -> None:
+    """C6"""
+    bench = Bench(workspace=tmp_path)
+    outcome = await bench.run(shell, {"command": "echo a; sleep 0.15; echo b"})
+    assert bench.progress == ["a\n", "b\n"]
+    assert outcome.result.metadata == {"exit_status": 0}
+
+
+async def test_much_output_is_bounded(tmp_path: Path) -> None:
+    """C9"""
+    bench = Bench(workspace=tmp_path)
+    outcome = await bench.run(shell, {"command": "head -c 3000000 /dev/zero | tr '\\0' x; echo end"})
+    assert len(outcome.result.text) < 1_000_200
+    assert "[… 2000004 characters were not kept …]" in outcome.result.text
+    assert outcome.result.text.endswith("xend\n")
+    assert sum(len(str(piece)) for piece in bench.progress) == 200_000
+
+
+@given(st.lists(st.text("ab", max_size=9)), st.integers(1, 8))
+def test_both_ends_of_an_output_are_kept(pieces: list[str], half: int) -> None:
+    """C9"""
+    output, whole = Output(half), "".join(pieces)
+    for piece in pieces:
+        output.add(piece)
+    if len(whole) <= 2 * half:
+        assert output.text() == whole
+    else:
+        left_out = len(whole) - 2 * half
+        assert output.text() == (
+            f"{whole[:half]}\n[… {left_out} characters were not kept …]\n{whole[-half:]}"
+        )
+
+
+async def test_bytes_that_are_no_text_and_characters_in_pieces_are_shown(tmp_path: Path) -> None:
+    """C6"""
+    said = await told(tmp_path, shell, command=r"printf '\303'; sleep 0.1; printf '\251 \377'")
+    assert said == "exit status 0\né \N{REPLACEMENT CHARACTER}"
+
+
+def test_only_what_is_named_is_passed_on() -> None:
+    """The environment of a command has no secrets."""
+    ours = {
+        "PATH": "/bin",
+        "HOME": "/h",
+        "LC_ALL": "C",
+        "OPENAI_API_KEY": "k",
+        "AWS_SECRET": "s",
+        "PATHS": "p",
+    }
+    assert environment(ours) == {"PATH": "/bin", "HOME": "/h", "LC_ALL": "C"}
+
+
+async def test_a_command_sees_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor anything else that was not named."""
+    monkeypatch.setenv("DRAGOMAN_TEST_KEY", "sk-secret")
+    said = await told(tmp_path, shell, command="env")
+    assert "sk-secret" not in said
+    names = {line.partition("=")[0] for line in said.splitlines()[1:]}
+    assert names - {"PWD", "OLDPWD", "SHLVL", "_"} == set(environment(os.environ))
+
+
+# ── nothing is left ───────────────────────────────────────────────────────────────────────────────
+
+
+async def beats(folder: Path) -> bool:
+    """Whether somebody still writes."""
+    before = (folder / "beat").stat().st_size
+    await asyncio.sleep(0.2)
+    return (folder / "beat").stat().st_size > before
+
+
+@pytest.mark.slow
+async def test_the_whole_group_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    """C7: and what was printed until then is not lost."""
+    text = await refused(tmp_path, shell, command=LASTING, timeout=0.4)
+    assert text == "it took longer than 0.4 s and was ended; it had printed:\nstarted\n"
+    assert not await beats(tmp_path)
+
+
+@pytest.mark.slow
+async def test_the_whole_group_ends_on_cancel(tmp_path: Path) -> None:
+    """T6"""
+    bench = Bench(workspace=tmp_path)
+    call = ToolCall("call_1", "shell", {"command": LASTING})
+    running = asyncio.create_task(execute(shell, call, Leave(call.hash, "rule"), bench.context()))
+    await asyncio.sleep(0.4)
+    assert await beats(tmp_path)
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled()
+    assert not await beats(tmp_path)
+
+
+@pytest.mark.slow
+async def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path) -> None:
+    """C7: and it is not waited for."""
+    command = "(while true; do echo x >> beat; sleep 0.02; done) & sleep 0.1; echo done"
+    async with asyncio.timeout(3):
+        assert await told(tmp_path, shell, command=command) == "exit status 0\ndone\n"
+    assert not await beats(tmp_path)
+
+
+@pytest.mark.slow
+async def test_one_who_leaves_the_group_is_not_waited_for(tmp_path: Path) -> None:
+    """C7"""
+    bench = Bench(workspace=tmp_path)
+    async with asyncio.timeout(3):
+        outcome = await bench.run(shell, {"command": "setsid sleep 4 & echo done"})
+    assert (outcome.state, outcome.result.text) == (CallState.COMPLETED, "exit status 0\ndone\n")

@@ -1,0 +1,85 @@
+"""A turn in a real folder: it reads, edits as a person wants it, runs a command and reports."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from dragoman import allow_once
+from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.request import Request
+from dragoman.tools.builtin import files_group, shell_group
+from dragoman.turn.handles import TurnHandle
+from dragoman.wire.scripted import Line, calls, says
+from tests.house import calls_of, play
+
+
+def results(request: Request) -> list[str]:
+    made = [part for said in request.messages for part in said.parts if isinstance(part, ToolCall)]
+    return [call.result.text for call in made if call.result is not None]
+
+
+def plays(request: Request) -> Line:
+    """The version it edits with is the one it read."""
+    match results(request):
+        case []:
+            return calls("read_file", path="greet.sh")
+        case [read]:
+            version = re.findall(r"version (\w+)", read)[0]
+            return calls("edit_file", path="greet.sh", old="world", new="wrold", version=version)
+        case [_, _]:
+            return calls("shell", command="sh greet.sh && wc -l greet.sh")
+        case [_, _, ran]:
+            return says(f"It says: {ran.splitlines()[1]}")
+    raise AssertionError("one call too many")
+
+
+async def test_a_file_is_read_edited_as_a_person_wants_it_and_run(tmp_path: Path) -> None:
+    """C6, P3"""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "greet.sh").write_text("echo hello world\n")
+    asked: list[str] = []
+
+    async def answer(turn: TurnHandle, event: Any) -> None:
+        asked.append(event.tool)
+        await turn.answer(event.question, allow_once({**event.arguments, "new": "Ada"}))
+
+    result = await play(
+        tmp_path,
+        plays,
+        "greet Ada",
+        answer=answer,
+        tools=[files_group(), shell_group()],
+        workspace=folder,
+        allow=["files.read", "shell:sh greet.sh", "shell:wc *"],
+    )
+    assert result.text == "It says: hello Ada"
+    assert asked == ["edit_file"]
+    read, edit, ran = calls_of(result.messages)
+    assert [call.state for call in (read, edit, ran)] == [CallState.COMPLETED] * 3
+    assert (folder / "greet.sh").read_text() == "echo hello Ada\n"
+    assert edit.result is not None
+    assert edit.result.note is not None
+    assert "changed the arguments" in edit.result.note
+    assert ran.result is not None
+    assert ran.result.text.startswith("exit status 0\nhello Ada\n1 greet.sh")
+
+
+async def test_a_line_with_one_command_too_many_is_asked_about(tmp_path: Path) -> None:
+    """P1"""
+    asked: list[str] = []
+
+    async def answer(turn: TurnHandle, event: Any) -> None:
+        asked.append(event.text)
+        await turn.answer(event.question, allow_once({"command": "echo b"}))
+
+    script = [calls("shell", command="echo a && touch x"), says("done")]
+    result = await play(
+        tmp_path, script, answer=answer, tools=[shell_group()], workspace=tmp_path, allow=["shell:echo *"]
+    )
+    (text,) = asked
+    assert "allow shell for 'echo a'; allow shell for 'touch x'" in text
+    assert not (tmp_path / "x").exists()
+    assert result.text == "done"
