@@ -13,6 +13,8 @@ from tests.dialects.calls import calls, prose, replies, tools_of
 from tests.dialects.replies import TOOLS
 from tests.dialects.test_replies import in_pieces
 
+pytestmark = pytest.mark.slow
+
 quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 every_dialect = pytest.mark.parametrize("name", NAMES)
 

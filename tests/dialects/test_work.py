@@ -11,6 +11,8 @@ import pytest
 from dragoman.dialects.dialect import NAMES, Dialect, Holding, dialect
 from tests.dialects.replies import TOOLS
 
+pytestmark = pytest.mark.slow
+
 every_dialect = pytest.mark.parametrize("speaks", [dialect(name) for name in NAMES], ids=NAMES)
 
 

@@ -31,6 +31,8 @@ from dragoman.wire.http import HttpClient, HttpModel, Retry, Timeouts
 from dragoman.wire.refusal import refusal
 from dragoman.wire.wire import Model
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-very-secret-0123456789"
 NOW = 1_700_000_000.0
 

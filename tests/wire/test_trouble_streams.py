@@ -40,6 +40,8 @@ from tests.loopback import (
     usage,
 )
 
+pytestmark = pytest.mark.slow
+
 ANSWER = says("It is 3.")
 MARKUP = ("<think", "</think", "tool_call", "tool_code", "<|", '"arguments"')
 

@@ -26,6 +26,8 @@ from dragoman.wire.scripted import calls, says
 from tests.house import only_call, play
 from tests.tools.bench import run
 
+pytestmark = pytest.mark.slow
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # ── a web of its own ──────────────────────────────────────────────────────────────────────────────
