@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
-from dragoman.messages.parts import File
 from dragoman.wire.scripted import calls, says
 from tests.house import house, model_of
 
@@ -109,14 +108,6 @@ async def test_a_model_may_be_given_by_name(tmp_path: Path) -> None:
     async with Runtime(tmp_path / "chat.db") as runtime:
         with pytest.raises(ConfigError, match="no model is named"):
             await runtime.send("hi")
-
-
-async def test_the_bytes_of_an_attachment_reach_the_wire(tmp_path: Path) -> None:
-    """M2, S4"""
-    async with house(tmp_path, [says("nice")]) as runtime:
-        key = await runtime.store.put_blob(b"picture")
-        await (await runtime.send([File("image/png", blob=key)])).result()
-        assert runtime.store.read_blob(key) == b"picture"
 
 
 def test_without_an_event_loop_a_call_that_nobody_allowed_does_not_run(tmp_path: Path) -> None:

@@ -262,6 +262,8 @@ def _models(
         models = Models(model, load=store.read_blob)
         return models, models.close
     if callable(model):
+        if (use_blobs := getattr(model, "use_blobs", None)) is not None:
+            use_blobs(store.read_blob)
         return model, _nothing
 
     def only(name: str | None) -> Model:

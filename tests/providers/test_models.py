@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.errors import ConfigError, NotFound, ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, ReasoningDelta, TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import File, Text
 from dragoman.messages.request import Request, Said, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
@@ -50,6 +51,18 @@ def text_of(events: list[Event]) -> str:
 def end_of(events: list[Event]) -> MessageEnd:
     assert isinstance(events[-1], MessageEnd)
     return events[-1]
+
+
+async def test_m2_the_bytes_of_an_attachment_reach_the_provider(tmp_path: Path) -> None:
+    """S4: out of the store's files, over HTTP, without a word of where they are."""
+    async with (
+        loopback(says("nice")) as server,
+        house(server.url) as models,
+        Runtime(tmp_path / "chat.db", model=models) as runtime,
+    ):
+        key = await runtime.store.put_blob(b"a picture")
+        await (await runtime.send([File("image/png", blob=key)])).result()
+    assert base64.b64encode(b"a picture").decode() in str(server.messages())
 
 
 # ── by name ───────────────────────────────────────────────────────────────────────────────────────

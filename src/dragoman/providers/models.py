@@ -79,6 +79,12 @@ class Models:
         """Give the connections back."""
         await self.client.close()
 
+    def use_blobs(self, load: Load) -> None:
+        """Where the bytes of attachments are, unless that was said before: a runtime says it."""
+        if self._load is no_blobs:
+            self._load = load
+            self._models.clear()
+
     def __call__(self, name: str | None = None) -> ServedModel:
         """The model of this name. NotFound names the nearest; ConfigError says which key is missing."""
         wanted = name or self.default
