@@ -31,13 +31,15 @@ from dragoman.store.transfer import exported, imported, markdown
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import parse_rule
 from dragoman.tools.tool import Tool, tool
-from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.tools.toolbox import Group, Source, Toolbox
+from dragoman.turn.agent import Agent
 from dragoman.turn.driver import Driver
 from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
 from dragoman.turn.inbox import Inbox
 from dragoman.turn.kit import Kit, Mode
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.settings import checked
+from dragoman.turn.task import Tasks
 from dragoman.wire.wire import Model
 
 T = TypeVar("T")
@@ -56,7 +58,8 @@ class Runtime:
         store: str | Path | Store,
         *,
         model: str | Model | Callable[[str | None], Model] | None = None,
-        tools: Iterable[Tool | Group | Callable[..., Any]] = (),
+        tools: Iterable[Tool | Group | Source | Callable[..., Any]] = (),
+        agents: Iterable[Agent] = (),
         plugins: Sequence[Plugin] = (),
         allow: Iterable[str] = (),
         ask: Iterable[str] = (),
@@ -92,10 +95,16 @@ class Runtime:
             Length(),
             Titles(by_model=titles_by_model),
         ]
+        known = _by_name(agents)
+        tasks = Tasks(known) if known else None
+        groups, sources = _groups(tools)
+        if tasks is not None:
+            groups.append(Group("agents", (tasks.tool,)))
         self.kit = Kit(
             store=self.store,
             model=find_model,
-            toolbox=Toolbox(_groups(tools)),
+            toolbox=Toolbox(groups, sources),
+            agents=known,
             plugins=[*built_in, *map(check, _listed("plugins", plugins))],
             rules=[
                 Rule("read_output", "*", "allow"),
@@ -116,6 +125,8 @@ class Runtime:
         )
         self.driver = Driver(self.kit, adopts=adopts)
         self.inbox = Inbox(self.kit, self.driver)
+        if tasks is not None:
+            tasks.move_in(self.kit, self.driver, self.inbox)
 
     async def __aenter__(self) -> Self:
         await self.store.open()
@@ -126,6 +137,7 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.driver.close()
+        await self.kit.toolbox.close()
         await self.store.close()
         await self._close_models()
 
@@ -134,7 +146,7 @@ class Runtime:
     async def conversation(
         self, id: str | None = None, *, user: str | None = None, **settings: JsonValue
     ) -> ConversationHandle:
-        """The conversation of this id, or a new one. Settings: model, mode, system, options, tools."""
+        """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:
             now = self.kit.clock()
             id = new_id("conv")
@@ -179,11 +191,11 @@ class Runtime:
         return ConversationHandle(id, self.store, self.driver, self.inbox)
 
     async def delete(self, conversation: str) -> None:
-        """Everything that was said in it. A turn that runs in it is cancelled first."""
-        for row in await self.store.turns(conversation):
-            if row.live:
-                await self.inbox.cancel(row.id, "the conversation is deleted")
-                await self.turn(row.id).reached("cancelled")
+        """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
+        for inner in await self.store.within(conversation):
+            for row in await self.store.turns(inner):
+                if row.live and await self.inbox.cancel(row.id, "the conversation is deleted"):
+                    await self.turn(row.id).reached("cancelled")
         await self.store.delete_conversation(conversation)
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
@@ -215,9 +227,9 @@ class Runtime:
         """Everything that waits for a person."""
         return await self.store.questions()
 
-    async def grants(self) -> list[Grant]:
+    async def grants(self, *, user: str | None = None) -> list[Grant]:
         """What people allowed by their answers, and has not been revoked."""
-        return await self.store.grants()
+        return await self.store.grants(user=user)
 
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
@@ -238,17 +250,30 @@ def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db"
     return asyncio.run(run())
 
 
-def _groups(tools: Iterable[Tool | Group | Callable[..., Any]]) -> list[Group]:
-    """Loose tools make a group of their own, first; then the groups, in the order given."""
+def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
+    named = {agent.name: agent for agent in _listed("agents", agents)}
+    if "" in named:
+        raise ConfigError("an agent needs a name: Agent(name=…)")
+    return named
+
+
+def _groups(
+    tools: Iterable[Tool | Group | Source | Callable[..., Any]],
+) -> tuple[list[Group], list[Source]]:
+    """Loose tools make a group of their own, first; then the groups, in the order given; then the sources."""
     loose: list[Tool] = []
     groups: list[Group] = []
+    sources: list[Source] = []
     for one in _listed("tools", tools):
         if isinstance(one, Group):
             groups.append(one)
+        elif isinstance(one, Source):
+            sources.append(one)
         else:
             loose.append(one if isinstance(one, Tool) else tool(one))
     own = [Group("tools", tuple(loose))] if loose else []
-    return [*own, *groups, Group("output", (read_output,))] if own or groups else []
+    any_at_all = own or groups or sources
+    return [*own, *groups, *([Group("output", (read_output,))] if any_at_all else [])], sources
 
 
 def _models(

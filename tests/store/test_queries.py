@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import file, questions, sqlite
+from dragoman.store import file, people, questions, sqlite
 from dragoman.store.queries import migrations, queries, schema
 
 
@@ -22,7 +22,7 @@ def dump(*scripts: str) -> list[tuple[str, str, str]]:
         made = db.execute(
             "SELECT type, name, coalesce(sql, '') FROM sqlite_master ORDER BY type, name"
         ).fetchall()
-    return [(type, name, " ".join(re.sub(r"--.*", "", sql).split())) for type, name, sql in made]
+    return [(type, name, re.sub(r"--.*|\s+", " ", sql).replace(" ", "")) for type, name, sql in made]
 
 
 def test_the_schema_is_the_sum_of_the_migrations() -> None:
@@ -46,7 +46,7 @@ def test_every_query_can_be_prepared(name: str) -> None:
         assert db.execute(f"EXPLAIN {statement}", parameters).fetchone() is not None
 
 
-CODE = "".join(inspect.getsource(module) for module in (sqlite, file, questions))
+CODE = "".join(inspect.getsource(module) for module in (sqlite, file, people, questions))
 
 
 def test_every_query_is_used_and_every_query_that_is_used_is_there() -> None:

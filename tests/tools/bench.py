@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments, ToolCall
+from dragoman.messages.parts import Arguments, File, ToolCall
 from dragoman.tools.execute import Leave, Outcome, execute
 from dragoman.tools.tool import Tool, ToolContext
 
@@ -23,6 +24,8 @@ class Bench:
     outputs: dict[str, str] = field(default_factory=dict)
     workspace: Path | None = None
     thinks_for: float = 0.0  # how long the person takes to answer
+    files: dict[str, bytes] = field(default_factory=dict)  # what it attached
+    permits: Callable[[str], bool] = lambda _: True
     progress: list[JsonValue] = field(default_factory=list)
     questions: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -36,6 +39,8 @@ class Bench:
             ask=self._ask,
             progress=self.progress.append,
             read_output=self._read_output,
+            put_file=self._put_file,
+            permits=self.permits,
             workspace=self.workspace,
         )
 
@@ -43,10 +48,16 @@ class Bench:
         call = ToolCall("call_1", tool.name, arguments or {})
         return await asyncio.create_task(execute(tool, call, Leave(call.hash, "rule"), self.context()))
 
-    async def _ask(self, text: str, choices: Sequence[str] = ()) -> JsonValue:
+    async def _ask(
+        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+    ) -> JsonValue:
         self.questions.append((text, tuple(choices)))
         await asyncio.sleep(self.thinks_for)
         return self.answers.pop(0)
+
+    async def _put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
+        self.files[digest := hashlib.sha256(data).hexdigest()] = data
+        return File(media_type, blob=digest, name=name, size=len(data))
 
     async def _read_output(self, call: str) -> str:
         if call not in self.outputs:

@@ -96,12 +96,6 @@ def test_a_tool_is_found_by_a_spelling_of_the_name_it_is_offered_by() -> None:
     assert offer.find("reed") is None
 
 
-def test_an_empty_toolbox_is_false() -> None:
-    assert not Toolbox()
-    assert not Toolbox([Group("none", ())])
-    assert Toolbox([FILES])
-
-
 async def test_a_conversation_has_switches_of_its_own(tmp_path: Path) -> None:
     """C11: in a whole turn, with the rules in the system prompt."""
     web = Group("web", (named("read", "from the web"), named("search")), rules="Cite.")

@@ -14,9 +14,15 @@ from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResu
 from dragoman.messages.usage import Usage
 
 
+LOCAL = "local"  # the person at the machine, to whom everything without a user belongs
+
+
 @dataclass(slots=True, frozen=True)
 class Conversation:
-    """What is known of a conversation besides its messages. `leaf` is where the next message hangs."""
+    """What is known of a conversation besides its messages. `leaf` is where the next message hangs.
+
+    A sub-conversation names the conversation and the call that opened it.
+    """
 
     id: str
     title: str | None = None
@@ -26,6 +32,13 @@ class Conversation:
     usage: Usage = Usage()
     created: float = 0.0
     updated: float = 0.0
+    parent: str | None = None
+    call: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose it is, by name."""
+        return self.user or LOCAL
 
 
 class Tree:

@@ -208,6 +208,17 @@ class CallAsked:
 
 
 @dataclass(slots=True)
+class CallAnswered:
+    """Somebody answered a question, here or elsewhere: nobody need any more."""
+
+    call: str
+    question: str
+    verdict: str
+    seq: int = 0
+    type: Literal["call.answered"] = "call.answered"
+
+
+@dataclass(slots=True)
 class CallStart:
     call: str
     tool: str
@@ -265,6 +276,7 @@ Event: TypeAlias = (
     | MessageEnd
     | MessageAdded
     | CallAsked
+    | CallAnswered
     | CallStart
     | CallProgress
     | CallEnd

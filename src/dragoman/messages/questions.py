@@ -57,6 +57,7 @@ class Grant:
     rule: Rule
     conversation: str | None = None
     created: float = 0.0
+    user: str | None = None  # whose it is; None: the person at the machine
 
 
 @dataclass(slots=True, frozen=True)

@@ -66,8 +66,9 @@ class Questions(SqliteFile):
     async def with_letters(self) -> list[str]:
         return [turn for (turn,) in await self._all("turns_with_letters")]
 
-    async def grants(self, conversation: str | None = None) -> list[Grant]:
-        return [grant_of(row) for row in await self._all("grants", conversation=conversation)]
+    async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
+        rows = await self._all("grants", conversation=conversation, user=user)
+        return [grant_of(row) for row in rows]
 
     async def revoke(self, grant: str) -> None:
         await self._change("grant", grant, "revoke_grant")
@@ -101,5 +102,6 @@ class Questions(SqliteFile):
             "pattern": grant.rule.pattern,
             "action": grant.rule.action,
             "created": grant.created,
+            "user": grant.user,
         }
         db.execute(self._sql["add_grant"], row)

@@ -65,6 +65,8 @@ def conversation_row(conversation: Conversation) -> dict[str, object]:
         "usage": USAGE.dump(conversation.usage),
         "created": conversation.created,
         "updated": conversation.updated,
+        "parent": conversation.parent,
+        "call": conversation.call,
     }
 
 
@@ -78,6 +80,8 @@ def conversation_of(row: sqlite3.Row) -> Conversation:
         USAGE.load(row["usage"]),
         row["created"],
         row["updated"],
+        row["parent"],
+        row["call"],
     )
 
 
@@ -97,4 +101,4 @@ def turn_of(row: sqlite3.Row) -> TurnRow:
 
 def grant_of(row: sqlite3.Row) -> Grant:
     rule = Rule(row["permission"], row["pattern"], row["action"])
-    return Grant(row["id"], rule, row["conversation"], row["created"])
+    return Grant(row["id"], rule, row["conversation"], row["created"], row["user"])

@@ -16,6 +16,7 @@ from dragoman.errors import BadRequest, Fenced, NotFound, TurnBusy
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.store.blobs import Blobs
+from dragoman.store.people import People
 from dragoman.store.questions import Questions
 from dragoman.store.rows import (
     CALL,
@@ -31,10 +32,10 @@ from dragoman.store.rows import (
     turn_of,
     whole_message,
 )
-from dragoman.store.store import Change, Found, Start, Started, TurnRow, Unread
+from dragoman.store.store import Busy, Change, Found, Start, Started, TurnRow, Unread
 
 
-class SqliteStore(Questions):
+class SqliteStore(Questions, People):
     """Implements `store.Store`."""
 
     def __init__(self, path: str | Path) -> None:
@@ -61,6 +62,13 @@ class SqliteStore(Questions):
         rows = await self._all("conversations", user=user, limit=limit, updated=updated, id=id)
         return [conversation_of(row) for row in rows]
 
+    async def within(self, conversation: str) -> list[str]:
+        return [row["id"] for row in await self._all("within", id=conversation)]
+
+    async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
+        rows = await self._all("busy_conversations", ids=json.dumps(list(conversations)))
+        return {row["id"]: Busy(bool(row["live"]), row["waiting"]) for row in rows}
+
     async def set_title(self, conversation: str, title: str) -> None:
         await self._change("conversation", conversation, "set_title", title=title)
 
@@ -77,10 +85,12 @@ class SqliteStore(Questions):
 
     async def delete_conversation(self, id: str) -> None:
         def write(db: sqlite3.Connection) -> None:
-            for name in ("forget_text", "forget_turns", "forget_parents"):
-                db.execute(self._sql[name], {"id": id})
-            if not db.execute(self._sql["delete_conversation"], {"id": id}).rowcount:
-                raise NotFound("conversation", id)
+            inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
+            for each in inner:
+                for name in ("forget_text", "forget_turns", "forget_parents"):
+                    db.execute(self._sql[name], {"id": each})
+                if not db.execute(self._sql["delete_conversation"], {"id": each}).rowcount:
+                    raise NotFound("conversation", id)
 
         await self._writer.submit(write)
 
@@ -102,6 +112,10 @@ class SqliteStore(Questions):
         row = await self._one("conversation", "conversation", id=conversation)
         revision: int = row["revision"]
         return revision
+
+    async def revisions(self, conversations: Sequence[str]) -> dict[str, int]:
+        rows = await self._all("revisions", ids=json.dumps(list(conversations)))
+        return {row["id"]: row["revision"] for row in rows}
 
     async def message(self, id: str) -> Message:
         row = await self._one("message", "message", id=id)

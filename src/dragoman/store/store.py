@@ -113,6 +113,31 @@ class Found:
     snippet: str
 
 
+@dataclass(slots=True, frozen=True)
+class Busy:
+    """What goes on in a conversation: whether a turn is alive, and how many questions are open."""
+
+    live: bool = False
+    waiting: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class Person:
+    """Somebody who may use a server."""
+
+    name: str
+    created: float
+
+
+@dataclass(slots=True, frozen=True)
+class Spent:
+    """What one reply used."""
+
+    model: str | None
+    day: str
+    usage: Usage
+
+
 class Store(Protocol):
     """The memory of a house. `conformance` is the test any implementation must pass."""
 
@@ -129,16 +154,22 @@ class Store(Protocol):
     ) -> list[Conversation]:
         """One page, the most recently used first. `before`: `updated` and `id` of the last one seen."""
 
+    async def within(self, conversation: str) -> list[str]:
+        """A conversation and those that its calls opened, the innermost first."""
+
+    async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]: ...
     async def set_title(self, conversation: str, title: str) -> None: ...
     async def set_settings(self, conversation: str, settings: dict[str, JsonValue]) -> None: ...
     async def set_leaf(self, conversation: str, leaf: str, at: float) -> None: ...
-    async def delete_conversation(self, id: str) -> None: ...
+    async def delete_conversation(self, id: str) -> None:
+        """And with it the conversations that its calls opened."""
 
     # messages
     async def messages(self, conversation: str) -> tuple[list[Message], int]:
         """All of them with their calls, oldest first, and the revision they were read at."""
 
     async def revision(self, conversation: str) -> int: ...
+    async def revisions(self, conversations: Sequence[str]) -> dict[str, int]: ...
     async def message(self, id: str) -> Message: ...
     async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
         """A call, its conversation, and its result where that waits for a person."""
@@ -193,8 +224,27 @@ class Store(Protocol):
     async def changed(self) -> bool:
         """Whether anybody, also another process, has written since this was last asked."""
 
-    async def grants(self, conversation: str | None = None) -> list[Grant]: ...
+    async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
+        """Those that hold in a conversation; or all of a user's; or all."""
+
     async def revoke(self, grant: str) -> None: ...
+
+    # pins, people, prompts, usage
+    async def pin(self, tool: str) -> str | None:
+        """The seal of a foreign tool's definition when it was last allowed to run."""
+
+    async def set_pin(self, tool: str, seal: str) -> None: ...
+    async def add_person(self, name: str, key: str, created: float) -> None:
+        """`key` is a hash: the key itself is nowhere."""
+
+    async def person_with_key(self, key: str) -> str | None: ...
+    async def people(self) -> list[Person]: ...
+    async def remove_person(self, name: str) -> None: ...
+    async def prompts(self, user: str) -> dict[str, str]: ...
+    async def set_prompt(self, user: str, name: str, text: str) -> None: ...
+    async def remove_prompt(self, user: str, name: str) -> None: ...
+    async def spent(self, user: str) -> list[Spent]:
+        """What every reply in a person's conversations used, oldest first."""
 
     # blobs
     async def put_blob(self, data: bytes) -> str: ...

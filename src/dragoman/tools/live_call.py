@@ -42,12 +42,14 @@ class LiveCall:
         if not self._over:
             self._context.progress(value)
 
-    async def _ask(self, text: str, choices: Sequence[str] = ()) -> JsonValue:
+    async def _ask(
+        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+    ) -> JsonValue:
         """The time a person takes to answer is not the tool's."""
         until, asked = self._limit.when(), self._loop.time()
         self._limit.reschedule(None)
         try:
-            answer: JsonValue = await self._context.ask(text, choices)
+            answer: JsonValue = await self._context.ask(text, choices, schema)
         finally:
             # until is None where another question has stopped the clock already
             if until is not None and not self._over and not self._limit.expired():
@@ -57,7 +59,9 @@ class LiveCall:
     def _report_from_thread(self, value: Any) -> None:
         self._loop.call_soon_threadsafe(self._tell, as_json(value))
 
-    def _ask_from_thread(self, text: str, choices: Sequence[str] = ()) -> JsonValue:
-        question = asyncio.run_coroutine_threadsafe(self._ask(text, choices), self._loop)
+    def _ask_from_thread(
+        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+    ) -> JsonValue:
+        question = asyncio.run_coroutine_threadsafe(self._ask(text, choices, schema), self._loop)
         self._asked.append(question)
         return question.result()

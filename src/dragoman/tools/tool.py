@@ -51,9 +51,11 @@ class ToolContext:
     message: str
     call: str
     cancelled: Callable[[], bool]
-    ask: Callable[..., Any]  # ask(text, choices=()) → the person's answer; in an async tool, to be awaited
+    ask: Callable[..., Any]  # ask(text, choices=(), schema=None) → the answer; an async tool awaits it
     progress: Callable[[JsonValue], None]
     read_output: Callable[[str], Awaitable[str]]  # the whole output of an earlier call of this conversation
+    put_file: Callable[[bytes, str, str | None], Awaitable[File]]  # bytes, media type, name → an attachment
+    permits: Callable[[str], bool]  # whether a rule forbids the tool this pattern: of a file further down
     workspace: Path | None = None
 
     @property
@@ -88,6 +90,8 @@ class Tool:
     max_bytes: int = 50_000
     examples: tuple[JsonValue, ...] = ()
     server: str | None = None
+    seal: str | None = None  # a fingerprint of what a foreign tool says it is: a new one is asked about again
+    remark: str = ""  # what is added to a question about it
 
     @property
     def client(self) -> bool:

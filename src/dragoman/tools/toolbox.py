@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
@@ -28,20 +30,53 @@ class Group:
             raise ConfigError(f"group {self.name}: there are two tools named {twice}")
 
 
+@runtime_checkable
+class Source(Protocol):
+    """Where tools come from that are not there from the beginning, such as another program."""
+
+    name: str
+
+    def group(self) -> Group:
+        """What is known now."""
+
+    async def ready(self) -> None:
+        """Called before each request: look whether there is something new. Bounded; raises nothing."""
+
+    async def close(self) -> None: ...
+
+
 class Toolbox:
     """All tools there are. Groups given first keep their names; the order never changes by itself."""
 
-    def __init__(self, groups: Iterable[Group] = ()) -> None:
-        self.groups = tuple(groups)
-        if twice := _twice(group.name for group in self.groups):
+    def __init__(self, groups: Iterable[Group] = (), sources: Iterable[Source] = ()) -> None:
+        self._groups = tuple(groups)
+        self.sources = tuple(sources)
+        if twice := _twice(
+            [*(group.name for group in self._groups), *(source.name for source in self.sources)]
+        ):
             raise ConfigError(f"there are two tool groups named {twice}")
         self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
 
-    def __bool__(self) -> bool:
-        return any(group.tools for group in self.groups)
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Those that are always there, then what the sources have now."""
+        return (*self._groups, *(source.group() for source in self.sources))
 
-    def offer(self, rules: Sequence[Rule] = (), switches: Mapping[str, bool] | None = None) -> Offer:
-        """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`)."""
+    async def ready(self) -> None:
+        if self.sources:
+            await asyncio.gather(*(source.ready() for source in self.sources))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(source.close() for source in self.sources))
+
+    def offer(
+        self,
+        rules: Sequence[Rule] = (),
+        switches: Mapping[str, bool] | None = None,
+        only: Sequence[str] | None = None,
+    ) -> Offer:
+        """What is on. `switches` says no to a group (`files`) or to one of its tools (`files.write_file`);
+        `only` names those that are meant, if not all are."""
         off = {name for name, on in (switches or {}).items() if not on}
         tools: dict[str, Tool] = {}
         texts: list[str] = []
@@ -51,7 +86,9 @@ class Toolbox:
             chosen = [
                 tool
                 for tool in group.tools
-                if f"{group.name}.{tool.name}" not in off and not hidden(tool.permission, rules)
+                if f"{group.name}.{tool.name}" not in off
+                and (only is None or group.name in only or f"{group.name}.{tool.name}" in only)
+                and not hidden(tool.permission, rules)
             ]
             for tool in chosen:
                 name = tool.name if tool.name not in tools else _with_group(group.name, tool.name)

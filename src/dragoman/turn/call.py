@@ -13,12 +13,13 @@ from pydantic import JsonValue
 
 from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
-from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.parts import CallState, File, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question
 from dragoman.store.rows import RESULT
 from dragoman.store.store import Change
 from dragoman.tools.execute import Leave, Outcome, execute, failed
 from dragoman.tools.output import bounded
+from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool, ToolContext
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.facts import (
@@ -156,6 +157,7 @@ class CallRun:
 
     def _said(self, question: Question, answer: Answer, letter: int, approved: str | None = None) -> _Said:
         self._log.questions[question.id] = replace(question, answer=answer)
+        self._log.publish(e.CallAnswered(self._id, question.id, answer.verdict))
         return _Said((QuestionAnswered(self._id, question.id, answer.verdict, approved),), (letter,))
 
     # ── it runs ───────────────────────────────────────────────────────────────────────────────────
@@ -183,6 +185,8 @@ class CallRun:
 
     async def _began(self, call: ToolCall, tool: Tool, said: _Said) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
+        if tool.seal is not None:
+            await self._log.store.set_pin(tool.permission, tool.seal)
         running = replace(call, state=CallState.RUNNING, started=self._log.now())
         await self._log.record(
             *said.facts,
@@ -226,17 +230,23 @@ class CallRun:
             message=log.turn.reply or "",
             call=self._id,
             cancelled=lambda: log.cancelled is not None,
-            ask=lambda text, choices=(): self._tool_asks(tool, text, choices),
+            ask=lambda text, choices=(), schema=None: self._tool_asks(tool, text, choices, schema),
             progress=lambda value: log.publish(e.CallProgress(self._id, value)),
             read_output=self._read_output,
+            put_file=self._put_file,
+            permits=lambda pattern: (
+                decide(tool.permission, (pattern,), self._prepared.rules).action != "deny"
+            ),
             workspace=self._prepared.kit.workspace,
         )
 
-    async def _tool_asks(self, tool: Tool, text: str, choices: Sequence[str]) -> JsonValue:
+    async def _tool_asks(
+        self, tool: Tool, text: str, choices: Sequence[str], schema: dict[str, JsonValue] | None
+    ) -> JsonValue:
         """The tool's own question. Asked again by a repeated call, it finds the answer it got."""
         call = self._log.call(self._id)
         question = question_about(
-            self._log, call, tool, "tool", text=text, choices=choices, place=self._asked
+            self._log, call, tool, "tool", text=text, choices=choices, schema=schema, place=self._asked
         )
         self._asked += 1
         known = self._log.questions.get(question.id)
@@ -247,6 +257,10 @@ class CallRun:
         said = self._said(question, letter.value, letter.letter)
         await self._log.record(*said.facts, change=Change(letters=list(said.letters)))
         return _reply(letter.value)
+
+    async def _put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
+        blob = await self._log.store.put_blob(data)
+        return File(media_type, blob=blob, name=name, size=len(data))
 
     async def _read_output(self, call: str) -> str:
         """The whole output of a call of this conversation, if a person did not withhold it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,7 @@ class Driver:
         self._watch: asyncio.Task[None] | None = None
         self._closing = False
         self.running: dict[str, Running] = {}
+        self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
 
     async def open(self) -> None:
         """Go on with every turn that nobody runs, except those that only wait for a person."""
@@ -141,6 +142,8 @@ class Driver:
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 
     def _launch(self, log: TurnLog) -> Running:
+        for watch in self.watchers:
+            watch(log)
         runner = Runner(self._kit, log)
         task = asyncio.create_task(runner.run(), name=log.id)
         self.running[log.id] = running = Running(runner, task)

@@ -24,6 +24,7 @@ class TurnOptions:
     system: str | None = None
     options: dict[str, JsonValue] = field(default_factory=dict)
     disabled: tuple[str, ...] = ()  # plugins that stay out of this turn
+    agent: str | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -201,9 +201,10 @@ class ConversationHandle:
         system: str | None = None,
         options: dict[str, JsonValue] | None = None,
         disable: Sequence[str] = (),
+        agent: str | None = None,
     ) -> TurnHandle:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running."""
-        wanted = TurnOptions(model, mode, system, options or {}, tuple(disable))
+        wanted = TurnOptions(model, mode, system, options or {}, tuple(disable), agent)
         turn = await self._inbox.send(self.id, said, parent=parent, queue=queue, options=wanted)
         return self.turn(turn)
 

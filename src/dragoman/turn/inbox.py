@@ -87,7 +87,8 @@ class Inbox:
 
     def _check(self, options: TurnOptions) -> None:
         """What can be known to be wrong is refused before anything is stored."""
-        self._kit.model(options.model)
+        agent = self._kit.agent(options.agent)
+        self._kit.model(options.model or agent.model)
         if options.mode is not None and options.mode not in MODES:
             raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
         unknown = set(options.disabled) - {plugin.name for plugin in self._kit.plugins}
@@ -118,7 +119,7 @@ class Inbox:
         asked = await self._store.question(question)
         self._check_answer(asked, answer)
         answer = replace(answer, at=self._kit.clock())
-        settled = await self._store.answer(question, answer, self._grants(asked, answer))
+        settled = await self._store.answer(question, answer, await self._grants(asked, answer))
         await self._driver.wake(asked.turn)
         return settled
 
@@ -162,18 +163,27 @@ class Inbox:
                 raise BadRequest(f"the edited arguments do not fit: {what}") from error
         if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
             raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+        wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
+        if wants_object and not isinstance(answer.value, dict):
+            raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
 
     def _tool(self, name: str) -> Tool | None:
         found = self._kit.toolbox.offer().find(name)
         return found[1] if found else None
 
-    def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
+    async def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
         """The rules an answer leaves behind."""
         if answer.verdict != "allow" or answer.scope == "once":
             return []
         where = asked.conversation if answer.scope == "conversation" or asked.kind == "loop" else None
         rules = (Rule("loop", asked.tool, "allow"),) if asked.kind == "loop" else asked.rules
-        return [Grant(new_id("grant"), rule, where, answer.at) for rule in rules]
+        user = (await self._store.conversation(asked.conversation)).user
+        return [Grant(new_id("grant"), rule, where, answer.at, user) for rule in rules]
+
+
+def _names(asked: Question) -> list[str]:
+    properties = asked.schema.get("properties")
+    return list(properties) if isinstance(properties, dict) else []
 
 
 def said_parts(said: object) -> tuple[Part, ...]:

@@ -106,6 +106,8 @@ async def _by_rules(
     if action == "deny":
         text = f"A rule forbids {tool.permission} here: the call did not run."
         return Answered(call, CallState.REJECTED, text)
+    if tool.seal is not None and await prepared.log.store.pin(tool.permission) not in (None, tool.seal):
+        return MustAsk(call, question_about(prepared.log, call, tool, "approve", text=_redefined(tool)))
     if asked is not None and not await _may_repeat(prepared, call, asked[0]):
         return MustAsk(call, question_about(prepared.log, call, tool, asked[0], text=asked[1]))
     if prepared.mode == "manual":
@@ -117,11 +119,19 @@ async def _by_rules(
 
 async def _action(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Action:
     """The rules first; what a person granted counts only where the rules would ask."""
-    patterns, rules = tool.patterns(call.arguments), prepared.kit.rules
+    patterns, rules = tool.patterns(call.arguments), prepared.rules
     action = decide(tool.permission, patterns, rules).action
     if action == "ask":
         action = decide(tool.permission, patterns, [*rules, *await _granted(prepared)]).action
     return action
+
+
+def _redefined(tool: Tool) -> str:
+    """Whoever allowed a tool allowed what it said it was. It says something else now."""
+    return (
+        f"{tool.name} describes itself in other words than when it was last allowed. Now it says: "
+        f"{tool.description.strip()!r}. May it run with these arguments?"
+    )
 
 
 async def _may_repeat(prepared: PreparedTurn, call: ToolCall, kind: Kind) -> bool:

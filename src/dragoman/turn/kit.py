@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.store.store import Store
 from dragoman.tools.toolbox import Toolbox
+from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.plugin import Plugin
 from dragoman.wire.wire import Model
 
@@ -28,6 +29,7 @@ class Kit:
     model: Callable[[str | None], Model]  # by name; None means the one that is set
     toolbox: Toolbox = field(default_factory=Toolbox)
     plugins: Sequence[Plugin] = ()
+    agents: Mapping[str, Agent] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
     system: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
@@ -37,6 +39,14 @@ class Kit:
     workspace: Path | None = None
     clock: Callable[[], float]
     today: Callable[[], str]
+
+    def agent(self, name: str | None) -> Agent:
+        """The agent of this name; without one, a plain one that leaves everything to the house."""
+        if name is None:
+            return NOBODY_IN_PARTICULAR
+        if name not in self.agents:
+            raise NotFound("agent", name, f"there are {', '.join(self.agents) or 'none'}")
+        return self.agents[name]
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

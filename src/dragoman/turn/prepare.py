@@ -13,8 +13,10 @@ from pydantic import JsonValue
 from dragoman.conversation.window import window
 from dragoman.messages.events import Event
 from dragoman.messages.ids import new_id
+from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request
 from dragoman.tools.toolbox import Offer
+from dragoman.turn.agent import Agent
 from dragoman.turn.kit import MODES, Kit, Mode
 from dragoman.turn.log import TurnLog
 from dragoman.turn.mailbox import Mailbox
@@ -33,8 +35,14 @@ class PreparedTurn:
     mail: Mailbox
     hooks: Hooks
     view: TurnView
+    agent: Agent
     model: Model
     mode: Mode
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Those of the house, then those of the agent."""
+        return [*self.kit.rules, *self.agent.rules]
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,14 +61,15 @@ async def prepare(
     kit: Kit, log: TurnLog, mail: Mailbox, hooks: Hooks, cleanups: list[Cleanup]
 ) -> PreparedTurn:
     """Start the plugins, one after another. What they leave to clean up goes into `cleanups` at once."""
-    model = kit.model(log.turn.options.model or _setting(log, "model"))
+    agent = kit.agent(log.turn.options.agent or _setting(log, "agent"))
+    model = kit.model(log.turn.options.model or _setting(log, "model") or agent.model)
 
     async def before_side_request(request: Request) -> None:
         for plugin in hooks.side_request:
             await plugin.on_side_request(request, view)
 
-    view = TurnView(log, model, before_side_request)
-    prepared = PreparedTurn(kit, log, mail, hooks, view, model, mode_of(kit, log))
+    view = TurnView(log, model, agent, before_side_request)
+    prepared = PreparedTurn(kit, log, mail, hooks, view, agent, model, mode_of(kit, log, agent))
     for plugin in prepared.hooks.event:
         log.telling.watchers.append(partial(_watch, plugin, prepared.view))
     for plugin in prepared.hooks.turn_start:
@@ -74,6 +83,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     """The next request: history first, so that no placeholder of the answer is ever part of it."""
     log, hooks, view = prepared.log, prepared.hooks, prepared.view
     await take_in_steering(log, prepared.mail)
+    await prepared.kit.toolbox.ready()
     offer = offer_of(prepared)
     request = Request(
         model=prepared.model.name,
@@ -81,7 +91,12 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         system=_system(prepared, offer),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
-        options=merged(prepared.kit.options, _setting(log, "options") or {}, log.turn.options.options),
+        options=merged(
+            prepared.kit.options,
+            prepared.agent.options,
+            _setting(log, "options") or {},
+            log.turn.options.options,
+        ),
     )
     for plugin in hooks.system_prompt:
         request.system = await plugin.system_prompt(request.system, view)
@@ -109,11 +124,11 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     if prepared.mode == "off":
         return Offer({})
     switches = _setting(prepared.log, "tools") or {}
-    return prepared.kit.toolbox.offer(prepared.kit.rules, switches)
+    return prepared.kit.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
 
 
-def mode_of(kit: Kit, log: TurnLog) -> Mode:
-    wanted = log.turn.options.mode or _setting(log, "mode") or kit.mode
+def mode_of(kit: Kit, log: TurnLog, agent: Agent) -> Mode:
+    wanted = log.turn.options.mode or _setting(log, "mode") or agent.mode or kit.mode
     return next(
         (mode for mode in MODES if mode == wanted), "ask"
     )  # of a word nobody knows, the careful reading
@@ -140,6 +155,7 @@ def _system(prepared: PreparedTurn, offer: Offer) -> str:
     texts = (
         f"Today is {kit.today()}.",
         kit.system,
+        prepared.agent.prompt,
         _setting(log, "system"),
         log.turn.options.system,
         offer.rules,

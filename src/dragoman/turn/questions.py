@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import JsonValue
+
 from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.messages.parts import ToolCall, ToolResult
@@ -36,6 +38,7 @@ def question_about(
     *,
     text: str | None = None,
     choices: Sequence[str] = (),
+    schema: dict[str, JsonValue] | None = None,
     result: ToolResult | None = None,
     place: int = 0,
 ) -> Question:
@@ -43,6 +46,8 @@ def question_about(
     asks_to_run = kind in ("approve", "run")
     rules = tool.always(call.arguments) if tool is not None and asks_to_run else ()
     words = text or _WORDS[kind].format(tool=call.tool)
+    if tool is not None and tool.remark and asks_to_run:
+        words += f" {tool.remark}"
     if rules:
         words += f" (always would mean: {rules_in_words(rules)})"
     return Question(
@@ -58,7 +63,14 @@ def question_about(
         server=tool.server if tool is not None else None,
         rules=rules,
         choices=tuple(choices),
-        schema=tool.parameters.schema if tool is not None else {},
+        schema=_schema(tool, kind, schema),
         result=result,
         asked=log.now(),
     )
+
+
+def _schema(tool: Tool | None, kind: Kind, asked: dict[str, JsonValue] | None) -> dict[str, JsonValue]:
+    """What an answer's values have to fit: the arguments' schema, or that of the reply a tool wants."""
+    if kind == "tool":
+        return asked or {}
+    return tool.parameters.schema if tool is not None else {}

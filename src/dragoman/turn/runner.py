@@ -81,6 +81,7 @@ class Runner:
         turn = self.log.turn
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
         if turn.replied and not turn.finished:
+            await self.kit.toolbox.ready()
             offer = offer_of(prepared)
             await recover(self.log, offer)
             reply = next((message for message in self.log.path if message.id == turn.reply), None)

@@ -9,7 +9,14 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.turn.kit import MODES
 
-_KINDS: dict[str, type] = {"model": str, "mode": str, "system": str, "options": dict, "tools": dict}
+_KINDS: dict[str, type] = {
+    "model": str,
+    "agent": str,
+    "mode": str,
+    "system": str,
+    "options": dict,
+    "tools": dict,
+}
 
 
 def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

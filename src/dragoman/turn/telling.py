@@ -26,6 +26,11 @@ class Telling(Generic[S]):
         self.listeners: list[Callable[[S], None]] = []
         self._held: deque[list[tuple[Event | None, S | None]]] = deque()
 
+    @property
+    def holding(self) -> bool:
+        """Whether something has happened of which nobody has been told yet."""
+        return bool(self._held)
+
     def publish(self, event: Event) -> None:
         if self._held:
             self._held[-1].append((event, None))

@@ -15,6 +15,7 @@ from dragoman.messages.parts import Summary, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
+from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
 from dragoman.turn.log import TurnLog
 from dragoman.turn.machine import Turn
@@ -25,10 +26,15 @@ class TurnView:
     """A turn, for plugins."""
 
     def __init__(
-        self, log: TurnLog, model: Model, before_side_request: Callable[[Request], Awaitable[None]]
+        self,
+        log: TurnLog,
+        model: Model,
+        agent: Agent,
+        before_side_request: Callable[[Request], Awaitable[None]],
     ) -> None:
         self._log = log
         self._model = model
+        self.agent = agent
         self._before_side_request = before_side_request
 
     @property

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dragoman.store.conformance.conversations import Conversations
 from dragoman.store.conformance.facts import Facts
+from dragoman.store.conformance.people import People
 from dragoman.store.conformance.questions import Questions
 from dragoman.store.conformance.search import Search
 from dragoman.store.conformance.transfer import Transfer
 from dragoman.store.conformance.turns import Turns
 
 
-class StoreConformance(Conversations, Turns, Facts, Questions, Search, Transfer):
+class StoreConformance(Conversations, Turns, Facts, Questions, People, Search, Transfer):
     """Each method is one promise of the protocol in `store.py`."""

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+from dragoman.conversation.tree import Conversation
 from dragoman.errors import AlreadyAnswered
 from dragoman.messages.questions import Answer, Grant, Question, Rule
 from dragoman.store.conformance import scene
@@ -114,10 +115,24 @@ class Questions(Suite):
     async def test_grants_hold_everywhere_or_in_one_conversation(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
-            here = Grant("grant_1", Rule("add", "a*", "deny"), "conv_1", 1.0)
-            everywhere = Grant("grant_2", Rule("add", "*", "allow"), None, 2.0)
+            here = Grant("grant_1", Rule("add", "a*", "deny"), "conv_1", 1.0, "ada")
+            everywhere = Grant("grant_2", Rule("add", "*", "allow"), None, 2.0, "ada")
             await store.answer("ask_1", Answer("allow"), [here, everywhere])
             assert await store.grants("conv_1") == await store.grants() == [everywhere, here]
+            await store.add_conversation(Conversation("conv_2", user="ada"))
             assert await store.grants("conv_2") == [everywhere]
             await store.revoke("grant_2")
             assert await store.grants() == [here]
+
+    async def test_what_one_person_grants_does_not_hold_for_another(self, tmp_path: Path) -> None:
+        """P3, U2: nobody's conversations are those of the person at the machine."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            hers = Grant("grant_1", Rule("add"), None, 1.0, "ada")
+            local = Grant("grant_2", Rule("add"), None, 2.0)
+            await store.answer("ask_1", Answer("allow"), [hers, local])
+            await store.add_conversation(Conversation("conv_2", user="bob"))
+            await store.add_conversation(Conversation("conv_3"))
+            assert await store.grants("conv_1") == await store.grants(user="ada") == [hers]
+            assert await store.grants("conv_2") == await store.grants(user="bob") == []
+            assert await store.grants("conv_3") == await store.grants(user="local") == [local]

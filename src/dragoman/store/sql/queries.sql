@@ -3,17 +3,22 @@
 -- ── conversations ────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_conversation
-INSERT INTO conversations (id, title, leaf, user, settings, usage, created, updated)
-VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated);
+INSERT INTO conversations (id, title, leaf, user, settings, usage, created, updated, parent, call)
+VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated, :parent, :call);
 
 -- name: conversation
-SELECT id, title, leaf, user, settings, usage, created, updated, revision FROM conversations WHERE id = :id;
+SELECT id, title, leaf, user, settings, usage, created, updated, parent, call, revision FROM conversations
+WHERE id = :id;
 
 -- name: conversations
 -- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
-SELECT id, title, leaf, user, settings, usage, created, updated, revision FROM conversations
-WHERE (:user IS NULL OR user = :user) AND (:id IS NULL OR updated < :updated OR (updated = :updated AND id > :id))
+-- A conversation without a user belongs to the person at the machine, who is called local.
+SELECT id, title, leaf, user, settings, usage, created, updated, parent, call, revision FROM conversations
+WHERE (:user IS NULL OR coalesce(user, 'local') = :user) AND (:id IS NULL OR updated < :updated OR (updated = :updated AND id > :id))
 ORDER BY updated DESC, id LIMIT :limit;
+
+-- name: revisions
+SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: set_title
 UPDATE conversations SET title = :title WHERE id = :id;
@@ -37,6 +42,14 @@ UPDATE conversations SET usage = :usage WHERE id = :id;
 
 -- name: usage_of
 SELECT usage FROM conversations WHERE id = :id;
+
+-- name: within
+-- A conversation and those that its calls opened, the innermost first.
+WITH RECURSIVE inner (id, depth) AS (
+  SELECT :id, 0
+  UNION ALL
+  SELECT c.id, inner.depth + 1 FROM inner JOIN conversations c ON c.parent = inner.id)
+SELECT id FROM inner ORDER BY depth DESC;
 
 -- name: delete_conversation
 DELETE FROM conversations WHERE id = :id;
@@ -142,7 +155,7 @@ SELECT body FROM questions WHERE id = :id;
 -- name: open_questions
 -- What waits for a person: the approval list.
 SELECT q.body FROM questions q JOIN conversations c ON c.id = q.conversation
-WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR c.user = :user)
+WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
 ORDER BY q.rowid;
 
 -- name: questions_of_turn
@@ -208,17 +221,65 @@ DELETE FROM queue WHERE turn = :turn;
 -- ── grants ───────────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_grant
-INSERT INTO grants (id, conversation, permission, pattern, action, created)
-VALUES (:id, :conversation, :permission, :pattern, :action, :created);
+INSERT INTO grants (id, conversation, permission, pattern, action, created, user)
+VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user);
 
 -- name: grants
--- The rules that hold in a conversation, or all of them.
-SELECT id, conversation, permission, pattern, action, created FROM grants
-WHERE :conversation IS NULL OR conversation IS NULL OR conversation = :conversation
+-- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are.
+SELECT id, conversation, permission, pattern, action, created, user FROM grants
+WHERE (:conversation IS NULL OR (
+    (conversation IS NULL OR conversation = :conversation)
+    AND coalesce(user, 'local') = (SELECT coalesce(user, 'local') FROM conversations WHERE id = :conversation)))
+  AND (:user IS NULL OR coalesce(user, 'local') = :user)
 ORDER BY conversation IS NOT NULL, created, id;
 
 -- name: revoke_grant
 DELETE FROM grants WHERE id = :id;
+
+-- ── pins, people, prompts, usage ─────────────────────────────────────────────────────────────────
+
+-- name: pin
+SELECT seal FROM pins WHERE tool = :tool;
+
+-- name: set_pin
+INSERT INTO pins (tool, seal) VALUES (:tool, :seal) ON CONFLICT (tool) DO UPDATE SET seal = :seal;
+
+-- name: add_person
+INSERT INTO people (name, key, created) VALUES (:id, :key, :created);
+
+-- name: person_with_key
+SELECT name FROM people WHERE key = :key;
+
+-- name: people
+SELECT name, created FROM people ORDER BY name;
+
+-- name: remove_person
+DELETE FROM people WHERE name = :id;
+
+-- name: prompts
+SELECT name, text FROM prompts WHERE user = :user ORDER BY name;
+
+-- name: set_prompt
+INSERT INTO prompts (user, name, text) VALUES (:user, :name, :text)
+ON CONFLICT (user, name) DO UPDATE SET text = :text;
+
+-- name: remove_prompt
+DELETE FROM prompts WHERE user = :user AND name = :id;
+
+-- name: replies
+-- What each reply of a person's conversations used, by model and day.
+SELECT json_extract(m.body, '$.model') AS model, date(json_extract(m.body, '$.created'), 'unixepoch') AS day,
+  json_extract(m.body, '$.usage') AS usage
+FROM messages m JOIN conversations c ON c.id = m.conversation
+WHERE coalesce(c.user, 'local') = :user AND json_extract(m.body, '$.usage') IS NOT NULL
+ORDER BY m.seq;
+
+-- name: busy_conversations
+-- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
+SELECT c.value AS id,
+  EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.value AND t.live = 1) AS live,
+  (SELECT count(*) FROM questions q WHERE q.conversation = c.value AND q.open = 1) AS waiting
+FROM json_each(:ids) c;
 
 -- ── search ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -232,7 +293,7 @@ INSERT INTO message_text (rowid, text) VALUES (:seq, :text);
 -- name: search
 SELECT m.id, m.conversation, c.title, snippet(message_text, 0, '«', '»', '…', 24) AS snippet
 FROM message_text t JOIN messages m ON m.seq = t.rowid JOIN conversations c ON c.id = m.conversation
-WHERE message_text MATCH :query AND (:user IS NULL OR c.user = :user)
+WHERE message_text MATCH :query AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
 ORDER BY rank LIMIT :limit;
 
 -- name: search_short
@@ -241,5 +302,5 @@ SELECT m.id, m.conversation, c.title,
   substr(t.text, max(1, instr(lower(t.text), lower(json_extract(:words, '$[0]'))) - 40), 120) AS snippet
 FROM message_text t JOIN messages m ON m.seq = t.rowid JOIN conversations c ON c.id = m.conversation
 WHERE NOT EXISTS (SELECT 1 FROM json_each(:words) w WHERE instr(lower(t.text), lower(w.value)) = 0)
-  AND (:user IS NULL OR c.user = :user)
+  AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
 ORDER BY m.seq DESC LIMIT :limit;

@@ -9,8 +9,11 @@ CREATE TABLE conversations (
   usage     TEXT NOT NULL DEFAULT '{}',
   revision  INTEGER NOT NULL DEFAULT 0,    -- grows with every change of its messages and calls
   created   REAL NOT NULL,
-  updated   REAL NOT NULL
+  updated   REAL NOT NULL,
+  parent    TEXT REFERENCES conversations ON DELETE CASCADE,    -- of a sub-conversation: whose call opened it
+  call      TEXT                                                -- and which
 );
+CREATE INDEX conversations_by_parent ON conversations (parent) WHERE parent IS NOT NULL;
 CREATE INDEX conversations_by_update ON conversations (updated DESC, id);
 
 CREATE TABLE messages (
@@ -93,8 +96,29 @@ CREATE TABLE grants (
   permission    TEXT NOT NULL,
   pattern       TEXT NOT NULL,
   action        TEXT NOT NULL,
-  created       REAL NOT NULL
+  created       REAL NOT NULL,
+  user          TEXT
 );
+
+-- How a foreign tool described itself when it was last allowed to run.
+CREATE TABLE pins (
+  tool  TEXT PRIMARY KEY,
+  seal  TEXT NOT NULL
+);
+
+-- Who may use a server, and the hash of the key they show.
+CREATE TABLE people (
+  name     TEXT PRIMARY KEY,
+  key      TEXT NOT NULL UNIQUE,
+  created  REAL NOT NULL
+);
+
+CREATE TABLE prompts (
+  user  TEXT NOT NULL,
+  name  TEXT NOT NULL,
+  text  TEXT NOT NULL,
+  PRIMARY KEY (user, name)
+) WITHOUT ROWID;
 
 -- Text of messages for full-text search, filled when somebody searches.
 CREATE VIRTUAL TABLE message_text USING fts5 (text, tokenize = 'trigram');

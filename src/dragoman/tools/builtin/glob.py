@@ -36,7 +36,7 @@ def glob(
             looked += 1
             if context.cancelled():
                 break
-            if fits(name, pattern):
+            if fits(name, pattern) and context.permits(name):
                 found.append(name)
     notes = [f"[{len(found) - _MOST} more are not shown]"] if len(found) > _MOST else []
     if looked == FILES:

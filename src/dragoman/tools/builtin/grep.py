@@ -43,7 +43,7 @@ def grep(
         for name, folder, entry in islice(found, FILES):
             if context.cancelled() or len(hits) >= _MOST:
                 break
-            if not fits(name, files):
+            if not fits(name, files) or not context.permits(name):
                 continue
             if entry.size > _BIGGEST:
                 big += 1

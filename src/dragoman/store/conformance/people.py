@@ -1,0 +1,77 @@
+"""What a store promises of people, of what they keep by name, and of the pins of foreign tools."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.usage import Usage
+from dragoman.store.conformance import scene
+from dragoman.store.conformance.scene import refused
+from dragoman.store.conformance.suite import Suite
+from dragoman.store.store import Busy, Person, Spent
+
+
+class People(Suite):
+    """Pins, keys, prompts, spending; and conversations inside conversations."""
+
+    async def test_a_pin_is_the_last_one_set(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            assert await store.pin("mcp.maps.find") is None
+            await store.set_pin("mcp.maps.find", "one")
+            await store.set_pin("mcp.maps.find", "two")
+        async with self.opened(tmp_path) as store:
+            assert await store.pin("mcp.maps.find") == "two"
+
+    async def test_a_person_is_known_by_the_hash_of_a_key_until_removed(self, tmp_path: Path) -> None:
+        """U2"""
+        async with self.opened(tmp_path) as store:
+            await store.add_person("ada", "hash", 1.0)
+            with refused(BadRequest, "ada already"):
+                await store.add_person("ada", "other", 2.0)
+            assert await store.people() == [Person("ada", 1.0)]
+            assert await store.person_with_key("hash") == "ada"
+            assert await store.person_with_key("other") is None
+            await store.remove_person("ada")
+            assert await store.person_with_key("hash") is None
+            with refused(NotFound):
+                await store.remove_person("ada")
+
+    async def test_prompts_belong_to_one_person(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.set_prompt("ada", "review", "Read this.")
+            await store.set_prompt("ada", "review", "Read this again.")
+            assert await store.prompts("ada") == {"review": "Read this again."}
+            assert await store.prompts("bob") == {}
+            with refused(NotFound):
+                await store.remove_prompt("bob", "review")
+            await store.remove_prompt("ada", "review")
+            assert await store.prompts("ada") == {}
+
+    async def test_what_replies_used_is_told_by_model_and_day(self, tmp_path: Path) -> None:
+        """T11"""
+        used = replace(scene.user("msg_1", None), model="m", usage=Usage(1, 2, cost=0.5), created=86_400.0)
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, [used, scene.user("msg_2", "msg_1")])
+            assert await store.spent("ada") == [Spent("m", "1970-01-02", Usage(1, 2, cost=0.5))]
+            assert await store.spent("bob") == []
+
+    async def test_what_goes_on_is_told_of_each_conversation(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            await store.add_conversation(Conversation("conv_2"))
+            assert await store.revisions(["conv_2", "conv_9"]) == {"conv_2": await store.revision("conv_2")}
+            assert await store.busy(["conv_1", "conv_2"]) == {"conv_1": Busy(True, 1), "conv_2": Busy()}
+
+    async def test_a_conversation_is_deleted_with_those_its_calls_opened(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for id, parent in (("conv_1", None), ("conv_2", "conv_1"), ("conv_3", "conv_2")):
+                messages = [scene.user(f"{id}_a", None, id), scene.user(f"{id}_b", f"{id}_a", id)]
+                await store.add_conversation(Conversation(id, parent=parent, call="call_1"), messages)
+            await store.add_conversation(Conversation("conv_4"))
+            assert await store.within("conv_1") == ["conv_3", "conv_2", "conv_1"]
+            assert (await store.conversation("conv_2")).parent == "conv_1"
+            await store.delete_conversation("conv_1")
+            assert [one.id for one in await store.conversations()] == ["conv_4"]

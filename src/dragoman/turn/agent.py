@@ -1,0 +1,56 @@
+"""An agent: a named set of prompt, model, tools, permissions and limits that a conversation can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+from pydantic import JsonValue
+
+from dragoman.errors import ConfigError
+from dragoman.messages.questions import Rule
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Limits:
+    """What a turn may use. None leaves it to the house."""
+
+    max_rounds: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+    max_calls: int | None = None
+
+    def __post_init__(self) -> None:
+        rounds = self.max_rounds
+        if rounds is not None and (type(rounds) is not int or rounds < 0):
+            raise ConfigError(f"max_rounds is a whole number of 0 or more, not {rounds!r}")
+        for name in ("max_tokens", "max_cost", "max_seconds", "max_calls"):
+            if (value := getattr(self, name)) is not None and not value > 0:
+                raise ConfigError(f"{name} is a number above 0 or None, not {value!r}")
+
+    def over(self, other: Limits) -> Limits:
+        """These, and the other's where these say nothing."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return replace(other, **own)
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Agent:
+    """`tools` names groups (`files`) and tools (`files.read_file`) that are on; None means all of them.
+
+    Its rules come after those of the house, so they win.
+    """
+
+    name: str = ""
+    description: str = ""
+    prompt: str = ""
+    model: str | None = None
+    mode: str | None = None
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    tools: tuple[str, ...] | None = None
+    rules: tuple[Rule, ...] = ()
+    limits: Limits = Limits()
+
+
+NOBODY_IN_PARTICULAR = Agent()

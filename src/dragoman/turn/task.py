@@ -1,0 +1,117 @@
+"""The `task` tool: a piece of work in, the answer of another agent out, which worked in a conversation of
+its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import ConfigError, DragomanError, NotFound, ToolFailed
+from dragoman.messages.events import CallAsked
+from dragoman.messages.ids import derived_id
+from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
+from dragoman.turn.agent import Agent
+from dragoman.turn.driver import Driver
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.inbox import Inbox
+from dragoman.turn.kit import Kit
+
+_DEEPEST = 3  # tasks of tasks of tasks
+_A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
+
+
+class Tasks:
+    """Opens sub-conversations. The house tells it where it lives once that is built (`move_in`)."""
+
+    def __init__(self, agents: Mapping[str, Agent]) -> None:
+        self.tool = _task_tool(agents, self)
+        self._house: tuple[Kit, Driver, Inbox] | None = None
+
+    def move_in(self, kit: Kit, driver: Driver, inbox: Inbox) -> None:
+        self._house = (kit, driver, inbox)
+
+    async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
+        """A turn of this agent, to its end. Run again after a crash, it finds the turn it began."""
+        if self._house is None:
+            raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
+        kit, driver, inbox = self._house
+        turn = await self._begun(agent, request, context)
+        where = {"conversation": turn[0], "turn": turn[1], "agent": agent}
+        context.progress({**where})
+        handle = TurnHandle(turn[1], kit.store, driver, inbox)
+        try:
+            async for event in handle.events():
+                if isinstance(event, CallAsked):
+                    context.progress({**where, "asks": event.question, "text": event.text})
+            result = await handle.result()
+        except DragomanError as error:
+            raise ToolFailed(f"the task failed: {error}") from error
+        finally:
+            if context.cancelled():
+                await inbox.cancel(turn[1], "the call that opened it was cancelled")
+        if result.state != "completed":
+            raise ToolFailed(f"the task was {result.state} before it had an answer")
+        return ToolOutput(result.text, title=agent, metadata={**where})
+
+    async def _begun(self, agent: str, request: str, context: ToolContext) -> tuple[str, str]:
+        assert self._house is not None
+        kit, driver, inbox = self._house
+        id = derived_id("conv", context.idempotency_key)
+        try:
+            await kit.store.conversation(id)
+        except NotFound:
+            await self._open(id, agent, request, context)
+        turns = await kit.store.turns(id)
+        if turns:
+            return id, turns[-1].id
+        return id, (await ConversationHandle(id, kit.store, driver, inbox).send(request)).id
+
+    async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
+        assert self._house is not None
+        kit = self._house[0]
+        parent = await kit.store.conversation(context.conversation)
+        outer, depth = parent, 1
+        while outer.parent is not None:
+            outer, depth = await kit.store.conversation(outer.parent), depth + 1
+        if depth > _DEEPEST:
+            raise ToolFailed("this is the task of a task of a task: do the work yourself")
+        now = kit.clock()
+        await kit.store.add_conversation(
+            Conversation(
+                id,
+                title=request.strip()[:30] or agent,
+                user=parent.user,
+                settings={"agent": agent},
+                created=now,
+                updated=now,
+                parent=parent.id,
+                call=context.call,
+            )
+        )
+
+
+def _task_tool(agents: Mapping[str, Agent], tasks: Tasks) -> Tool:
+    names: list[JsonValue] = list(agents)
+    known = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in agents.values())
+
+    @tool(
+        description="Give a piece of work to another agent, which does it in a conversation of its own and "
+        f"answers once. It knows nothing of this one: say all it needs.\n{known}",
+        pattern="agent",
+        replay="safe",
+        cancellable=True,
+        timeout=_A_WEEK,
+    )
+    async def task(
+        agent: Annotated[str, Field(description="who is to do it", json_schema_extra={"enum": names})],
+        request: Annotated[str, Field(description="what is to be done, with everything it needs to know")],
+        context: ToolContext,
+    ) -> ToolOutput:
+        if agent not in agents:
+            raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(agents)}")
+        return await tasks.run(agent, request, context)
+
+    return task
