@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.toolfile import load_tools
+from dragoman.tools.custom import load_tools
 from dragoman.errors import ConfigError
 from dragoman.wire.scripted import calls, fails, says
 from tests.cli.program import Ended, program, started

@@ -14,7 +14,6 @@ from pathlib import Path
 from dragoman.cli.asking import Asking
 from dragoman.cli.catalog import catalog_of
 from dragoman.cli.screen import Lines, Reading, Screen, not_begun
-from dragoman.cli.toolfile import load_tools
 from dragoman.errors import BadRequest, ConfigError, DragomanError
 from dragoman.messages import events as e
 from dragoman.providers.catalog import Catalog, Provider
@@ -24,6 +23,7 @@ from dragoman.providers.models import Models, wire
 from dragoman.runtime import Runtime
 from dragoman.store.blobs import Blobs
 from dragoman.store.sqlite import SqliteStore
+from dragoman.tools.custom import load_tools
 from dragoman.turn.handles import TurnHandle
 
 STATUS = {"completed": 0, "error": 1, "cancelled": 130}

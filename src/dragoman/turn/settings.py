@@ -19,11 +19,17 @@ _KINDS: dict[str, type] = {
 }
 
 
-def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    for name, value in settings.items():
-        kind = _KINDS.get(name)
-        if kind is None:
+def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """The same, if there are such settings. None, which takes one away, is not looked at."""
+    for name in settings:
+        if name not in _KINDS:
             raise BadRequest(f"a conversation has no setting {name!r}: there are {', '.join(_KINDS)}")
+    return settings
+
+
+def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    for name, value in known(settings).items():
+        kind = _KINDS[name]
         if not isinstance(value, kind):
             raise BadRequest(f"the setting {name} is a {kind.__name__}, not {value!r}")
     if settings.get("mode", "auto") not in MODES:

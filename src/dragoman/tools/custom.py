@@ -26,6 +26,29 @@ def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
     return [one for place, one in found.items() if place not in grouped]
 
 
+def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
+    """The tools of every Python file in a folder, and what is wrong with those that could not be loaded.
+
+    A file that begins with `_` is a neighbour to be imported, and has no tools of its own.
+    """
+    found: list[Tool | Group] = []
+    troubles: list[str] = []
+    for file in sorted(folder.glob("*.py")):
+        if file.name.startswith("_"):
+            continue
+        try:
+            new = load_tools([file])
+        except ConfigError as error:
+            troubles.append(str(error))
+            continue
+        for one in new:
+            if any(one.name == other.name and type(one) is type(other) for other in found):
+                troubles.append(f"{file}: there is another {one.name} in this folder already")
+            else:
+                found.append(one)
+    return found, troubles
+
+
 def _run(file: Path) -> ModuleType:
     name = f"dragoman_tools_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)

@@ -1,0 +1,152 @@
+"""Settings in, a server out: the API and the page on one address, until somebody stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import signal
+import socket
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from rich.console import Console
+
+from dragoman.cli.chosen import Chosen, choose
+from dragoman.config.settings import Settings
+from dragoman.errors import ConfigError
+from dragoman.house import House, furnished, store_of, workspace_of
+from dragoman.server.access import Access, kept_secret
+from dragoman.server.app import UPLOAD_LIMIT, server
+from dragoman.server.guard import LOOPBACK
+from dragoman.server.news import News
+from dragoman.server.shapes import CurrentModel
+
+HOST, PORT = "127.0.0.1", 8721
+
+
+def serve(settings: Settings) -> None:
+    """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    said = settings.said.get("server", {})
+    password = _password(settings)
+    with _listening(settings, password) as listener:
+        chosen = await choose(settings)
+        house = furnished(settings, model=chosen.models)
+        async with chosen.models, house.runtime as runtime:
+            secret = kept_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
+            access = Access(runtime.store, secret, password=password)
+            app = server(
+                runtime,
+                access,
+                hosts={*LOOPBACK, *_names(listener), *said.get("hosts", [])},
+                upload_limit=said.get("upload_limit", UPLOAD_LIMIT),
+                model=CurrentModel(chosen.name, chosen.note, chosen.reason),
+            )
+            link = f"{_address(listener)}/?token={access.token}"
+            _tell(settings, chosen, house, link)
+            if said.get("open", False):
+                webbrowser.open(link)
+            config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
+            await _Server(config, app.state.desk.news).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Lets the live streams end when it is told to stop: else it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, news: News) -> None:
+        super().__init__(config)
+        self._news = news
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._news.close()
+        if sig == signal.SIGINT:
+            self._captured_signals.clear()  # it is how one stops us: no trace of an interrupt at the end
+
+
+# ── where ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _listening(settings: Settings, password: str | None) -> Iterator[socket.socket]:
+    said = settings.said.get("server", {})
+    host, port = said.get("host", HOST), said.get("port")
+    if password is None and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from outside: set a password first. Put it into an environment variable, "
+            'and name that one in dragoman.toml: [server] password_from = "MY_VARIABLE"'
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        _bind(listener, host, port)
+        yield listener
+    finally:
+        listener.close()
+
+
+def _bind(listener: socket.socket, host: str, port: int | None) -> None:
+    """On the port that is named. Without one, on ours if it is free, else on any."""
+    for attempt in (port,) if port is not None else (PORT, 0):
+        try:
+            return listener.bind((host, attempt))
+        except OSError as error:
+            failure = error
+    raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names(listener: socket.socket) -> set[str]:
+    host = str(listener.getsockname()[0])
+    return {host} if not ipaddress.ip_address(host).is_unspecified else {socket.gethostname().lower()}
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = socket.gethostname().lower()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _password(settings: Settings) -> str | None:
+    variable = settings.said.get("server", {}).get("password_from")
+    if variable is None:
+        return None
+    password = os.environ.get(variable)
+    if not password:
+        origin = settings.origins.get("server.password_from", "settings")
+        raise ConfigError(f"{origin}: the environment variable {variable} holds no password")
+    return password
+
+
+def _tell(settings: Settings, chosen: Chosen, house: House, link: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]Dragoman[/bold]  {link}")
+    console.print(f"  model      {chosen.name} [dim]({chosen.reason})[/dim]")
+    if chosen.note:
+        console.print(f"             [yellow]{chosen.note}[/yellow]")
+    console.print(f"  workspace  {_short(workspace_of(settings))}")
+    console.print(f"  store      {_short(store_of(settings))}")
+    for trouble in house.troubles:
+        console.print(f"  [red]left out[/red]   {trouble}")
+    console.print("  Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+
+
+def _short(path: Path) -> str:
+    path = path.resolve()
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)

@@ -1,0 +1,211 @@
+"""Files, environment and flags in, one value with the origin of each setting out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast, get_args, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from dragoman.config.lines import line_of
+from dragoman.config.tables import ConfigTable
+from dragoman.errors import ConfigError
+
+FILE = "dragoman.toml"
+_CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
+_MERGED = ("limits", "agents", "mcp", "server", "local", "providers", "families", "options", "private")
+_NOT_SETTINGS = ("CONFIG", "CACHE", "RECORDINGS")  # variables of ours that are something else
+
+
+@dataclass(slots=True, frozen=True)
+class Settings:
+    """What holds. `origins` says of each path (`server.port`) where it was said."""
+
+    said: ConfigTable
+    files: tuple[Path, ...] = ()  # the farther first
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """What relative paths of the settings start from: the folder of the nearest file, or this one."""
+        near = [file for file in self.files if file != user_file()]
+        return near[-1].parent if near else Path.cwd()
+
+    def path(self, text: str) -> Path:
+        return self.folder / Path(text).expanduser()
+
+
+def load(
+    file: Path | None = None,
+    *,
+    start: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    """The user's file, the nearest `dragoman.toml` upwards, DRAGOMAN_* and flags: the later wins.
+
+    A file that is named (or that DRAGOMAN_CONFIG names) takes the place of both files.
+    """
+    named = file or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
+    files = [named] if named is not None else found(start or Path.cwd())
+    said: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for each in files:
+        text, tables = _read(each)
+        _check(tables, each, text)
+        said = _over(said, tables)
+        origins |= {path: f"{each}:{line_of(text, path.split('.')) or 1}" for path in _paths(tables)}
+    for origin, value in (*_from_environment(environment), *_from_flags(flags or {})):
+        _check(value, origin)
+        said = _over(said, value)
+        origins |= dict.fromkeys(_paths(value), origin)
+    return Settings(cast(ConfigTable, said), tuple(files), origins)
+
+
+def found(start: Path) -> list[Path]:
+    """The user's file and the nearest one upwards from here, as far as there are any."""
+    upwards = (folder / FILE for folder in (start.resolve(), *start.resolve().parents))
+    near = next((file for file in upwards if file.is_file()), None)
+    return [file for file in (user_file(), near) if file is not None and file.is_file()]
+
+
+def user_file() -> Path:
+    return user_folder() / FILE
+
+
+def user_folder() -> Path:
+    """Where a person's own files are, as the system has it."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "dragoman"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "dragoman"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "dragoman"
+
+
+def data_folder() -> Path:
+    """Where conversations are kept, unless it is said otherwise."""
+    if sys.platform in ("win32", "darwin"):
+        return user_folder()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
+
+
+def schema() -> dict[str, Any]:
+    """For editors: what a file may say, as a JSON schema."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_CONFIG.json_schema()}
+
+
+# ── reading and checking ──────────────────────────────────────────────────────────────────────────
+
+
+def _read(file: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
+
+
+def _check(said: Mapping[str, Any], origin: str | Path, text: str = "") -> None:
+    """ConfigError with the place, what is wrong there, and the nearest right name."""
+    try:
+        _CONFIG.validate_python(dict(said))
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        loc = [step for step in fault["loc"] if step == 0 or not _is_branch(step)]
+        path = ".".join(str(step) for step in loc)
+        line = line_of(text, loc)
+        at = f"{origin}, line {line}" if line else str(origin)
+        raise ConfigError(f"{at}: {path}: {_trouble(fault, loc)}") from error
+
+
+def _is_branch(step: int | str) -> bool:
+    """pydantic names the branch of a union in the path; a person did not write that."""
+    return isinstance(step, str) and (step == "float" or step.startswith(("literal[", "function-")))
+
+
+def _trouble(fault: Any, loc: Sequence[int | str]) -> str:
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        near = get_close_matches(str(loc[-1]), _names_beside(loc), n=2, cutoff=0.6)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_names_beside(loc))}"
+        return f"there is no such setting: {hint}"
+    return str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "it should be")
+
+
+def _names_beside(loc: Sequence[int | str]) -> list[str]:
+    """The names that could stand where this path ends."""
+    kind: Any = ConfigTable
+    for step in loc[:-1]:
+        hints = get_type_hints(kind) if isinstance(kind, type) else {}
+        inner = hints.get(str(step))
+        if inner is None:
+            continue  # a name that a person chose, such as an agent's
+        arguments = get_args(inner)
+        kind = arguments[-1] if arguments else inner
+    hints = get_type_hints(kind) if isinstance(kind, type) else {}
+    return list(hints)
+
+
+# ── merging ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        if key in _MERGED and isinstance(merged.get(key), dict) and isinstance(value, dict):
+            merged[key] = {**merged[key], **value}
+        else:
+            merged[key] = value
+    return merged
+
+
+def _paths(tables: Mapping[str, Any]) -> list[str]:
+    paths = []
+    for key, value in tables.items():
+        inner = value if key in _MERGED and isinstance(value, dict) else None
+        paths += [f"{key}.{name}" for name in inner] if inner else [key]
+    return paths
+
+
+def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
+    said = []
+    for variable, text in sorted(environment.items()):
+        name = variable.removeprefix("DRAGOMAN_")
+        if name == variable or name in _NOT_SETTINGS or not text:
+            continue
+        key = name.lower()
+        table, _, rest = key.partition("_")
+        hints = get_type_hints(ConfigTable)
+        if key in hints:
+            said.append((variable, {key: _value(text)}))
+        elif table in ("server", "limits", "local") and rest in get_type_hints(hints[table]):
+            said.append((variable, {table: {rest: _value(text)}}))
+    return said
+
+
+def _value(text: str) -> object:
+    """As TOML would read it; what is no TOML is a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _from_flags(flags: Mapping[str, object]) -> list[tuple[str, dict[str, Any]]]:
+    """`{"server.port": 8000}` and the like; None means that it was not said."""
+    said = []
+    for path, value in flags.items():
+        if value is None:
+            continue
+        table, _, name = path.partition(".")
+        flag = f"--{(name or table).replace('_', '-')}"
+        said.append((flag, {table: {name: value}} if name else {table: value}))
+    return said

@@ -1,0 +1,106 @@
+"""What `dragoman.toml` may say, table by table. The reference in the docs is made from this file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, JsonValue, with_config
+from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+
+from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
+from dragoman.tools.mcp.settings import McpServer
+
+ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]
+Rules: TypeAlias = list[str]
+Positive: TypeAlias = Annotated[int, Field(gt=0)]
+
+
+def _seconds(said: object) -> object:
+    return float(said) if type(said) is int else said
+
+
+Seconds: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_seconds)]
+
+
+@with_config(extra="forbid", strict=True)
+class LimitsTable(TypedDict, total=False):
+    """What one turn may use."""
+
+    max_rounds: Annotated[int, Field(ge=0, description="batches of calls; 0 means no tools")]
+    max_tokens: Annotated[Positive, Field(description="tokens, input and output")]
+    max_cost: Annotated[Seconds, Field(description="US dollars, where the price is known")]
+    max_seconds: Annotated[Seconds, Field(description="seconds from its start, waiting included")]
+    max_calls: Annotated[Positive, Field(description="tool calls")]
+
+
+@with_config(extra="forbid", strict=True)
+class AgentTable(TypedDict, total=False):
+    """A named set of prompt, model, tools, permissions and limits."""
+
+    description: Annotated[str, Field(description="what it is good at: other agents read this")]
+    prompt: Annotated[str, Field(description="its system prompt, after the general one")]
+    model: Annotated[str, Field(description="as PROVIDER/MODEL")]
+    mode: Annotated[ModeWord, Field(description="who decides about its calls")]
+    options: Annotated[dict[str, JsonValue], Field(description="of its requests, such as temperature")]
+    tools: Annotated[list[str], Field(description="groups (files) and tools (files.read_file) it has")]
+    allow: Annotated[Rules, Field(description="PERMISSION or PERMISSION:PATTERN that needs no question")]
+    ask: Annotated[Rules, Field(description="what is asked about all the same")]
+    deny: Annotated[Rules, Field(description="what must not run")]
+    limits: Annotated[LimitsTable, Field(description="of its turns")]
+
+
+@with_config(extra="forbid", strict=True)
+class ServerTable(TypedDict, total=False):
+    """`dragoman serve`."""
+
+    host: Annotated[str, Field(description="the address to listen on; a public one needs a password")]
+    port: Annotated[int, Field(ge=0, le=65535, description="0 takes a free one")]
+    hosts: Annotated[list[str], Field(description="names by which browsers may call it, beside its own")]
+    password_from: Annotated[Variable, Field(description="the environment variable that holds the password")]
+    upload_limit: Annotated[Positive, Field(description="bytes of one attachment")]
+    open: Annotated[bool, Field(description="open the page in the browser at the start")]
+
+
+@with_config(extra="forbid", strict=True)
+class LocalTable(TypedDict, total=False):
+    """The model in the box, or a GGUF file in its place."""
+
+    file: Annotated[str, Field(description="a GGUF file to serve as local/NAME")]
+    threads: Annotated[Positive, Field(description="processor threads it may use")]
+    context: Annotated[Positive, Field(description="tokens it keeps in mind")]
+
+
+@with_config(extra="forbid", strict=True)
+class ConfigTable(TypedDict, total=False):
+    """The whole file."""
+
+    model: Annotated[str, Field(description="the model that answers, as PROVIDER/MODEL")]
+    store: Annotated[str, Field(description="the database file with everything that was said")]
+    workspace: Annotated[str, Field(description="the folder that file tools and the shell work in")]
+    system: Annotated[str, Field(description="a system prompt for every conversation")]
+    mode: Annotated[ModeWord, Field(description="who decides about calls")]
+    on_reject: Annotated[Literal["continue", "stop"], Field(description="what a rejection does to the turn")]
+    tools: Annotated[list[str], Field(description="built-in groups: basics, files, shell, web, browser")]
+    allow: Annotated[Rules, Field(description="PERMISSION or PERMISSION:PATTERN that needs no question")]
+    ask: Annotated[Rules, Field(description="what is asked about all the same")]
+    deny: Annotated[Rules, Field(description="what must not run")]
+    options: Annotated[dict[str, JsonValue], Field(description="of every request, such as temperature")]
+    tool_history: Annotated[
+        Literal["full", "results", "hint", "none"],
+        Field(description="how much of earlier calls the model is sent again"),
+    ]
+    compact_at: Annotated[
+        float | Literal[False],
+        Field(description="the share of the context at which old messages are summed up; false for never"),
+    ]
+    private: Annotated[dict[str, str], Field(description="names for texts that no provider may see")]
+    titles_by_model: Annotated[bool, Field(description="let the model title conversations")]
+    skills: Annotated[list[str], Field(description="more folders to look for skills in")]
+    mcp_file: Annotated[str, Field(description="a JSON file with mcpServers, as other programs write it")]
+    limits: LimitsTable
+    agents: dict[str, AgentTable]
+    mcp: dict[str, McpServer]
+    server: ServerTable
+    local: LocalTable
+    providers: dict[str, ProviderTable]
+    families: dict[str, TraitsTable]

@@ -1,0 +1,175 @@
+"""Settings in, a house out: the runtime they describe, and what could not be put into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.config.settings import Settings, data_folder, user_folder
+from dragoman.config.tables import AgentTable
+from dragoman.errors import ConfigError
+from dragoman.messages.questions import Rule
+from dragoman.providers.catalog import Catalog, load_catalog
+from dragoman.runtime import Runtime
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.custom import load_folder
+from dragoman.tools.permissions import parse_rule
+from dragoman.tools.skills import Skills
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group, Source
+from dragoman.turn.agent import Agent, Limits
+from dragoman.wire.wire import Model
+
+if TYPE_CHECKING:
+    from dragoman.providers.models import Models
+
+DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser")
+
+
+@dataclass(slots=True, frozen=True)
+class House:
+    """A runtime that is yet to be opened. `troubles` are for a person to read: the rest works without."""
+
+    runtime: Runtime
+    troubles: list[str] = field(default_factory=list)
+
+
+def catalog_of(settings: Settings) -> Catalog:
+    """The built-in catalog with the providers of the settings over it."""
+    return load_catalog(*settings.files)
+
+
+def store_of(settings: Settings) -> Path:
+    said = settings.said.get("store")
+    return settings.path(said) if said else data_folder() / "dragoman.db"
+
+
+def workspace_of(settings: Settings) -> Path:
+    """The folder that is named; else where the settings are, else where we are."""
+    said = settings.said.get("workspace")
+    folder = settings.path(said) if said else settings.folder
+    if not folder.is_dir():
+        origin = settings.origins.get("workspace", "settings")
+        raise ConfigError(f"{origin}: the workspace {folder} is no folder")
+    return folder
+
+
+def furnished(
+    settings: Settings,
+    *,
+    model: Models | Model,
+    tools: Iterable[Tool | Group] = (),
+    without: Iterable[str] = (),
+    store: Path | None = None,
+    **more: Any,
+) -> House:
+    """The house these settings describe, with a model that was found for it (`providers/choice.py`).
+
+    `tools` come before all others; `without` leaves out built-in groups that make no sense to the caller.
+    """
+    said, troubles = settings.said, list[str]()
+    workspace = workspace_of(settings)
+    limits = said.get("limits", {})
+    compact_at = said.get("compact_at", 0.8)
+    runtime = Runtime(
+        store or store_of(settings),
+        model=model,
+        tools=[
+            *tools,
+            *_built_in(settings, set(without)),
+            *_own(settings, troubles),
+            *_skills(settings, workspace, troubles),
+            *_servers(settings, workspace),
+        ],
+        agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
+        rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
+        system=said.get("system", ""),
+        options=said.get("options"),
+        mode=said.get("mode", "auto"),
+        on_reject=said.get("on_reject", "continue"),
+        max_rounds=limits.get("max_rounds", 10),
+        max_tokens=limits.get("max_tokens"),
+        max_cost=limits.get("max_cost"),
+        max_seconds=limits.get("max_seconds"),
+        max_calls=limits.get("max_calls"),
+        tool_history=said.get("tool_history", "full"),
+        compact_at=compact_at or None,
+        private=said.get("private"),
+        titles_by_model=said.get("titles_by_model", False),
+        workspace=workspace,
+        **more,
+    )
+    return House(runtime, troubles)
+
+
+def _built_in(settings: Settings, without: set[str]) -> list[Group]:
+    names = settings.said.get("tools", list(DEFAULT_TOOLS))
+    if unknown := [name for name in names if name not in BUILTIN]:
+        origin = settings.origins.get("tools", "settings")
+        raise ConfigError(f"{origin}: there is no group {unknown[0]!r}: there are {', '.join(BUILTIN)}")
+    return [BUILTIN[name]() for name in dict.fromkeys(names) if name not in without]
+
+
+def _own(settings: Settings, troubles: list[str]) -> list[Tool | Group]:
+    """What lies in the `tools` folder beside the settings."""
+    folder = settings.folder / "tools"
+    if not settings.files or not folder.is_dir():
+        return []
+    found, wrong = load_folder(folder)
+    troubles += wrong
+    return found
+
+
+def _skills(settings: Settings, workspace: Path, troubles: list[str]) -> list[Source]:
+    folders = [
+        *(settings.path(folder) for folder in settings.said.get("skills", [])),
+        workspace / "skills",
+        workspace / ".dragoman" / "skills",
+        user_folder() / "skills",
+    ]
+    skills = Skills(folders)
+    troubles += skills.troubles
+    return [skills]
+
+
+def _servers(settings: Settings, workspace: Path) -> list[Source]:
+    said, file = settings.said.get("mcp", {}), settings.said.get("mcp_file")
+    if not said and not file:
+        return []
+    from dragoman.tools.mcp.settings import McpServer, read_json, server_of
+    from dragoman.tools.mcp.source import sources_of
+
+    servers: dict[str, McpServer] = read_json(settings.path(file)) if file else {}
+    for name, table in said.items():
+        servers[name] = server_of(table, settings.origins.get(f"mcp.{name}", "settings"), name)
+    return [*sources_of(servers, workspace=workspace)]
+
+
+def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:
+    tools = table.get("tools")
+    return Agent(
+        name=name,
+        description=table.get("description", ""),
+        prompt=table.get("prompt", ""),
+        model=table.get("model"),
+        mode=table.get("mode"),
+        options=table.get("options", {}),
+        tools=tuple(tools) if tools is not None else None,
+        rules=tuple(_rules(settings, table, f"agents.{name}")),
+        limits=replace(Limits(), **table.get("limits", {})),
+    )
+
+
+def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:
+    """What allows, then what asks, then what denies: the last match wins."""
+    rules = []
+    for action in ("allow", "ask", "deny"):
+        for text in table.get(action, []):
+            try:
+                rules.append(parse_rule(text, action))
+            except ConfigError as error:
+                origin = settings.origins.get(at or action, "settings")
+                raise ConfigError(f"{origin}: {action}: {error}") from error
+    return rules

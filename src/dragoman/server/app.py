@@ -1,0 +1,99 @@
+"""A running house in, an ASGI application out: the API, the live streams, and the page before them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.requests import Request
+
+from dragoman.conversation.tree import LOCAL
+from dragoman.runtime import Runtime
+from dragoman.server import page, problems
+from dragoman.server.access import Access
+from dragoman.server.desk import Desk, Who
+from dragoman.server.guard import LOOPBACK, Guard
+from dragoman.server.news import News
+from dragoman.server.routes import conversations, events, files, people, questions, tools, turns
+from dragoman.server.shapes import CurrentModel, Problem
+
+UPLOAD_LIMIT = 25_000_000
+_REFUSALS: dict[int | str, dict[str, object]] = {
+    status: {"model": Problem, "description": meaning}
+    for status, meaning in (
+        (400, "The body cannot be read"),
+        (401, "Nobody has signed in"),
+        (403, "Another page asked"),
+        (404, "There is no such thing, or it is somebody else's"),
+        (409, "Somebody was faster, or the turn is busy or over"),
+        (413, "Too much"),
+        (415, "No JSON"),
+        (422, "It cannot be done as asked; `detail` says why"),
+    )
+}
+
+
+def api(
+    runtime: Runtime,
+    *,
+    who: Who,
+    upload_limit: int = UPLOAD_LIMIT,
+    model: CurrentModel | None = None,
+    needs_password: bool = False,
+) -> FastAPI:
+    """The API alone, to be mounted in an application of your own: `who` tells whose a request is.
+
+    The runtime has to be open, and is yours to close.
+    """
+    app = FastAPI(
+        title="Dragoman",
+        version=version("dragoman"),
+        description="Conversations in which a language model calls tools, and people decide about the calls.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        responses=_REFUSALS,
+    )
+    app.state.desk = Desk(
+        runtime=runtime,
+        news=News(runtime),
+        who=who,
+        upload_limit=upload_limit,
+        model=model,
+        needs_password=needs_password,
+    )
+    problems.install(app)
+    for noun in (conversations, turns, events, questions, tools, files, people):
+        app.include_router(noun.router, prefix="/api")
+    return app
+
+
+def server(
+    runtime: Runtime,
+    access: Access,
+    *,
+    hosts: Collection[str] = LOOPBACK,
+    upload_limit: int = UPLOAD_LIMIT,
+    model: CurrentModel | None = None,
+) -> FastAPI:
+    """What `dragoman serve` serves: the API and the page, behind a door and a guard."""
+
+    async def who(request: Request) -> str | None:
+        return await access.who(request)
+
+    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=access.needs_password)
+    app.state.access = access
+    app.include_router(people.door, prefix="/api")
+    page.install(app)
+    app.add_middleware(Guard, hosts=hosts, upload_limit=upload_limit)
+    return app
+
+
+def everybody_is_local() -> Who:
+    """For a runtime of one person behind an application that has let them in already."""
+
+    async def who(request: Request) -> str | None:
+        return LOCAL
+
+    return who

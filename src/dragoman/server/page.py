@@ -1,0 +1,89 @@
+"""The built page in, served out with the headers that keep it to itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from dragoman.conversation.tree import LOCAL
+from dragoman.server.access import Access
+
+BUILT = Path(__file__).with_name("page")
+
+_PAGE = {
+    "content-security-policy": "; ".join(
+        (
+            "default-src 'self'",
+            "script-src 'self'",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "media-src 'self' blob:",
+            "connect-src 'self'",
+            "frame-src 'self'",
+            "object-src 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        )
+    ),
+    "cache-control": "no-cache",
+}
+
+# What the model's JavaScript runs in. An origin of its own, no network, nowhere to go.
+_SANDBOX = {
+    "content-security-policy": "; ".join(
+        (
+            "sandbox allow-scripts",
+            "default-src 'none'",
+            "script-src 'unsafe-inline' 'unsafe-eval' blob:",
+            "worker-src blob:",
+            "connect-src 'none'",
+            "frame-ancestors 'self'",
+        )
+    ),
+    "cache-control": "no-cache",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+_NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. The API is at /api."
+
+
+def install(app: FastAPI) -> None:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    @router.get("/c/{conversation}")
+    async def page(request: Request) -> Response:
+        """The launch link signs in, and goes on without its token."""
+        access: Access = request.app.state.access
+        token = request.query_params.get("token")
+        if token is not None:
+            return _through_the_door(request, access, await access.sign_in(token) if token else None)
+        return _file("index.html", _PAGE)
+
+    @router.get("/sandbox")
+    async def sandbox() -> Response:
+        return _file("sandbox.html", _SANDBOX)
+
+    app.include_router(router)
+    if (BUILT / "assets").is_dir():
+        app.mount("/assets", StaticFiles(directory=BUILT / "assets"), name="assets")
+
+
+def _through_the_door(request: Request, access: Access, person: str | None) -> Response:
+    if person is None:
+        text = "This link is not valid any more. The server prints a new one each time it starts."
+        return PlainTextResponse(text, 403)
+    response = RedirectResponse(request.url.path, 303)
+    access.welcome(response, person or LOCAL, secure=request.url.scheme == "https")
+    return response
+
+
+def _file(name: str, headers: dict[str, str]) -> Response:
+    file = BUILT / name
+    if not file.is_file():
+        return PlainTextResponse(_NOT_BUILT, 503)
+    return FileResponse(file, headers=headers, media_type="text/html")

@@ -1,0 +1,158 @@
+"""Conversations: listed, searched, made, changed, forked, taken out and brought in, deleted."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query
+from pydantic import JsonValue
+from starlette.responses import JSONResponse, Response
+
+from dragoman.errors import BadRequest
+from dragoman.server import shapes
+from dragoman.server.desk import Desk, Person, TheDesk
+from dragoman.server.views import TREE, summaries, summary, tree_of
+from dragoman.store.store import Busy
+from dragoman.turn.settings import known
+
+router = APIRouter(tags=["conversations"])
+_MARKS = str.maketrans("«»", "\x02\x03")
+
+
+@router.get("/conversations")
+async def list_conversations(
+    desk: TheDesk,
+    person: Person,
+    search: Annotated[str, Query(max_length=500, description="words that were said")] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
+) -> shapes.Page:
+    """The most recently used first; with `search`, those in which it was said, the best first."""
+    store = desk.runtime.store
+    if search.strip():
+        return shapes.Page(await _found(desk, person, search, limit), None)
+    page = await store.conversations(user=person, limit=limit + 1, before=_place(before))
+    lines = await summaries(desk.runtime, page[:limit])
+    more = len(page) > limit
+    return shapes.Page(lines, _cursor(lines[-1]) if more else None)
+
+
+@router.post("/conversations", status_code=201)
+async def new_conversation(desk: TheDesk, person: Person, body: shapes.NewConversation) -> shapes.Summary:
+    handle = await desk.runtime.conversation(user=desk.user(person), **_settings(body.settings))
+    if body.title:
+        await handle.rename(body.title)
+    desk.news.changed(handle.id)
+    return await _line(desk, handle.id)
+
+
+@router.get("/conversations/{id}")
+async def conversation(desk: TheDesk, person: Person, id: str) -> shapes.Summary:
+    await desk.conversation(id, person)
+    return await _line(desk, id)
+
+
+@router.patch("/conversations/{id}")
+async def change_conversation(
+    desk: TheDesk, person: Person, id: str, body: shapes.ConversationChange
+) -> shapes.Summary:
+    """Its title, its settings, and which branch of it is looked at."""
+    await desk.conversation(id, person)
+    handle = await desk.runtime.conversation(id)
+    if body.settings is not None:
+        await handle.change(**_settings(body.settings))
+    if body.title is not None:
+        await handle.rename(body.title)
+    if body.leaf is not None:
+        await handle.move_to(body.leaf)
+    desk.news.changed(id)
+    return await _line(desk, id)
+
+
+@router.delete("/conversations/{id}", status_code=204)
+async def delete_conversation(desk: TheDesk, person: Person, id: str) -> None:
+    """With everything said in it. What runs there is cancelled first."""
+    await desk.conversation(id, person)
+    await desk.runtime.delete(id)
+    desk.news.deleted(id, person)
+
+
+@router.post("/conversations/{id}/fork", status_code=201)
+async def fork(desk: TheDesk, person: Person, id: str, body: shapes.Fork) -> shapes.Summary:
+    """A new conversation with the path to this message."""
+    await desk.conversation(id, person)
+    made = await desk.runtime.fork(id, body.message)
+    desk.news.changed(made.id)
+    return await _line(desk, made.id)
+
+
+@router.get("/conversations/{id}/tree", response_model=shapes.TreeView)
+async def tree(desk: TheDesk, person: Person, id: str) -> Response:
+    """Every message on every branch, what runs, and what is asked."""
+    await desk.conversation(id, person)
+    return Response(TREE.dump(await tree_of(desk.runtime, id)), media_type="application/json")
+
+
+@router.get("/conversations/{id}/export", responses={200: {"content": {"text/markdown": {}}}})
+async def export(
+    desk: TheDesk,
+    person: Person,
+    id: str,
+    format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json",
+) -> Response:
+    """JSON with everything, to be imported again; Markdown for reading."""
+    await desk.conversation(id, person)
+    name = {"content-disposition": f'attachment; filename="{id}.{"md" if format == "markdown" else "json"}"'}
+    if format == "markdown":
+        return Response(await desk.runtime.export_markdown(id), media_type="text/markdown", headers=name)
+    return JSONResponse(await desk.runtime.export(id), headers=name)
+
+
+@router.post("/import", status_code=201)
+async def import_conversation(
+    desk: TheDesk,
+    person: Person,
+    data: Annotated[dict[str, Any], Body(description="what an export gave")],
+) -> shapes.Summary:
+    made = await desk.runtime.import_conversation(data, user=desk.user(person))
+    desk.news.changed(made.id)
+    return await _line(desk, made.id)
+
+
+def _settings(said: dict[str, JsonValue]) -> dict[str, Any]:
+    return dict(known(said))
+
+
+async def _line(desk: Desk, id: str) -> shapes.Summary:
+    (line,) = await summaries(desk.runtime, [await desk.runtime.store.conversation(id)])
+    return line
+
+
+async def _found(desk: Desk, person: str, search: str, limit: int) -> list[shapes.Summary]:
+    store = desk.runtime.store
+    hits = await store.search(search, user=person, limit=limit * 4)
+    snippets: dict[str, str] = {}
+    for hit in hits:
+        snippets.setdefault(hit.conversation, hit.snippet)
+    ids = list(snippets)[:limit]
+    busy = await store.busy(ids)
+    return [
+        summary(await store.conversation(id), busy.get(id, Busy()), snippets[id].translate(_MARKS))
+        for id in ids
+    ]
+
+
+def _cursor(line: shapes.Summary) -> str:
+    return base64.urlsafe_b64encode(f"{line.updated!r} {line.id}".encode()).decode()
+
+
+def _place(cursor: str) -> tuple[float, str] | None:
+    if not cursor:
+        return None
+    try:
+        updated, _, id = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+        return float(updated), id
+    except (ValueError, binascii.Error) as error:
+        raise BadRequest("`before` is no cursor: take `next` of the page before") from error

@@ -1,0 +1,41 @@
+"""The live streams: a person's list and a conversation, in one connection a tab."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from dragoman.server.desk import Person, TheDesk
+from dragoman.server.stream import EventStream, follow
+
+router = APIRouter(tags=["live"])
+_STREAM: dict[int | str, dict[str, object]] = {200: {"content": {"text/event-stream": {}}}}
+After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
+LastEventId = Annotated[str | None, Header(max_length=500)]
+
+
+@router.get("/events", response_class=Response, responses=_STREAM)
+async def events(
+    desk: TheDesk,
+    person: Person,
+    conversation: Annotated[str | None, Query()] = None,
+    after: After = "",
+    last_event_id: LastEventId = None,
+) -> Response:
+    """News of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    subjects = [desk.news.of_person(person)]
+    if conversation is not None:
+        await desk.conversation(conversation, person)
+        subjects.append(desk.news.of_conversation(conversation))
+    return EventStream(follow(subjects, last_event_id or after))
+
+
+@router.get("/conversations/{id}/events", response_class=Response, responses=_STREAM)
+async def conversation_events(
+    desk: TheDesk, person: Person, id: str, after: After = "", last_event_id: LastEventId = None
+) -> Response:
+    """Everything that happens in one conversation, a snapshot first."""
+    await desk.conversation(id, person)
+    return EventStream(follow([desk.news.of_conversation(id)], last_event_id or after))

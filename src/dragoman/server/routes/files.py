@@ -1,0 +1,91 @@
+"""Files: attachments that are sent up, and whatever the house keeps, sent down."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
+
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.parts import File
+from dragoman.server.desk import Person, TheDesk
+
+router = APIRouter(tags=["files"])
+
+_SHOWN = re.compile(r"(?:image/(?:png|jpeg|gif|webp|avif|bmp)|audio/[\w.+-]+|video/[\w.+-]+)")
+_HEADERS = {
+    "content-security-policy": "sandbox; default-src 'none'",
+    "cache-control": "private, max-age=31536000, immutable",
+    "accept-ranges": "bytes",
+}
+MediaType = Annotated[str, Query(pattern=r"^[\w.+-]{1,100}/[\w.+-]{1,100}$", examples=["image/png"])]
+Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
+
+
+@router.post(
+    "/files",
+    status_code=201,
+    openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {}}}},
+)
+async def upload(
+    desk: TheDesk,
+    person: Person,
+    request: Request,
+    type: MediaType = "application/octet-stream",
+    name: Name = None,
+) -> File:
+    """The bytes are the body. What comes back is a part to send with a message."""
+    data = await request.body()
+    if not data:
+        raise BadRequest("the file is empty")
+    blob = await desk.runtime.store.put_blob(data)
+    return File(type, blob=blob, name=name, size=len(data))
+
+
+@router.get(
+    "/files/{blob}", responses={206: {"description": "a piece of it"}, 416: {"description": "no such piece"}}
+)
+async def download(  # noqa: PLR0917 - FastAPI calls it by name
+    desk: TheDesk,
+    person: Person,
+    blob: str,
+    type: MediaType = "application/octet-stream",
+    name: Name = None,
+    download: Annotated[bool, Query()] = False,
+    range: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Pictures, sound and film are shown; everything else is saved, never opened as a page of ours."""
+    if not re.fullmatch(r"[0-9a-f]{64}", blob):
+        raise NotFound("file", blob)
+    data = await desk.runtime.store.blob(blob)
+    shown = not download and _SHOWN.fullmatch(type) is not None
+    headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}
+    kind = type if shown else "application/octet-stream"
+    if range is None:
+        return Response(data, media_type=kind, headers=headers)
+    piece = _piece(range, len(data))
+    if piece is None:
+        return Response(status_code=416, headers={"content-range": f"bytes */{len(data)}"})
+    first, last = piece
+    headers["content-range"] = f"bytes {first}-{last}/{len(data)}"
+    return Response(data[first : last + 1], 206, media_type=kind, headers=headers)
+
+
+def _disposition(how: str, name: str | None) -> str:
+    return f"{how}; filename*=UTF-8''{quote(name, safe='')}" if name else how
+
+
+def _piece(header: str, size: int) -> tuple[int, int] | None:
+    """The first and last byte of a single range."""
+    found = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", header.strip())
+    if found is None or not any(found.groups()):
+        return None
+    start, end = found.groups()
+    if not start:
+        first, last = max(0, size - int(end)), size - 1
+    else:
+        first, last = int(start), min(int(end) if end else size - 1, size - 1)
+    return (first, last) if first <= last and first < size else None

@@ -1,0 +1,97 @@
+"""Who is there, how they come in, what they spent and what they keep by name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from dragoman.messages.usage import Usage
+from dragoman.server import shapes
+from dragoman.server.access import Access
+from dragoman.server.desk import Person, TheDesk
+from dragoman.server.routes.tools import agent_view
+
+router = APIRouter(tags=["people"])
+PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"])]
+
+
+@router.get("/me")
+async def me(desk: TheDesk, person: Person) -> shapes.Me:
+    """What a client needs to know first."""
+    from importlib.metadata import version
+
+    kit = desk.runtime.kit
+    return shapes.Me(
+        person,
+        version("dragoman"),
+        desk.model,
+        kit.mode,
+        [agent_view(agent) for agent in kit.agents.values()],
+        shapes.UploadLimits(desk.upload_limit),
+        kit.workspace.resolve().name if kit.workspace is not None else None,
+        signed_in=True,
+        needs_password=desk.needs_password,
+    )
+
+
+@router.get("/usage")
+async def usage(desk: TheDesk, person: Person) -> shapes.UsageView:
+    """Tokens and cost of everything that was answered, by model and by day."""
+    total, models, days = Usage(), defaultdict(list), defaultdict(list)
+    for spent in await desk.runtime.store.spent(person):
+        total += spent.usage
+        models[spent.model].append(spent.usage)
+        days[spent.day].append(spent.usage)
+    return shapes.UsageView(
+        total,
+        [shapes.ModelSpent(name, sum(used, Usage()), len(used)) for name, used in models.items()],
+        [shapes.DaySpent(day, sum(used, Usage())) for day, used in sorted(days.items())],
+    )
+
+
+@router.get("/prompts")
+async def prompts(desk: TheDesk, person: Person) -> shapes.PromptList:
+    """Texts that a person uses again and again."""
+    kept = await desk.runtime.store.prompts(person)
+    return shapes.PromptList([shapes.NamedPrompt(name, text) for name, text in kept.items()])
+
+
+@router.put("/prompts/{name}")
+async def set_prompt(
+    desk: TheDesk, person: Person, name: PromptName, body: shapes.Prompt
+) -> shapes.NamedPrompt:
+    await desk.runtime.store.set_prompt(person, name, body.text)
+    return shapes.NamedPrompt(name, body.text)
+
+
+@router.delete("/prompts/{name}", status_code=204)
+async def remove_prompt(desk: TheDesk, person: Person, name: PromptName) -> None:
+    await desk.runtime.store.remove_prompt(person, name)
+
+
+# ── the door: only where the server keeps it, and not the app it is mounted in ────────────────────
+
+door = APIRouter(tags=["people"])
+
+
+@door.post("/login")
+async def login(request: Request, body: shapes.Login) -> Response:
+    """A password, or a key, for a cookie."""
+    access: Access = request.app.state.access
+    person = await access.sign_in(body.password)
+    if person is None:
+        raise HTTPException(401, "that is not the password")
+    response = JSONResponse({"user": person})
+    access.welcome(response, person, secure=request.url.scheme == "https")
+    return response
+
+
+@door.post("/logout", status_code=204)
+async def logout(request: Request) -> Response:
+    response = Response(status_code=204)
+    request.app.state.access.farewell(response)
+    return response

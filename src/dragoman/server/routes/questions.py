@@ -1,0 +1,75 @@
+"""What waits for a person, the answers, and the rules that answers left behind."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field, JsonValue
+
+from dragoman.errors import NotFound
+from dragoman.messages.parts import Arguments
+from dragoman.messages.questions import Answer, Question, Scope, Verdict
+from dragoman.server import shapes
+from dragoman.server.desk import Person, TheDesk
+from dragoman.tools.permissions import rules_in_words
+
+router = APIRouter(tags=["questions"])
+
+
+class Decision(shapes.Body):
+    """What a person decided. Which verdicts fit depends on the kind of question."""
+
+    verdict: Verdict
+    scope: Scope = "once"
+    arguments: Annotated[Arguments | None, Field(description="run with these instead")] = None
+    reason: Annotated[str | None, Field(max_length=10_000, description="told to the model")] = None
+    value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
+        None
+    )
+    hash: Annotated[str | None, Field(description="of the arguments that were seen: checked if given")] = None
+
+
+@router.get("/questions")
+async def questions(
+    desk: TheDesk, person: Person, conversation: Annotated[str | None, Query()] = None
+) -> shapes.QuestionList:
+    """The open ones, of one conversation or of all."""
+    if conversation is not None:
+        await desk.conversation(conversation, person)
+    return shapes.QuestionList(await desk.runtime.store.questions(conversation=conversation, user=person))
+
+
+@router.get("/questions/{id}")
+async def question(desk: TheDesk, person: Person, id: str) -> Question:
+    return await desk.question(id, person)
+
+
+@router.post("/questions/{id}/answer")
+async def answer(desk: TheDesk, person: Person, id: str, body: Decision) -> Question:
+    """The first answer counts; a second one gets 409."""
+    asked = await desk.question(id, person)
+    given = Answer(
+        body.verdict, body.scope, body.arguments, body.reason, body.value, body.hash, by=desk.user(person)
+    )
+    settled = await desk.runtime.answer(id, given)
+    desk.news.changed(asked.conversation)
+    return settled
+
+
+@router.get("/grants")
+async def grants(desk: TheDesk, person: Person) -> shapes.GrantList:
+    """What was allowed for a conversation, or for always."""
+    return shapes.GrantList(
+        [
+            shapes.GrantView(one.id, one.rule, rules_in_words((one.rule,)), one.conversation, one.created)
+            for one in await desk.runtime.grants(user=person)
+        ]
+    )
+
+
+@router.delete("/grants/{id}", status_code=204)
+async def revoke(desk: TheDesk, person: Person, id: str) -> None:
+    if id not in {one.id for one in await desk.runtime.grants(user=person)}:
+        raise NotFound("grant", id)
+    await desk.runtime.revoke(id)

@@ -1,0 +1,117 @@
+"""The tools there are and which are on; the models; the agents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from dragoman.errors import ConfigError
+from dragoman.providers.catalog import Catalog
+from dragoman.server import shapes
+from dragoman.server.desk import Desk, Person, TheDesk
+from dragoman.turn.agent import Agent
+
+router = APIRouter(tags=["tools and models"])
+
+
+@router.get("/tools")
+async def tools(
+    desk: TheDesk, person: Person, conversation: Annotated[str | None, Query()] = None
+) -> shapes.GroupList:
+    """All groups with their tools. With a conversation, `on` says what its switches and agent leave on."""
+    settings = (await desk.conversation(conversation, person)).settings if conversation else {}
+    kit = desk.runtime.kit
+    await kit.toolbox.ready()
+    chosen, switches = settings.get("agent"), settings.get("tools")
+    agent = kit.agent(str(chosen)) if chosen else kit.agent(None)
+    offer = kit.toolbox.offer(
+        [*kit.rules, *agent.rules],
+        {name: bool(on) for name, on in switches.items()} if isinstance(switches, dict) else {},
+        agent.tools,
+    )
+    offered = {id(tool): name for name, tool in offer.tools.items()}
+    states = {source.name: getattr(source, "state", None) for source in kit.toolbox.sources}
+    groups = []
+    for group in kit.toolbox.groups:
+        views = [
+            shapes.ToolView(
+                tool.name,
+                offered.get(id(tool)),
+                tool.description,
+                tool.permission,
+                tool.parameters.schema,
+                tool.client,
+                tool.server,
+                id(tool) in offered,
+                tool.review,
+                tool.replay,
+            )
+            for tool in group.tools
+        ]
+        server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
+        state = states.get(group.name)
+        on = any(view.on for view in views)
+        groups.append(
+            shapes.GroupView(group.name, group.rules, on, server, str(state) if state else None, views)
+        )
+    return shapes.GroupList(groups)
+
+
+@router.get("/models")
+async def models(desk: TheDesk, person: Person) -> shapes.ModelList:
+    """What can answer, whether it could now, and what is missing if not."""
+    default = desk.model.name if desk.model else None
+    find = desk.runtime.kit.model
+    catalog = getattr(find, "catalog", None)
+    if not isinstance(catalog, Catalog):
+        only = find(None)
+        return shapes.ModelList(only.name, [shapes.ModelView(only.name, "", only.name, context=only.context)])
+    items = []
+    for provider in catalog.providers.values():
+        missing = _missing(desk, provider.name)
+        for model in provider.models:
+            if "*" in model or "?" in model:
+                continue
+            traits = catalog.traits(provider, model)
+            items.append(
+                shapes.ModelView(
+                    f"{provider.name}/{model}",
+                    provider.name,
+                    provider.title,
+                    traits.context,
+                    list(traits.modalities),
+                    traits.tools,
+                    ready=missing is None,
+                    missing=missing,
+                )
+            )
+    if default is not None and default not in {item.name for item in items}:
+        provider_name, _, _ = default.partition("/")
+        items.insert(0, shapes.ModelView(default, provider_name, provider_name))
+    for item in items:
+        if desk.model is not None and item.name == default:
+            item.note = desk.model.note
+    return shapes.ModelList(default, sorted(items, key=lambda item: not item.ready))
+
+
+def _missing(desk: Desk, provider: str) -> str | None:
+    """What keeps a provider's models from answering, in words."""
+    find = desk.runtime.kit.model
+    try:
+        found = find.catalog.providers[provider]  # type: ignore[attr-defined]  # a `Models`: the caller looked
+        found.address()
+        find.keys.needed(found)  # type: ignore[attr-defined]
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+@router.get("/agents")
+async def agents(desk: TheDesk, person: Person) -> shapes.AgentList:
+    return shapes.AgentList([agent_view(agent) for agent in desk.runtime.kit.agents.values()])
+
+
+def agent_view(agent: Agent) -> shapes.AgentView:
+    tools = list(agent.tools) if agent.tools is not None else None
+    return shapes.AgentView(agent.name, agent.description, agent.model, tools)

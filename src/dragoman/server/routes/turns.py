@@ -1,0 +1,138 @@
+"""Turns: begun, edited, run again, watched, steered, cancelled; and calls that a client runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import PlainTextResponse, Response
+
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.events import EVENT
+from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.server import shapes
+from dragoman.server.desk import Person, TheDesk
+from dragoman.server.stream import EventStream
+from dragoman.server.turn_stream import follow_turn
+from dragoman.turn.facts import FACT, TurnOptions
+
+router = APIRouter(tags=["turns"])
+
+
+@router.post("/conversations/{id}/turns", status_code=202)
+async def send(desk: TheDesk, person: Person, id: str, body: shapes.NewTurn) -> shapes.Begun:
+    """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
+    await desk.conversation(id, person)
+    handle = await desk.runtime.conversation(id)
+    turn = await handle.send(
+        body.content(),
+        parent=body.parent,
+        queue=body.queue,
+        model=body.model,
+        mode=body.mode,
+        options=body.options,
+        agent=body.agent,
+    )
+    desk.news.changed(id)
+    if await desk.runtime.store.is_queued(turn.id):
+        return shapes.Begun(turn.id)
+    return shapes.Begun(turn.id, (await desk.runtime.store.turn(turn.id)).message)
+
+
+@router.post("/messages/{id}/edit", status_code=202)
+async def edit(desk: TheDesk, person: Person, id: str, body: shapes.Said) -> shapes.Begun:
+    """A new version of what a person said, and its answer. The old one stays."""
+    old = await desk.message(id, person)
+    turn = await desk.runtime.inbox.edit(id, body.content())
+    desk.news.changed(old.conversation)
+    return shapes.Begun(turn, (await desk.runtime.store.turn(turn)).message)
+
+
+@router.post("/messages/{id}/rerun", status_code=202)
+async def rerun(desk: TheDesk, person: Person, id: str, body: shapes.Again) -> shapes.Begun:
+    """A new version of an answer."""
+    old = await desk.message(id, person)
+    turn = await desk.runtime.inbox.rerun(id, options=TurnOptions(model=body.model))
+    desk.news.changed(old.conversation)
+    return shapes.Begun(turn, (await desk.runtime.store.turn(turn)).message)
+
+
+@router.get("/turns/{id}")
+async def turn(desk: TheDesk, person: Person, id: str) -> shapes.TurnInfo:
+    row = await desk.turn(id, person)
+    now = await desk.runtime.turn(id).turn()
+    return shapes.TurnInfo(
+        id, row.conversation, row.message, now.state, not now.state.ended, row.created, now.usage
+    )
+
+
+@router.get("/turns/{id}/facts")
+async def facts(desk: TheDesk, person: Person, id: str) -> list[dict[str, Any]]:
+    """Everything that happened in it, in order: what `dragoman explain` prints."""
+    await desk.turn(id, person)
+    return [FACT.to_json(fact) for fact in await desk.runtime.turn(id).facts()]  # type: ignore[misc]
+
+
+@router.get(
+    "/turns/{id}/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}}
+)
+async def events(
+    desk: TheDesk,
+    person: Person,
+    id: str,
+    after: Annotated[int, Query(ge=0)] = 0,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """One turn's events, each with its number; those after `Last-Event-ID` where that is given."""
+    await desk.turn(id, person)
+    seen = (
+        int(last_event_id)
+        if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 18
+        else after
+    )
+    return EventStream(follow_turn(desk.runtime.turn(id), seen, EVENT.dump))
+
+
+@router.post("/turns/{id}/cancel")
+async def cancel(desk: TheDesk, person: Person, id: str, body: shapes.Cancel) -> shapes.Cancelled:
+    """Stop it, in whatever state it is. What it has said is kept."""
+    await desk.turn(id, person)
+    return shapes.Cancelled(await desk.runtime.inbox.cancel(id, body.reason))
+
+
+@router.post("/turns/{id}/steer", status_code=202)
+async def steer(desk: TheDesk, person: Person, id: str, body: shapes.Said) -> shapes.Done:
+    """Say something to a running turn: its next request contains it."""
+    await desk.turn(id, person)
+    await desk.runtime.inbox.steer(id, body.content())
+    return shapes.Done()
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/calls/{id}")
+async def call(desk: TheDesk, person: Person, id: str) -> ToolCall:
+    return await desk.call(id, person)
+
+
+@router.get("/calls/{id}/output", response_class=PlainTextResponse)
+async def output(desk: TheDesk, person: Person, id: str) -> str:
+    """The whole of what a call gave, where the model was shown only its head and tail."""
+    found = await desk.call(id, person)
+    if found.result is None or found.state is CallState.WITHHELD:
+        raise NotFound("output of call", id)
+    if found.result.blob is None:
+        return found.result.text
+    return (await desk.runtime.store.blob(found.result.blob)).decode()
+
+
+@router.post("/calls/{id}/result", status_code=202)
+async def deliver(desk: TheDesk, person: Person, id: str, body: shapes.Result) -> shapes.Done:
+    """The result of a call that the client ran. The first one counts."""
+    await desk.call(id, person)
+    if body.text is None and body.value is None:
+        raise BadRequest("a result is a text or a value: there is neither")
+    text = body.text if body.text is not None else canonical(body.value)
+    await desk.runtime.inbox.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
+    return shapes.Done()

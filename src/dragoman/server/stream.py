@@ -1,0 +1,111 @@
+"""Feeds in, Server-Sent Events out: each once, a snapshot first for who comes late, and no end to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from dragoman.server.feed import Feed, cursor, places
+
+ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
+STUCK = 60.0  # seconds a client may take to read what it was sent
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+@dataclass(slots=True)
+class Subject:
+    """A feed, and how its story begins for who comes late: a snapshot, and the number it is good for."""
+
+    feed: Feed
+    snapshot: Callable[[], Awaitable[tuple[str, int]]] | None = None  # its data, without a frame around it
+
+
+class EventStream(Response):
+    """Chunks of `text/event-stream` until the client goes, or does not read for too long."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        super().__init__(headers=_HEADERS)
+        del self.headers["content-length"]
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        work = asyncio.create_task(self._send_all(send))
+        gone = asyncio.create_task(_gone(receive))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def _send_all(self, send: Send) -> None:
+        try:
+            async for chunk in self._chunks:
+                async with asyncio.timeout(STUCK):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            pass  # it reads nothing: what it holds of us is its own buffer, and no more of it
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[bytes]:
+    """Everything that is told of these subjects from the cursor on; from a snapshot where there is none.
+
+    Ends where the reader is so far behind that frames it has not had are gone.
+    """
+    feeds = [subject.feed for subject in subjects]
+    wake = asyncio.Event()
+    for feed in feeds:
+        feed.join(wake)
+    try:
+        at = places(after, feeds)
+        yield b": welcome\n\n"
+        for subject in subjects:
+            feed = subject.feed
+            if feed.name in at and feed.since(at[feed.name]) is not None:
+                continue
+            if subject.snapshot is None:
+                at[feed.name] = feed.last
+                continue
+            data, at[feed.name] = await subject.snapshot()
+            yield _numbered(f"event: snapshot\ndata: {data}\n\n".encode("utf-8", "replace"), feeds, at)
+        while True:
+            wake.clear()
+            chunk = bytearray()
+            for feed in feeds:
+                frames = feed.since(at[feed.name])
+                if frames is None:
+                    return
+                for frame in frames:
+                    at[feed.name] += 1
+                    chunk += _numbered(frame, feeds, at)
+            if chunk:
+                yield bytes(chunk)
+                continue
+            if any(feed.closed for feed in feeds):
+                return
+            try:
+                async with asyncio.timeout(ALIVE):
+                    await wake.wait()
+            except TimeoutError:
+                yield b": still here\n\n"
+    finally:
+        for feed in feeds:
+            feed.leave(wake)
+
+
+def _numbered(frame: bytes, feeds: Sequence[Feed], at: dict[str, int]) -> bytes:
+    known = [(feed, at[feed.name]) for feed in feeds if feed.name in at]
+    return b"id: " + cursor(known).encode() + b"\n" + frame

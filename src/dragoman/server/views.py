@@ -1,0 +1,88 @@
+"""Values of the house in, what a client is shown of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.messages.codec import Codec
+from dragoman.messages.message import Message
+from dragoman.runtime import Runtime
+from dragoman.server.shapes import LiveTurn, Origin, Summary, TreeView
+from dragoman.store.store import Busy, TurnRow
+from dragoman.turn.log import TurnLog
+
+SUMMARY: Codec[Summary] = Codec(Summary)
+TREE: Codec[TreeView] = Codec(TreeView)
+
+
+def summary(conversation: Conversation, busy: Busy, snippet: str | None = None) -> Summary:
+    origin = Origin(conversation.parent, conversation.call) if conversation.parent is not None else None
+    return Summary(
+        conversation.id,
+        conversation.title,
+        conversation.leaf,
+        conversation.settings,
+        conversation.usage,
+        conversation.created,
+        conversation.updated,
+        busy.live,
+        busy.waiting,
+        origin,
+        snippet,
+    )
+
+
+async def summaries(runtime: Runtime, conversations: Sequence[Conversation]) -> list[Summary]:
+    busy = await runtime.store.busy([one.id for one in conversations])
+    return [summary(one, busy.get(one.id, Busy())) for one in conversations]
+
+
+async def tree_of(runtime: Runtime, id: str) -> TreeView:
+    """The conversation as it is now: what is stored, and over it what runs here and is not stored yet.
+
+    There is no `await` between the look at the running turns and the end, and nothing they know is unheard:
+    whoever counts the events told so far counts exactly those that are in it.
+    """
+    while True:
+        before = _running(runtime, id)
+        info = await runtime.store.conversation(id)
+        messages, _ = await runtime.store.messages(id)
+        rows = [row for row in await runtime.store.turns(id) if row.live]
+        questions = {question.id: question for question in await runtime.store.questions(conversation=id)}
+        logs = await _heard(before)
+        if _running(runtime, id).keys() == before.keys():
+            break
+    tree = Tree(messages)
+    for log in logs:
+        shown = log.snapshot()
+        for message in (*shown.messages, *(message for message in log.path if message.turn == log.id)):
+            if message.id not in tree or not _is_draft(message, log):
+                tree.add(message)
+        for old in [question for question in questions.values() if question.turn == log.id]:
+            del questions[old.id]
+        questions.update({question.id: question for question in shown.questions})
+    busy = Busy(bool(rows), len(questions))
+    turns = [_live(row, next((log for log in logs if log.id == row.id), None)) for row in rows]
+    return TreeView(summary(info, busy), list(tree), turns, list(questions.values()))
+
+
+def _running(runtime: Runtime, conversation: str) -> dict[str, TurnLog]:
+    running = runtime.driver.running.values()
+    return {one.log.id: one.log for one in running if one.log.conversation.id == conversation}
+
+
+async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
+    """The same, when nothing of what they know is still to be told."""
+    while waiting := [log for log in logs.values() if log.telling.holding]:
+        await waiting[0].stored()
+    return list(logs.values())
+
+
+def _is_draft(message: Message, log: TurnLog) -> bool:
+    return log.draft is not None and log.draft.id == message.id
+
+
+def _live(row: TurnRow, log: TurnLog | None) -> LiveTurn:
+    state = log.turn.state if log is not None else row.state
+    return LiveTurn(row.id, row.message, state, row.live, row.created)

@@ -1,0 +1,49 @@
+"""The tools that the page runs: JavaScript in a sandbox of its own, and files that live in the browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from dragoman.tools.tool import client_tool
+
+
+class Code(BaseModel):
+    code: Annotated[
+        str,
+        Field(
+            description="the body of an async function: `return` what is wanted. There is no network and no "
+            "page; `await files.read(path)`, `files.write(path, text)` and `files.list(path)` reach the files"
+        ),
+    ]
+
+
+class Folder(BaseModel):
+    path: Annotated[str, Field(description="a folder of the browser's files; empty for all")] = ""
+
+
+class Read(BaseModel):
+    path: Annotated[str, Field(description="a text file of the browser's files")]
+
+
+class Write(BaseModel):
+    path: Annotated[str, Field(description="the file; folders are made as needed")]
+    text: Annotated[str, Field(description="everything that is to be in it")]
+
+
+browser_js_eval = client_tool(
+    "browser_js_eval",
+    "Run JavaScript in the person's browser and get what it returns and prints.",
+    Code,
+    permission="browser.run",
+)
+list_directory = client_tool(
+    "list_directory", "List the files that live in the person's browser.", Folder, permission="browser.read"
+)
+read_file = client_tool(
+    "read_file", "Read a text file that lives in the person's browser.", Read, permission="browser.read"
+)
+write_file = client_tool(
+    "write_file", "Write a text file that lives in the person's browser.", Write, permission="browser.write"
+)

@@ -1,0 +1,175 @@
+"""Folders with a `SKILL.md` in; an index for the system prompt, and a tool that loads one, out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dragoman.errors import ToolFailed
+from dragoman.tools.tool import tool
+from dragoman.tools.toolbox import Group
+from dragoman.tools.workspace import inside
+
+NAME = "SKILL.md"
+_BIGGEST = 200_000  # bytes of one file
+
+
+@dataclass(slots=True, frozen=True)
+class Skill:
+    """What one folder teaches. `always`: it stands in the system prompt whole, not as a line of the index."""
+
+    name: str
+    description: str
+    when: str
+    always: bool
+    text: str
+    folder: Path
+
+    @property
+    def line(self) -> str:
+        when = f" Use it when: {self.when}" if self.when else ""
+        return f"- {self.name}: {self.description}{when}"
+
+
+class Skills:
+    """A source of tools that looks into its folders before each request: a new skill is there at once.
+
+    Where two folders have a skill of the same name, the first counts. `troubles` says what could not be read.
+    """
+
+    name = "skills"
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+        self._seen: object = None
+        self.skills: dict[str, Skill] = {}
+        self.troubles: list[str] = []
+        self._group = Group(self.name, ())
+        self._look()
+
+    def group(self) -> Group:
+        return self._group
+
+    async def ready(self) -> None:
+        await asyncio.to_thread(self._look)
+
+    async def close(self) -> None:
+        pass
+
+    def _look(self) -> None:
+        files = [file for folder in self._folders for file in _files(folder)]
+        seen = [(file, stat.st_mtime_ns, stat.st_size) for file in files if (stat := _stat(file)) is not None]
+        if seen == self._seen:
+            return
+        skills: dict[str, Skill] = {}
+        troubles: list[str] = []
+        for file in files:
+            try:
+                skill = read_skill(file)
+            except ValueError as error:
+                troubles.append(f"{file}: {error}")
+            else:
+                skills.setdefault(skill.name, skill)
+        self._seen, self.skills, self.troubles = seen, skills, troubles
+        self._group = (
+            Group(self.name, (_load_skill(skills),), _rules(skills)) if skills else Group(self.name, ())
+        )
+
+
+def read_skill(file: Path) -> Skill:
+    """One `SKILL.md`. ValueError says what is wrong with it."""
+    try:
+        text = file.read_bytes()[:_BIGGEST].decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"it cannot be read: {error}") from error
+    front, body = _parted(text)
+    name = front.get("name", file.parent.name)
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("its name is no text")
+    description = front.get("description")
+    if not isinstance(description, str) or not description.strip():
+        raise ValueError("it has no description: the model could not know what it is for")
+    return Skill(
+        name.strip(),
+        " ".join(description.split()),
+        " ".join(str(front.get("when") or "").split()),
+        front.get("always") is True,
+        body.strip(),
+        file.parent,
+    )
+
+
+def _parted(text: str) -> tuple[dict[str, Any], str]:
+    """The front matter, between two lines of dashes, and the rest."""
+    import yaml
+
+    first, _, rest = text.partition("\n")
+    if first.strip() != "---":
+        raise ValueError("it begins with no front matter: a line of ---, name and description, a line of ---")
+    head, found, body = rest.partition("\n---")
+    if not found:
+        raise ValueError("its front matter has no end: a second line of ---")
+    try:
+        front = yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        raise ValueError(f"its front matter is no YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(front, dict):
+        raise ValueError("its front matter is no list of names and values")
+    return front, body.partition("\n")[2]
+
+
+def _rules(skills: dict[str, Skill]) -> str:
+    whole = [f"# Skill: {skill.name}\n\n{skill.text}" for skill in skills.values() if skill.always]
+    lines = [skill.line for skill in skills.values() if not skill.always]
+    index = ["Skills that can be loaded with load_skill:\n" + "\n".join(lines)] if lines else []
+    return "\n\n".join([*whole, *index])
+
+
+def _load_skill(skills: dict[str, Skill]) -> Any:
+    @tool(permission="skills", pattern="name", replay="safe", timeout=20)
+    def load_skill(
+        name: Annotated[str, Field(description="a skill of the index")],
+        file: Annotated[str | None, Field(description="a file that the skill names, if not its text")] = None,
+    ) -> str:
+        """Read a skill before you do what it is about; or one of the files that belong to it."""
+        skill = skills.get(name)
+        if skill is None:
+            raise ToolFailed(f"there is no skill {name!r}: there are {', '.join(skills)}")
+        if file is None:
+            return "\n\n".join([skill.text, *_others(skill)])
+        try:
+            return inside(skill.folder, file).read_bytes()[:_BIGGEST].decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ToolFailed(f"{file} of the skill {name} cannot be read: {error}") from error
+
+    return load_skill
+
+
+def _others(skill: Skill) -> list[str]:
+    """The files that come with it, by name."""
+    found = sorted(
+        file.relative_to(skill.folder).as_posix() for file in skill.folder.rglob("*") if file.is_file()
+    )
+    names = [name for name in found if name != NAME][:50]
+    return (
+        [f"Files of this skill, to be read with load_skill(name, file): {', '.join(names)}"] if names else []
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.glob(f"*/{NAME}") if file.is_file())
+    except OSError:
+        return []
+
+
+def _stat(file: Path) -> Any:
+    try:
+        return file.stat()
+    except OSError:
+        return None

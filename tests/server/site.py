@@ -1,0 +1,163 @@
+"""A server to test: a house with a scripted model behind a real socket, and a client that is signed in."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import uvicorn
+
+from dragoman import Runtime
+from dragoman.server.access import Access, kept_secret
+from dragoman.server.app import server
+from dragoman.wire.scripted import Script
+from tests.house import house
+
+SMALL = 100_000  # bytes of an upload
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass
+class Site:
+    """A server that runs, and a person who uses it."""
+
+    url: str
+    runtime: Runtime
+    access: Access
+    http: aiohttp.ClientSession
+    key: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        headers = {"authorization": f"Bearer {self.key}", **self.headers, **more.pop("headers", {})}
+        if body is not None:
+            more["data"] = io.BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())
+            headers.setdefault("content-type", "application/json")
+        async with self.http.request(
+            method,
+            self.url + path,
+            headers={k: v for k, v in headers.items() if v},
+            allow_redirects=False,
+            **more,
+        ) as response:
+            raw = await response.read()
+            is_json = "json" in response.headers.get("content-type", "")
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status, json.loads(raw) if is_json and raw else raw, headers)
+
+    async def get(self, path: str, **more: Any) -> Any:
+        return _good(await self.ask("GET", path, **more))
+
+    async def post(self, path: str, body: Any = None, **more: Any) -> Any:
+        return _good(await self.ask("POST", path, {} if body is None else body, **more))
+
+    async def conversation(self) -> str:
+        id: str = (await self.post("/api/conversations"))["id"]
+        return id
+
+    async def say(self, text: str, conversation: str | None = None, **more: Any) -> str:
+        id = conversation or await self.conversation()
+        turn: str = (await self.post(f"/api/conversations/{id}/turns", {"text": text, **more}))["turn"]
+        return turn
+
+    async def question(self) -> dict[str, Any]:
+        """The first one that is asked, as soon as it is."""
+        while not (items := (await self.get("/api/questions"))["items"]):  # noqa: ASYNC110 - over HTTP, by asking
+            await asyncio.sleep(0.01)
+        question: dict[str, Any] = items[0]
+        return question
+
+    @asynccontextmanager
+    async def events(self, path: str, after: str | None = None) -> AsyncIterator[AsyncIterator[Told]]:
+        headers = {"authorization": f"Bearer {self.key}"} | ({"last-event-id": after} if after else {})
+        async with self.http.get(self.url + path, headers=headers) as response:
+            assert response.status == 200, await response.text()
+            yield _frames(response)
+
+    async def until(self, path: str, type: str, after: str | None = None) -> list[Told]:
+        """Everything up to the first event of this type."""
+        told = []
+        async with self.events(path, after) as events:
+            async for event in events:
+                told.append(event)
+                if event.type == type:
+                    break
+        return told
+
+
+@dataclass
+class Told:
+    """One event of a stream."""
+
+    id: str
+    type: str
+    data: Any
+
+
+async def _frames(response: aiohttp.ClientResponse) -> AsyncIterator[Told]:
+    fields: dict[str, str] = {}
+    async for line in response.content:
+        text = line.decode().rstrip("\n")
+        if text.startswith(":"):
+            continue
+        if text:
+            name, _, value = text.partition(": ")
+            fields[name] = value
+        elif fields:
+            yield Told(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
+            fields = {}
+
+
+def _good(answer: Answer) -> Any:
+    assert answer.status < 300, (answer.status, answer.body)
+    return answer.body
+
+
+@asynccontextmanager
+async def served(
+    folder: Path, script: Script, *, password: str | None = None, **options: Any
+) -> AsyncIterator[Site]:
+    async with house(folder, script, **options) as runtime:
+        access = Access(runtime.store, kept_secret(folder / "secret"), token="launch", password=password)
+        app = server(runtime, access, upload_limit=SMALL)
+        async with listening(app) as url, aiohttp.ClientSession() as http:
+            yield Site(url, runtime, access, http, key="launch")
+            app.state.desk.news.close()
+
+
+@asynccontextmanager
+async def listening(app: Any) -> AsyncIterator[str]:
+    """The application on a free port of this machine."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
+    running = _Quiet(config)
+    task = asyncio.create_task(running.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        running.should_exit = True
+        await task
+        listener.close()
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves the signals to pytest."""
+
+    def install_signal_handlers(self) -> None:
+        pass

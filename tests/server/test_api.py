@@ -1,0 +1,239 @@
+"""Everything a person can do, over HTTP (U5)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from dragoman import ToolContext, tool
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.tool import client_tool
+from dragoman.wire.scripted import calls, says
+from tests.server.site import Site, served
+
+pytestmark = pytest.mark.slow
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(review="always")
+def secret() -> str:
+    """Read the secret."""
+    return "swordfish"
+
+
+@tool(cancellable=True)
+async def nap(context: ToolContext) -> str:
+    """Sleep for ever."""
+    await asyncio.Event().wait()
+    return ""
+
+
+class Where(BaseModel):
+    place: str
+
+
+async def end_of(site: Site, turn: str) -> dict[str, object]:
+    told = await site.until(f"/api/turns/{turn}/events", "turn.end")
+    data: dict[str, object] = told[-1].data
+    return data
+
+
+async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_path: Path) -> None:
+    """S1, U5"""
+    async with served(tmp_path, [says("The raven is black.")]) as site:
+        id = await site.conversation()
+        await end_of(site, await site.say("What colour is a raven?", id))
+        renamed = await site.ask("PATCH", f"/api/conversations/{id}", {"title": "Birds"})
+        assert (renamed.status, renamed.body["title"]) == (200, "Birds")
+        other = await site.conversation()
+        listed = await site.get("/api/conversations")
+        assert {line["id"] for line in listed["items"]} == {id, other}
+        found = await site.get("/api/conversations?search=raven")
+        assert [line["id"] for line in found["items"]] == [id]
+        assert "\x02" in found["items"][0]["snippet"]
+        assert (await site.ask("DELETE", f"/api/conversations/{id}")).status == 204
+        assert (await site.ask("GET", f"/api/conversations/{id}")).status == 404
+
+
+async def test_the_list_comes_in_pages(tmp_path: Path) -> None:
+    """S1"""
+    async with served(tmp_path, [says("x")]) as site:
+        made = {await site.conversation() for _ in range(5)}
+        seen: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await site.get(f"/api/conversations?limit=2&before={cursor}")
+            seen += [line["id"] for line in page["items"]]
+            cursor = page["next"]
+        assert (len(seen), set(seen)) == (5, made)
+
+
+async def test_a_turn_is_asked_about_answered_and_ends(tmp_path: Path) -> None:
+    """P3, P6: edited arguments run, and a second answer comes too late."""
+    script = [calls("add", a=1, b=2), says("done")]
+    async with served(tmp_path, script, tools=[add], allow=[]) as site:
+        turn = await site.say("go")
+        question = await site.question()
+        bad = await site.ask(
+            "POST", f"/api/questions/{question['id']}/answer", {"verdict": "allow", "arguments": {"a": "x"}}
+        )
+        assert (bad.status, "do not fit" in bad.body["detail"]) == (422, True)
+        answer = {"verdict": "allow", "arguments": {"a": 40, "b": 2}, "hash": question["hash"]}
+        await site.post(f"/api/questions/{question['id']}/answer", answer)
+        again = await site.ask("POST", f"/api/questions/{question['id']}/answer", {"verdict": "reject"})
+        assert again.status == 409
+        assert (await end_of(site, turn))["state"] == "completed"
+        call = await site.get(f"/api/calls/{question['call']}")
+        assert (call["result"]["text"], call["original"]) == ("42", {"a": 1, "b": 2})
+
+
+async def test_what_is_always_allowed_is_listed_and_can_be_revoked(tmp_path: Path) -> None:
+    """P3"""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("done")], tools=[add], allow=[]) as site:
+        turn = await site.say("go")
+        question = await site.question()
+        await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow", "scope": "always"})
+        await end_of(site, turn)
+        (grant,) = (await site.get("/api/grants"))["items"]
+        assert grant["words"] == "allow add for everything"
+        assert (await site.ask("DELETE", f"/api/grants/{grant['id']}")).status == 204
+        assert (await site.get("/api/grants"))["items"] == []
+        assert (await site.ask("DELETE", f"/api/grants/{grant['id']}")).status == 404
+
+
+async def test_a_withheld_result_is_nowhere(tmp_path: Path) -> None:
+    """P5, C9"""
+    async with served(tmp_path, [calls("secret"), says("done")], tools=[secret]) as site:
+        turn = await site.say("go")
+        question = await site.question()
+        assert question["result"]["text"] == "swordfish"
+        await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "withhold"})
+        await end_of(site, turn)
+        assert (await site.ask("GET", f"/api/calls/{question['call']}/output")).status == 404
+        tree = await site.get(f"/api/conversations/{question['conversation']}/tree")
+        assert "swordfish" not in str(tree)
+
+
+async def test_a_turn_is_cancelled_and_steered(tmp_path: Path) -> None:
+    """T6, T13"""
+    async with served(tmp_path, [calls("nap"), says("done")], tools=[nap]) as site:
+        id = await site.conversation()
+        turn = await site.say("go", id)
+        busy = await site.ask("POST", f"/api/conversations/{id}/turns", {"text": "more"})
+        assert busy.status == 409
+        await site.post(f"/api/turns/{turn}/steer", {"text": "hurry"})
+        assert await site.post(f"/api/turns/{turn}/cancel") == {"cancelled": True}
+        assert (await end_of(site, turn))["state"] == "cancelled"
+        late = await site.ask("POST", f"/api/turns/{turn}/steer", {"text": "hurry"})
+        assert late.status == 409
+        assert await site.post(f"/api/turns/{turn}/cancel") == {"cancelled": False}
+
+
+async def test_answers_have_versions_and_can_be_forked(tmp_path: Path) -> None:
+    """T10, S1"""
+    async with served(tmp_path, [says("one"), says("two"), says("three")]) as site:
+        id = await site.conversation()
+        await end_of(site, await site.say("hi", id))
+        (said, answer) = (await site.get(f"/api/conversations/{id}/tree"))["messages"]
+        await end_of(site, (await site.post(f"/api/messages/{answer['id']}/rerun"))["turn"])
+        await end_of(site, (await site.post(f"/api/messages/{said['id']}/edit", {"text": "hello"}))["turn"])
+        tree = await site.get(f"/api/conversations/{id}/tree")
+        assert [m["parts"][0]["text"] for m in tree["messages"]] == ["hi", "one", "two", "hello", "three"]
+        moved = await site.ask("PATCH", f"/api/conversations/{id}", {"leaf": said["id"]})
+        assert moved.body["leaf"] == tree["messages"][2]["id"]  # the newest of that branch
+        forked = await site.post(f"/api/conversations/{id}/fork", {"message": answer["id"]})
+        copy = await site.get(f"/api/conversations/{forked['id']}/tree")
+        assert [m["parts"][0]["text"] for m in copy["messages"]] == ["hi", "one"]
+
+
+async def test_an_export_can_be_imported(tmp_path: Path) -> None:
+    """S1"""
+    async with served(tmp_path, [says("one")]) as site:
+        id = await site.conversation()
+        await end_of(site, await site.say("hi", id))
+        data = await site.get(f"/api/conversations/{id}/export")
+        copy = await site.post("/api/import", data)
+        assert copy["id"] != id
+        text = await site.get(f"/api/conversations/{id}/export?format=markdown")
+        assert b"one" in text
+        damaged = await site.ask("POST", "/api/import", {"format": "x"})
+        assert damaged.status == 422
+
+
+async def test_a_client_runs_a_tool_and_delivers_its_result(tmp_path: Path) -> None:
+    """C6, U4"""
+    look = client_tool("look", "Look around.", Where)
+    async with served(tmp_path, [calls("look", place="here"), says("done")], tools=[look]) as site:
+        turn = await site.say("go")
+        told = await site.until(f"/api/turns/{turn}/events", "call.start")
+        assert told[-1].data["client"] is True
+        call = told[-1].data["call"]
+        await site.post(f"/api/calls/{call}/result", {"value": {"seen": ["a tree"]}})
+        late = await site.ask("POST", f"/api/calls/{call}/result", {"text": "again"})
+        assert late.status == 409
+        await end_of(site, turn)
+        assert (await site.get(f"/api/calls/{call}"))["result"]["value"] == {"seen": ["a tree"]}
+
+
+async def test_files_go_up_and_come_down_in_pieces(tmp_path: Path) -> None:
+    """S4, M2"""
+    async with served(tmp_path, [says("nice")]) as site:
+        raw = {"content-type": "application/octet-stream"}
+        file = await site.post("/api/files?name=a.png&type=image/png", b"0123456789", headers=raw)
+        assert (file["size"], file["media_type"], file["name"]) == (10, "image/png", "a.png")
+        whole = await site.ask("GET", f"/api/files/{file['blob']}?type=image/png")
+        assert (whole.body, whole.headers["content-type"]) == (b"0123456789", "image/png")
+        piece = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=2-4"})
+        assert (piece.status, piece.body, piece.headers["content-range"]) == (206, b"234", "bytes 2-4/10")
+        tail = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=-3"})
+        assert tail.body == b"789"
+        beyond = await site.ask("GET", f"/api/files/{file['blob']}", headers={"range": "bytes=99-"})
+        assert beyond.status == 416
+        page = await site.ask("GET", f"/api/files/{file['blob']}?type=text/html")
+        assert page.headers["content-type"] == "application/octet-stream"
+        assert page.headers["content-disposition"].startswith("attachment")
+        id = await site.conversation()
+        parts = [{"type": "text", "text": "look"}, file]
+        await end_of(site, (await site.post(f"/api/conversations/{id}/turns", {"parts": parts}))["turn"])
+
+
+async def test_tools_are_listed_and_switched(tmp_path: Path) -> None:
+    """C11"""
+    async with served(tmp_path, [says("x")], tools=[add, BUILTIN["basics"]()]) as site:
+        id = await site.conversation()
+        await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"tools": {"basics": False}}})
+        groups = {g["name"]: g["on"] for g in (await site.get(f"/api/tools?conversation={id}"))["groups"]}
+        assert groups == {"tools": True, "basics": False, "output": True}
+
+
+async def test_usage_prompts_and_models_are_told(tmp_path: Path) -> None:
+    """T11"""
+    async with served(tmp_path, [says("x")]) as site:
+        await end_of(site, await site.say("hi"))
+        spent = await site.get("/api/usage")
+        assert [line["messages"] for line in spent["models"]] == [1]
+        put = await site.ask("PUT", "/api/prompts/review", {"text": "Review this: "})
+        assert put.status == 200
+        assert (await site.get("/api/prompts"))["items"] == [{"name": "review", "text": "Review this: "}]
+        assert (await site.ask("DELETE", "/api/prompts/review")).status == 204
+        assert (await site.get("/api/models"))["default"] == "scripted/model"
+        assert (await site.get("/api/me"))["user"] == "local"
+
+
+async def test_a_blank_message_and_unknown_settings_are_refused_in_words(tmp_path: Path) -> None:
+    """T4"""
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        blank = await site.ask("POST", f"/api/conversations/{id}/turns", {"text": "  "})
+        assert (blank.status, "blank" in blank.body["detail"]) == (422, True)
+        odd = await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"self": 1}})
+        assert (odd.status, "no setting" in odd.body["detail"]) == (422, True)
+        assert blank.headers["content-type"] == "application/problem+json"

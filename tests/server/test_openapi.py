@@ -1,0 +1,68 @@
+"""The description of the API: true to the API, whatever is sent to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import APIOperation, Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+
+from dragoman.tools.builtin import BUILTIN
+from dragoman.wire.scripted import says
+from tests.server.site import Site, served
+
+pytestmark = pytest.mark.slow
+
+_STREAMS = r"/events$"  # they have no end
+_CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
+
+
+async def test_nothing_that_is_sent_makes_the_server_fail(tmp_path: Path) -> None:
+    """Each operation, with requests that fit its description and with some that do not."""
+    async with served(tmp_path, [says("x")], tools=[BUILTIN["basics"]()]) as site:
+        id = await site.conversation()
+        turn = await site.say("hi", id)
+        await site.until(f"/api/turns/{turn}/events", "turn.end")
+        message = (await site.get(f"/api/conversations/{id}/tree"))["messages"][0]["id"]
+        known = {"conversations": id, "turns": turn, "messages": message}
+        tried = await asyncio.to_thread(_try_everything, site, known)
+    assert tried > 30
+
+
+def _try_everything(site: Site, known: dict[str, str]) -> int:
+    schema = schemathesis.openapi.from_url(f"{site.url}/api/openapi.json").exclude(path_regex=_STREAMS)
+    operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
+    for operation in operations:
+        for mode in GenerationMode:
+            try:
+                _try(operation, mode, known)
+            except Unsatisfiable:  # what takes nothing can be sent nothing wrong
+                assert mode is GenerationMode.NEGATIVE
+    return len(operations)
+
+
+def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, known: dict[str, str]) -> None:
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=8,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def send(case: Case[Any]) -> None:
+        noun = case.path.split("/")[2]
+        if "id" in case.path_parameters and noun in known and case.method != "DELETE":
+            case.path_parameters["id"] = known[noun]  # what is there is worth more trouble than what is not
+        case.call_and_validate(headers={"authorization": "Bearer launch"}, checks=_CHECKS, timeout=10)
+
+    send()

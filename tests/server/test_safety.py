@@ -1,0 +1,302 @@
+"""Who may come in, from where, with what, and to whose things (U1–U3, P6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from fastapi import FastAPI
+
+from dragoman import tool
+from dragoman.cli.serve import is_loopback
+from dragoman.server import problems
+from dragoman.server.access import kept_secret, key_hash
+from dragoman.server.guard import hostname
+from dragoman.server.problems import without_paths
+from dragoman.wire.scripted import calls, says
+from tests.server.site import SMALL, Site, listening, served
+
+pytestmark = pytest.mark.slow
+
+NOBODY: dict[str, Any] = {"authorization": ""}
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def status(site: Site, method: str, path: str, body: Any = None, **headers: str) -> int:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return (await site.ask(method, path, body, headers=given)).status
+
+
+async def test_the_launch_link_gives_a_cookie_that_scripts_and_other_sites_cannot_use(tmp_path: Path) -> None:
+    """U1, U2"""
+    async with served(tmp_path, [says("x")]) as site:
+        answer = await site.ask("GET", "/?token=launch", headers=NOBODY)
+        assert (answer.status, answer.headers["location"]) == (303, "/")
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert "launch" not in cookie
+        assert await status(site, "GET", "/api/me", authorization="", cookie=cookie.partition(";")[0]) == 200
+        assert (await site.ask("GET", "/?token=wrong", headers=NOBODY)).status == 403
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        {"authorization": ""},
+        {"authorization": "Bearer wrong"},
+        {"authorization": "Basic bGF1bmNo"},
+        {"authorization": "", "cookie": "dragoman_x=abc.def"},
+    ],
+)
+async def test_strangers_get_nothing(tmp_path: Path, credentials: dict[str, str]) -> None:
+    """U1"""
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        for method, path, body in (
+            ("GET", "/api/me", None),
+            ("GET", "/api/conversations", None),
+            ("GET", f"/api/conversations/{id}/tree", None),
+            ("GET", f"/api/events?conversation={id}", None),
+            ("POST", f"/api/conversations/{id}/turns", {"text": "hi"}),
+            ("POST", "/api/files", b"x"),
+            ("DELETE", f"/api/conversations/{id}", None),
+        ):
+            kind = "application/octet-stream" if path == "/api/files" else "application/json"
+            assert await status(site, method, path, body, content_type=kind, **credentials) == 401, path
+
+
+async def test_a_cookie_that_was_changed_or_is_of_another_server_is_nobody(tmp_path: Path) -> None:
+    """U2"""
+    async with served(tmp_path, [says("x")]) as site:
+        name, _, value = (await site.ask("GET", "/?token=launch")).headers["set-cookie"].partition("=")
+        good = value.partition(";")[0].strip('"')
+        for bad in (
+            good[:-1] + ("0" if good[-1] != "0" else "1"),
+            "x" + good,
+            good.partition(".")[0] + ".",
+            "",
+        ):
+            assert await status(site, "GET", "/api/me", authorization="", cookie=f"{name}={bad}") == 401
+    (tmp_path / "secret").unlink()
+    async with served(tmp_path, [says("x")]) as site:
+        assert await status(site, "GET", "/api/me", authorization="", cookie=f"{name}={good}") == 401
+
+
+async def test_a_sign_in_outlives_the_server(tmp_path: Path) -> None:
+    """U2: the page goes on by itself after a restart."""
+    async with served(tmp_path, [says("x")]) as site:
+        cookie = (await site.ask("GET", "/?token=launch")).headers["set-cookie"].partition(";")[0]
+    async with served(tmp_path, [says("x")]) as site:
+        assert await status(site, "GET", "/api/me", authorization="", cookie=cookie) == 200
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "127.0.0.1@evil.example",
+        "[::1",
+        "a:b",
+    ],
+)
+async def test_a_name_that_is_not_ours_is_refused(tmp_path: Path, host: str) -> None:
+    """U2: a page that rebinds its name to this machine comes with its own name."""
+    async with served(tmp_path, [says("x")]) as site:
+        assert await status(site, "GET", "/api/me", host=host) in (400, 421)
+        assert await status(site, "GET", "/", host=host) in (400, 421)
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1:80", "127.0.0.1"),
+        ("[::1]:80", "::1"),
+        ("LOCALHOST", "localhost"),
+        ("x/y", None),
+        ("a:b", None),
+    ],
+)
+def test_a_host_is_read_properly(host: str, name: str | None) -> None:
+    assert hostname(host) == name
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "https://127.0.0.1:1"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+    ],
+)
+async def test_other_pages_may_not_use_it(tmp_path: Path, headers: dict[str, str]) -> None:
+    """U2: not to act, and not to read."""
+    async with served(tmp_path, [says("x")]) as site:
+        assert await status(site, "POST", "/api/conversations", {}, **headers) == 403
+        assert await status(site, "GET", "/api/conversations", **headers) == 403
+        assert (await site.get("/api/conversations"))["items"] == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+)
+async def test_only_json_changes_anything(tmp_path: Path, kind: str) -> None:
+    """U2: what a form can send without asking first is not taken."""
+    async with served(tmp_path, [says("x")]) as site:
+        assert await status(site, "POST", "/api/conversations", {}, content_type=kind) == 415
+        assert (await site.get("/api/conversations"))["items"] == []
+
+
+async def test_what_is_too_large_or_malformed_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, [says("x")]) as site:
+        raw = {"content_type": "application/octet-stream"}
+        assert await status(site, "POST", "/api/files", b"x" * (SMALL + 1), **raw) == 413
+        assert await status(site, "POST", "/api/files", b"", **raw) == 422
+        assert await status(site, "POST", "/api/conversations", b"{" * 100) == 422
+        assert await status(site, "POST", "/api/conversations", b'{"title": 5}') == 422
+        assert await status(site, "POST", "/api/conversations", b"[" * 100_000) in (400, 422)
+        assert await status(site, "POST", "/api/conversations", b"x" * 3_000_000) == 413
+        assert await status(site, "POST", "/api/conversations", b'{"a": "\xff"}') in (400, 422)
+        assert await status(site, "GET", "/api/files/../../secret") == 404
+        assert await status(site, "GET", "/assets/../app.py") == 404
+
+
+async def test_a_body_longer_than_it_says_is_cut_off(tmp_path: Path) -> None:
+    async def chunks() -> Any:
+        for _ in range(SMALL // 1000 + 2):
+            yield b"x" * 1000
+
+    async with served(tmp_path, [says("x")]) as site:
+        headers = {"authorization": "Bearer launch", "content-type": "application/octet-stream"}
+        async with site.http.post(f"{site.url}/api/files", data=chunks(), headers=headers) as response:
+            assert response.status == 413
+
+
+async def test_nobody_sees_or_touches_what_is_somebody_elses(tmp_path: Path) -> None:
+    """U2, P6: and it looks as if it were not there."""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
+        for name in ("ada", "bob"):
+            await site.runtime.store.add_person(name, key_hash(f"key of {name}"), 1.0)
+        ada = Site(site.url, site.runtime, site.access, site.http, key="key of ada")
+        bob = Site(site.url, site.runtime, site.access, site.http, key="key of bob")
+        id = await ada.conversation()
+        turn = await ada.say("go", id)
+        question = await ada.question()
+        tree = await ada.get(f"/api/conversations/{id}/tree")
+        message, call = tree["messages"][0]["id"], question["call"]
+        assert (await bob.get("/api/me"))["user"] == "bob"
+        for method, path, body in (
+            ("GET", f"/api/conversations/{id}", None),
+            ("PATCH", f"/api/conversations/{id}", {"title": "x"}),
+            ("DELETE", f"/api/conversations/{id}", None),
+            ("GET", f"/api/conversations/{id}/tree", None),
+            ("GET", f"/api/conversations/{id}/events", None),
+            ("GET", f"/api/events?conversation={id}", None),
+            ("GET", f"/api/conversations/{id}/export", None),
+            ("POST", f"/api/conversations/{id}/fork", {"message": message}),
+            ("POST", f"/api/conversations/{id}/turns", {"text": "hi"}),
+            ("GET", f"/api/tools?conversation={id}", None),
+            ("POST", f"/api/messages/{message}/edit", {"text": "x"}),
+            ("POST", f"/api/messages/{message}/rerun", {}),
+            ("GET", f"/api/turns/{turn}", None),
+            ("GET", f"/api/turns/{turn}/facts", None),
+            ("GET", f"/api/turns/{turn}/events", None),
+            ("POST", f"/api/turns/{turn}/cancel", {}),
+            ("POST", f"/api/turns/{turn}/steer", {"text": "x"}),
+            ("GET", f"/api/calls/{call}", None),
+            ("GET", f"/api/calls/{call}/output", None),
+            ("POST", f"/api/calls/{call}/result", {"text": "x"}),
+            ("GET", f"/api/questions?conversation={id}", None),
+            ("GET", f"/api/questions/{question['id']}", None),
+            ("POST", f"/api/questions/{question['id']}/answer", {"verdict": "allow"}),
+        ):
+            for stranger in (bob, site):
+                assert (await stranger.ask(method, path, body)).status == 404, (method, path)
+        assert (await bob.get("/api/questions"))["items"] == []
+        assert (await bob.get("/api/conversations"))["items"] == []
+        await ada.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow", "scope": "always"})
+        (grant,) = (await ada.get("/api/grants"))["items"]
+        assert (await bob.ask("DELETE", f"/api/grants/{grant['id']}")).status == 404
+
+
+async def test_a_password_signs_in_and_a_wrong_one_does_not(tmp_path: Path) -> None:
+    """U1"""
+    async with served(tmp_path, [says("x")], password="open sesame") as site:
+        good = await site.ask("POST", "/api/login", {"password": "open sesame"}, headers=NOBODY)
+        cookie = good.headers["set-cookie"].partition(";")[0]
+        assert await status(site, "GET", "/api/me", authorization="", cookie=cookie) == 200
+        assert await status(site, "POST", "/api/login", {"password": "guess"}, authorization="") == 401
+        out = await site.ask("POST", "/api/logout", {}, headers={"cookie": cookie})
+        assert "Max-Age=0" in out.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("example.org", False),
+    ],
+)
+def test_what_can_be_reached_from_outside_is_known(host: str, here: bool) -> None:
+    """U1"""
+    assert is_loopback(host) is here
+
+
+async def test_pages_and_frames_come_with_headers_that_keep_them_apart(tmp_path: Path) -> None:
+    """U3, U4"""
+    async with served(tmp_path, [says("x")]) as site:
+        page = await site.ask("GET", "/")
+        frame = await site.ask("GET", "/sandbox")
+        if page.status == 200:
+            assert "script-src 'self';" in page.headers["content-security-policy"]
+            assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+        if frame.status == 200:
+            assert frame.headers["content-security-policy"].startswith("sandbox allow-scripts;")
+        assert page.headers["x-content-type-options"] == "nosniff"
+        assert page.headers["referrer-policy"] == "no-referrer"
+
+
+def test_an_error_does_not_tell_where_the_server_keeps_things() -> None:
+    assert without_paths("/home/ada/x/dragoman.toml, line 3: bad") == "dragoman.toml, line 3: bad"
+    assert without_paths("cannot open /var/lib/chat.db: no") == "cannot open chat.db: no"
+    assert without_paths("see https://example.org/a/b/c") == "see https://example.org/a/b/c"
+
+
+async def test_an_unexpected_error_is_told_by_number_alone() -> None:
+    """U2: the key and the path stay in the server's log."""
+    app = FastAPI()
+    problems.install(app)
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError("the key is sk-123 in /home/ada/keys")
+
+    async with listening(app) as url, aiohttp.ClientSession() as http, http.get(f"{url}/broken") as response:
+        text = await response.text()
+        assert response.status == 500
+        assert "err_" in text
+        assert "sk-123" not in text
+        assert "ada" not in text
+
+
+def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"short")
+    with pytest.raises(Exception, match="delete it"):
+        kept_secret(tmp_path / "secret")

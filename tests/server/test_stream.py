@@ -1,0 +1,229 @@
+"""Live streams: numbered, resumed exactly, a snapshot for the late, and nobody slowed down (E1–E3)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from dragoman import tool
+from dragoman.server import feed as feeds
+from dragoman.server.feed import Feed, cursor, places
+from dragoman.wire.scripted import calls, says
+from tests.server.site import Told, served
+
+pytestmark = pytest.mark.slow
+
+TEXT = "".join(f"{n} " for n in range(300))
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+async def babble() -> AsyncIterator[str]:
+    """Report twice as much as is kept for readers."""
+    for _ in range(2 * feeds.KEPT // 1000):
+        yield "x" * 1000
+        await asyncio.sleep(0)
+
+
+def text_of(told: list[Told]) -> str:
+    return "".join(event.data["text"] for event in told if event.type == "text.delta")
+
+
+async def test_a_conversation_tells_a_snapshot_and_then_everything(tmp_path: Path) -> None:
+    """E1, E2"""
+    async with served(tmp_path, [says(TEXT)]) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/events?conversation={id}") as events:
+            first = await anext(events)
+            assert (first.type, first.data["messages"]) == ("snapshot", [])
+            await site.say("go", id)
+            told = [first]
+            async for event in events:
+                told.append(event)
+                if event.type == "turn.end":
+                    break
+        added = [event.data["message"]["role"] for event in told if event.type == "message.added"]
+        assert added == ["user"]
+        assert text_of(told) == TEXT
+        assert len({event.id for event in told}) == len(told)
+
+
+async def test_who_lost_the_connection_gets_each_event_once(tmp_path: Path) -> None:
+    """E2: cut off after every so many events, and resumed from the last number."""
+    async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
+        id = await site.conversation()
+        path = f"/api/conversations/{id}/events"
+        (snapshot,) = await site.until(path, "snapshot")
+        await site.say("go", id)
+        told: list[Told] = []
+        while not told or told[-1].type != "turn.end":
+            async with site.events(path, told[-1].id if told else snapshot.id) as events:
+                for _ in range(40):
+                    told.append(await anext(events))
+                    if told[-1].type == "turn.end":
+                        break
+        assert text_of(told) == TEXT
+        assert [event.data["seq"] for event in told if "seq" in event.data] == list(
+            range(1, sum("seq" in event.data for event in told) + 1)
+        )
+
+
+async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Path) -> None:
+    """E2: what the snapshot holds and what comes after it are the whole, with nothing twice."""
+    async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
+        id = await site.conversation()
+        turn = await site.say("go", id)
+        for pause in (0.0, 0.05, 0.1):
+            await asyncio.sleep(pause)
+            told = await site.until(f"/api/conversations/{id}/events", "turn.end")
+            snapshot = told[0].data
+            before = "".join(
+                part["text"]
+                for message in snapshot["messages"]
+                if message["turn"] == turn and message["role"] == "assistant"
+                for part in message["parts"]
+                if part["type"] == "text"
+            )
+            assert before + text_of(told) == TEXT
+            break
+
+
+@pytest.mark.parametrize("tab", range(8))
+async def test_late_readers_of_a_turn_with_calls_see_the_same_end(tmp_path: Path, tab: int) -> None:
+    """E2: however late, and also while facts are being written."""
+    script = [*[calls("add", a=n, b=1) for n in range(5)], says(TEXT)]
+    async with served(tmp_path, script, tools=[add]) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as watching:
+            await site.say("go", id)
+            seen = 0
+            async for event in watching:
+                seen += 1
+                if seen == tab * 9 + 3 or event.type == "turn.end":
+                    break
+        told = await site.until(f"/api/conversations/{id}/events", "snapshot")
+        rest = (
+            []
+            if not told[0].data["turns"]
+            else (await site.until(f"/api/conversations/{id}/events", "turn.end", told[0].id))
+        )
+        drafts = [m for m in told[0].data["messages"] if m["role"] == "assistant"]
+        partial = "".join(p["text"] for m in drafts for p in m["parts"] if p["type"] == "text")
+        assert partial + text_of(rest) == TEXT
+
+
+async def test_two_tabs_hear_the_same_and_an_answer_in_one_is_told_to_the_other(tmp_path: Path) -> None:
+    """E2, P6"""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
+        id = await site.conversation()
+        path = f"/api/events?conversation={id}"
+        async with site.events(path) as one, site.events(path) as other:
+            await site.say("go", id)
+            question = await site.question()
+            await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
+            heard = [await _types(one), await _types(other)]
+        assert heard[0] == heard[1]
+        assert "call.answered" in heard[0]
+
+
+async def _types(events: object) -> list[str]:
+    types = []
+    async for event in events:  # type: ignore[attr-defined]
+        if event.type != "conversation.changed":
+            types.append(event.type)
+        if event.type == "turn.end":
+            break
+    return types
+
+
+async def test_a_question_is_told_whole(tmp_path: Path) -> None:
+    """P3"""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            await site.say("go", id)
+            async for event in events:
+                if event.type == "call.asked":
+                    break
+        whole = event.data["whole"]
+        assert whole["rules"] == [{"permission": "add", "pattern": "*", "action": "allow"}]
+        assert whole["schema"]["required"] == ["a", "b"]
+
+
+async def test_closing_the_stream_does_not_stop_the_turn(tmp_path: Path) -> None:
+    async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
+        turn = await site.say("go")
+        await site.until(f"/api/turns/{turn}/events", "text.delta")
+        told = await site.until(f"/api/turns/{turn}/events", "turn.end")
+        assert told[-1].data["state"] == "completed"
+
+
+async def test_a_turn_resumes_by_its_own_numbers(tmp_path: Path) -> None:
+    """E2"""
+    async with served(tmp_path, [says(TEXT)]) as site:
+        turn = await site.say("go")
+        path = f"/api/turns/{turn}/events"
+        start = await site.until(path, "text.delta")
+        if start[-1].id:  # it may be over already: then it is told whole
+            rest = await site.until(path, "turn.end", start[-1].id)
+            assert text_of(start) + text_of(rest) in (TEXT, text_of(start))
+
+
+async def test_a_new_conversation_and_a_new_title_are_told_to_the_list(tmp_path: Path) -> None:
+    async with served(tmp_path, [says("x")]) as site, site.events("/api/events") as events:
+        id = await site.conversation()
+        assert (await anext(events)).data["id"] == id
+        await site.ask("PATCH", f"/api/conversations/{id}", {"title": "Birds"})
+        assert (await anext(events)).data["title"] == "Birds"
+        await site.ask("DELETE", f"/api/conversations/{id}")
+        assert (await anext(events)).type == "conversation.deleted"
+
+
+async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
+    """E2: the turn ends, another reader gets it whole, and what the sleeper holds is bounded."""
+    async with served(tmp_path, [calls("babble"), says("done")], tools=[babble]) as site:
+        id = await site.conversation()
+        host = urlsplit(site.url)
+        sleeper = socket.create_connection((host.hostname, host.port))
+        sleeper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        request = f"GET /api/conversations/{id}/events HTTP/1.1\r\nHost: {host.netloc}\r\n"
+        sleeper.sendall(f"{request}Authorization: Bearer launch\r\n\r\n".encode())
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            await anext(events)
+            await site.say("go", id)
+            size = 0
+            async for event in events:
+                size += len(event.data["value"]) if event.type == "call.progress" else 0
+                if event.type == "turn.end":
+                    break
+        sleeper.close()
+        assert size == 2 * feeds.KEPT
+
+
+def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
+    feed = Feed()
+    for _ in range(100):
+        feed.publish("text.delta", "x" * (feeds.KEPT // 50))
+    assert feed.last == 100
+    assert feed.since(0) is None
+    assert feed.since(101) is None
+    assert len(feed.since(99) or []) == 1
+    assert feed.since(100) == []
+
+
+def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
+    one, other = Feed(), Feed()
+    text = cursor([(one, 3), (other, 5)])
+    assert places(text, [one, other]) == {one.name: 3, other.name: 5}
+    assert places(text, [Feed()]) == {}
+    assert places("::,x:,:-1,\x00", [one]) == {}
