@@ -33,13 +33,16 @@ if TYPE_CHECKING:
         withhold,
     )
     from dragoman.runtime import Runtime, run_sync
+    from dragoman.tools.skills import Skills
     from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
     from dragoman.tools.toolbox import Group
+    from dragoman.turn.agent import Agent, Limits
     from dragoman.turn.plugin import Plugin
     from dragoman.turn.view import TurnView
     from dragoman.wire.scripted import ScriptedModel
 
 _HOME = {
+    "Agent": "dragoman.turn.agent",
     "AlreadyAnswered": "dragoman.errors",
     "Answer": "dragoman.messages.questions",
     "BadRequest": "dragoman.errors",
@@ -47,6 +50,7 @@ _HOME = {
     "ContextOverflow": "dragoman.errors",
     "DragomanError": "dragoman.errors",
     "Group": "dragoman.tools.toolbox",
+    "Limits": "dragoman.turn.agent",
     "NotFound": "dragoman.errors",
     "Plugin": "dragoman.turn.plugin",
     "ProviderError": "dragoman.errors",
@@ -54,6 +58,7 @@ _HOME = {
     "Rule": "dragoman.messages.questions",
     "Runtime": "dragoman.runtime",
     "ScriptedModel": "dragoman.wire.scripted",
+    "Skills": "dragoman.tools.skills",
     "ToolContext": "dragoman.tools.tool",
     "ToolFailed": "dragoman.errors",
     "ToolOutput": "dragoman.tools.tool",
@@ -74,6 +79,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Agent",
     "AlreadyAnswered",
     "Answer",
     "BadRequest",
@@ -81,6 +87,7 @@ __all__ = [
     "ContextOverflow",
     "DragomanError",
     "Group",
+    "Limits",
     "NotFound",
     "Plugin",
     "ProviderError",
@@ -88,6 +95,7 @@ __all__ = [
     "Rule",
     "Runtime",
     "ScriptedModel",
+    "Skills",
     "ToolContext",
     "ToolFailed",
     "ToolOutput",

@@ -1,0 +1,48 @@
+"""A person's own tools: Python files in a folder, each on its own feet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.tools.custom import load_folder
+
+GOOD = 'from dragoman import tool\n\n@tool\ndef {name}() -> str:\n    """Do it."""\n    return "{name}"\n'
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text, "utf-8")
+
+
+def test_every_file_gives_its_tools(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        custom_one=GOOD.format(name="one"),
+        custom_two=GOOD.format(name="two"),
+        _neighbour="x = 1 / 0",
+    )
+    tools, troubles = load_folder(tmp_path)
+    assert ([tool.name for tool in tools], troubles) == (["one", "two"], [])
+
+
+def test_what_is_broken_is_named_with_its_line_and_the_rest_works(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        custom_bad="x = 1\ny = 1 / 0\n",
+        custom_worse="def (:\n",
+        custom_empty="x = 1\n",
+        custom_good=GOOD.format(name="good"),
+    )
+    tools, troubles = load_folder(tmp_path)
+    assert [tool.name for tool in tools] == ["good"]
+    assert len(troubles) == 3
+    assert "custom_bad.py, line 2: ZeroDivisionError" in troubles[0]
+    assert "no tools" in troubles[1]
+    assert "custom_worse.py, line 1: SyntaxError" in troubles[2]
+
+
+def test_two_tools_of_one_name_do_not_both_get_in(tmp_path: Path) -> None:
+    write(tmp_path, custom_a=GOOD.format(name="same"), custom_b=GOOD.format(name="same"))
+    tools, troubles = load_folder(tmp_path)
+    assert len(tools) == 1
+    assert "another same" in troubles[0]

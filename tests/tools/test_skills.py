@@ -1,0 +1,98 @@
+"""Skills: folders that teach; an index in the prompt, the rest when it is asked for (C12)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import Skills
+from dragoman.messages.parts import CallState
+from dragoman.tools.skills import read_skill
+from dragoman.wire.scripted import calls, says
+from tests.house import house, model_of, only_call
+
+
+def skill(folder: Path, name: str, front: str = "", body: str = "Do it so.") -> Path:
+    file = folder / name / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    head = front or f"name: {name}\ndescription: How to {name}."
+    file.write_text(f"---\n{head}\n---\n\n{body}\n", "utf-8")
+    return file
+
+
+async def test_the_prompt_has_a_line_of_each_and_the_tool_gives_the_rest(tmp_path: Path) -> None:
+    """C12"""
+    skill(tmp_path / "s", "bake", "name: bake\ndescription: >-\n  How to\n  bake.\nwhen: bread is wanted")
+    skill(tmp_path / "s", "manners", "name: manners\ndescription: Be kind.\nalways: true", "Say please.")
+    script = [calls("load_skill", name="bake"), says("done")]
+    async with house(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
+        result = await (await runtime.send("go")).result()
+        system = model_of(runtime).requests[0].system
+    assert "- bake: How to bake. Use it when: bread is wanted" in system
+    assert "Say please." in system
+    assert "- manners" not in system
+    assert "Do it so." not in system
+    call = only_call(result)
+    assert call.result is not None
+    assert call.result.text == "Do it so."
+
+
+async def test_a_new_skill_is_there_at_the_next_request(tmp_path: Path) -> None:
+    """C12"""
+    async with house(tmp_path, [says("a"), says("b")], tools=[Skills([tmp_path / "s"])]) as runtime:
+        await (await runtime.send("go")).result()
+        assert "load_skill" not in [spec.name for spec in model_of(runtime).requests[-1].tools]
+        skill(tmp_path / "s", "bake")
+        await (await runtime.send("go")).result()
+        assert "- bake: How to bake." in model_of(runtime).requests[-1].system
+
+
+async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path) -> None:
+    """C12: no path leads out of its folder."""
+    skill(tmp_path / "s", "bake")
+    (tmp_path / "s" / "bake" / "oven.txt").write_text("hot", "utf-8")
+    (tmp_path / "s" / "secret.txt").write_text("secret", "utf-8")
+    script = [
+        calls("load_skill", name="bake"),
+        calls("load_skill", name="bake", file="oven.txt"),
+        calls("load_skill", name="bake", file="../secret.txt"),
+        calls("load_skill", name="brew"),
+        says("done"),
+    ]
+    async with house(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
+        result = await (await runtime.send("go")).result()
+    made = [call for message in result.messages for call in message.calls]
+    texts = [call.result.text for call in made if call.result is not None]
+    assert "oven.txt" in texts[0]
+    assert texts[1] == "hot"
+    assert [call.state for call in made[2:]] == [CallState.FAILED, CallState.FAILED]
+    assert "secret" not in texts[2].replace("secret.txt", "")
+    assert "there are bake" in texts[3]
+
+
+def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> None:
+    skill(tmp_path / "near", "bake", body="near")
+    skill(tmp_path / "far", "bake", body="far")
+    skill(tmp_path / "far", "bad", "name: bad")
+    skills = Skills([tmp_path / "near", tmp_path / "far", tmp_path / "nowhere"])
+    assert skills.skills["bake"].text == "near"
+    assert len(skills.troubles) == 1
+    assert "no description" in skills.troubles[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Just text.", "front matter"),
+        ("---\nname: a\n", "no end"),
+        ("---\n[1, 2]\n---\n", "no list of names"),
+        ("---\na: [\n---\n", "no YAML"),
+        ("---\nname: 5\ndescription: x\n---\n", "no text"),
+        ("---\nname: a\ndescription: ''\n---\n", "no description"),
+    ],
+)
+def test_what_is_wrong_with_a_skill_is_said(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "SKILL.md").write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=words):
+        read_skill(tmp_path / "SKILL.md")

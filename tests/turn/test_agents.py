@@ -1,0 +1,212 @@
+"""Agents: named sets of prompt, model, tools, permissions and limits; and tasks, which one gives another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman import Agent, Limits, Rule, Runtime, ScriptedModel, allow_once, tool
+from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.messages.parts import CallState, Text, ToolCall
+from dragoman.messages.request import Request
+from dragoman.tools.toolbox import Group
+from dragoman.wire.scripted import Line, calls, says
+from tests.house import calls_of, house, model_of, only_call
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(permission="notes.write")
+def note(text: str) -> str:
+    """Write a note."""
+    return f"noted {text}"
+
+
+GROUPS = [Group("sums", (add,), rules="Add carefully."), Group("notes", (note,))]
+CLERK = Agent(
+    name="clerk",
+    description="writes notes",
+    prompt="You are a clerk.",
+    mode="auto",
+    options={"temperature": 0.1},
+    tools=("notes",),
+    rules=(Rule("notes.write", "*", "allow"),),
+    limits=Limits(max_rounds=1),
+)
+
+
+async def test_an_agent_brings_its_prompt_its_tools_and_its_options(tmp_path: Path) -> None:
+    """R1, R2, C11: options of the send win over the agent's, the agent's over the house's."""
+    async with house(
+        tmp_path, [says("hi")], tools=GROUPS, agents=[CLERK], options={"temperature": 1, "seed": 1}
+    ) as runtime:
+        talk = await runtime.conversation(agent="clerk")
+        await (await talk.send("go", options={"top_p": 0.5})).result()
+        request = model_of(runtime).requests[-1]
+        assert [spec.name for spec in request.tools] == ["note"]
+        assert "You are a clerk." in request.system
+        assert "Add carefully." not in request.system
+        assert request.options == {"temperature": 0.1, "seed": 1, "top_p": 0.5}
+
+
+async def test_an_agent_has_permissions_of_its_own(tmp_path: Path) -> None:
+    """P1: its rules come last, so they win; in another conversation the question is asked."""
+    script = [calls("note", text="a"), says("done"), calls("note", text="b"), says("done")]
+    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK], allow=()) as runtime:
+        result = await (await (await runtime.conversation(agent="clerk")).send("go")).result()
+        assert only_call(result).state is CallState.COMPLETED
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+
+
+async def test_an_agents_limits_come_before_those_of_the_house(tmp_path: Path) -> None:
+    """T7, T12"""
+    script = [calls("note", text="a"), calls("note", text="b"), says("done")]
+    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+        result = await (await runtime.send("go", agent="clerk")).result()
+        assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED, CallState.SKIPPED]
+
+
+async def test_an_unknown_agent_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
+    async with house(tmp_path, [says("hi")], agents=[CLERK]) as runtime:
+        talk = await runtime.conversation()
+        with pytest.raises(NotFound, match="clerk"):
+            await talk.send("go", agent="cook")
+        assert await talk.messages() == []
+        with pytest.raises(BadRequest):
+            await talk.change(agent=5)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_rounds": -1}, {"max_rounds": 1.5}, {"max_cost": 0}, {"max_calls": -1}]
+)
+def test_limits_that_are_none_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        Limits(**wrong)  # type: ignore[arg-type]
+
+
+# ── tasks ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(request: Request) -> str:
+    """What the person said last."""
+    said = [message for message in request.messages if message.role == "user"][-1]
+    return "".join(part.text for part in said.parts if isinstance(part, Text))
+
+
+def by_depth(inner: list[Line]) -> Callable[[Request], Line]:
+    """A script for the outer conversation that gives a task, and one for the inner."""
+
+    def line(request: Request) -> Line:
+        place = sum(message.role == "assistant" for message in request.messages)
+        if asked(request) == "outer":
+            return [calls("task", agent="clerk", request="inner"), says("all done")][place]
+        return inner[place]
+
+    return line
+
+
+async def test_a_task_is_done_in_a_conversation_of_its_own(tmp_path: Path) -> None:
+    script = by_depth([calls("note", text="x"), says("it is noted")])
+    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+        talk = await runtime.conversation(user="ada")
+        result = await (await talk.send("outer")).result()
+        call = only_call(result)
+        assert call.result is not None
+        assert call.result.text == "it is noted"
+        inner = await runtime.store.conversation(str(call.result.metadata["conversation"]))
+        assert (inner.parent, inner.call, inner.user) == (talk.id, call.id, "ada")
+        trail = await (await runtime.conversation(inner.id)).messages()
+        assert [message.text for message in trail] == ["inner", "", "it is noted"]
+
+
+async def test_what_a_task_asks_reaches_the_same_person(tmp_path: Path) -> None:
+    """P6: and the call that opened it says which question it is."""
+    asking = Agent(name="clerk", tools=("notes",))
+    script = by_depth([calls("note", text="x"), says("noted")])
+    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
+        turn = await runtime.send("outer")
+        async for event in turn.events():
+            if event.type == "call.progress" and isinstance(event.value, dict) and "asks" in event.value:
+                (question,) = await runtime.store.questions(user="local")
+                assert question.id == event.value["asks"]
+                await runtime.answer(question.id, allow_once())
+        assert (await turn.result()).text == "all done"
+
+
+async def test_cancelling_a_turn_cancels_its_tasks(tmp_path: Path) -> None:
+    """T6"""
+    asking = Agent(name="clerk", tools=("notes",))
+    script = by_depth([calls("note", text="x"), says("noted")])
+    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
+        turn = await runtime.send("outer")
+        while not (open := await runtime.questions()):  # noqa: ASYNC110 - the inner turn runs by itself
+            await asyncio.sleep(0.01)
+        await turn.cancel()
+        assert (await turn.result()).state == "cancelled"
+        assert await runtime.turn(open[0].turn).reached("cancelled")
+
+
+async def test_a_task_goes_on_after_a_restart_in_the_turn_it_began(tmp_path: Path) -> None:
+    """S3: both turns are taken up, the inner answers its question, nothing is done twice."""
+    asking = Agent(name="clerk", tools=("notes",))
+    script = by_depth([calls("note", text="x"), says("noted")])
+    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as first:
+        outer = (await first.send("outer")).id
+        while not (open := await first.questions()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as second:
+        await second.answer(open[0].id, allow_once())
+        assert (await second.turn(outer).result()).text == "all done"
+        assert len(await second.conversations()) == 2
+
+
+async def test_a_conversation_is_deleted_with_its_tasks(tmp_path: Path) -> None:
+    script = by_depth([calls("note", text="x"), says("noted")])
+    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+        talk = await runtime.conversation()
+        await (await talk.send("outer")).result()
+        await runtime.delete(talk.id)
+        assert await runtime.conversations() == []
+
+
+async def test_tasks_do_not_nest_for_ever(tmp_path: Path) -> None:
+    endless = Agent(name="clerk")
+
+    def line(request: Request) -> Line:
+        results = [part.result for part in request.messages[-1].parts if isinstance(part, ToolCall)]
+        if results and results[0] is not None:
+            return says("enough: " + results[0].text)
+        return calls("task", agent="clerk", request="again")
+
+    async with house(tmp_path, line, agents=[endless]) as runtime:
+        result = await (await runtime.send("go")).result()
+        assert "do the work yourself" in result.text
+        assert len(await runtime.conversations()) == 4
+
+
+async def test_a_task_that_fails_is_a_failed_call(tmp_path: Path) -> None:
+    """C7"""
+
+    def line(request: Request) -> Line:
+        if asked(request) == "inner":
+            raise RuntimeError("the model fell over")
+        place = sum(message.role == "assistant" for message in request.messages)
+        return [calls("task", agent="clerk", request="inner"), says("never mind")][place]
+
+    async with house(tmp_path, line, agents=[CLERK]) as runtime:
+        result = await (await runtime.send("go")).result()
+        assert only_call(result).state is CallState.FAILED
+        assert result.text == "never mind"
+
+
+def test_agents_need_names() -> None:
+    with pytest.raises(ConfigError, match="name"):
+        Runtime("x.db", model=ScriptedModel([]), agents=[Agent()])
