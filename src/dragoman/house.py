@@ -138,12 +138,10 @@ def _servers(settings: Settings, workspace: Path) -> list[Source]:
     said, file = settings.said.get("mcp", {}), settings.said.get("mcp_file")
     if not said and not file:
         return []
-    from dragoman.tools.mcp.settings import McpServer, read_json, server_of
+    from dragoman.tools.mcp.settings import servers_of
     from dragoman.tools.mcp.source import sources_of
 
-    servers: dict[str, McpServer] = read_json(settings.path(file)) if file else {}
-    for name, table in said.items():
-        servers[name] = server_of(table, settings.origins.get(f"mcp.{name}", "settings"), name)
+    servers = servers_of(said, settings.path(file) if file else None, settings.origins)
     return [*sources_of(servers, workspace=workspace)]
 
 

@@ -100,7 +100,7 @@ PLAYS: dict[str, list[Line]] = {
 
 def obey(body: Body) -> Line:
     """The next line of the play that the last message of the person names."""
-    said = [message for message in body["messages"] if message["role"] == "user"]
+    said = [message for message in body["messages"] if message["role"] == "user" and not _is_result(message)]
     name = _text(said[-1]["content"]).strip().partition("\n")[0]
     after = body["messages"][body["messages"].index(said[-1]) + 1 :]
     place = sum(message["role"] == "assistant" for message in after)
@@ -108,8 +108,15 @@ def obey(body: Body) -> Line:
         play = [calls("browser_js_eval", code=name.removeprefix("js: ")), says("Done.")]
     else:
         play = PLAYS.get(name, [says(f"You said: {name}")])
+    if "tools" not in body:
+        play = play[-1:]  # only an answer is wanted
     line: Line = play[min(place, len(play) - 1)]
     return replace(line, usage=Usage(100, 20)) if not line.usage.total else line
+
+
+def _is_result(message: Body) -> bool:
+    """Pictures of a result come after it in a user's message, since a tool's message can hold none."""
+    return _text(message["content"]).startswith("[Result of ")
 
 
 def _text(content: Any) -> str:

@@ -168,6 +168,17 @@ async def test_closing_the_stream_does_not_stop_the_turn(tmp_path: Path) -> None
         assert told[-1].data["state"] == "completed"
 
 
+async def test_a_turn_that_was_taken_up_at_the_start_is_told_too(tmp_path: Path) -> None:
+    """E2, S3"""
+    async with served(tmp_path, [says("x"), says(TEXT, waits=0.05)]) as site:
+        id = await site.conversation()
+        await site.until(f"/api/turns/{await site.say('go', id)}/events", "turn.end")
+        await site.say("go", id)
+    async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
+        told = await site.until(f"/api/conversations/{id}/events", "turn.end")
+        assert "text.delta" in {event.type for event in told}
+
+
 async def test_a_turn_resumes_by_its_own_numbers(tmp_path: Path) -> None:
     """E2"""
     async with served(tmp_path, [says(TEXT)]) as site:

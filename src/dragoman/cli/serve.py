@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
-import signal
 import socket
 import webbrowser
 from collections.abc import Iterator
@@ -67,9 +66,8 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # else it would be raised again, before the house is closed in order
         self._news.close()
-        if sig == signal.SIGINT:
-            self._captured_signals.clear()  # it is how one stops us: no trace of an interrupt at the end
 
 
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────
@@ -98,7 +96,8 @@ def _bind(listener: socket.socket, host: str, port: int | None) -> None:
     """On the port that is named. Without one, on ours if it is free, else on any."""
     for attempt in (port,) if port is not None else (PORT, 0):
         try:
-            return listener.bind((host, attempt))
+            listener.bind((host, attempt))
+            return listener.listen()  # before the link is told: who is quick need not come again
         except OSError as error:
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure

@@ -33,6 +33,8 @@ class News:
         self._teller: asyncio.Task[None] | None = None
         self._glance: asyncio.Task[None] | None = None
         runtime.driver.watchers.append(self._watch)
+        for running in runtime.driver.running.values():  # taken up when the house was opened
+            self._watch(running.log)
 
     # ── who reads ─────────────────────────────────────────────────────────────────────────────────
 

@@ -69,8 +69,7 @@ def install(app: FastAPI) -> None:
         return _file("sandbox.html", _SANDBOX)
 
     app.include_router(router)
-    if (BUILT / "assets").is_dir():
-        app.mount("/assets", StaticFiles(directory=BUILT / "assets"), name="assets")
+    app.mount("/assets", StaticFiles(directory=BUILT / "assets", check_dir=False), name="assets")
 
 
 def _through_the_door(request: Request, access: Access, person: str | None) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from dragoman.conversation.tree import Conversation, Tree
@@ -76,6 +77,7 @@ async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
     """The same, when nothing of what they know is still to be told."""
     while waiting := [log for log in logs.values() if log.telling.holding]:
         await waiting[0].stored()
+        await asyncio.sleep(0)  # what is told of a write is told right after it
     return list(logs.values())
 
 

@@ -1,0 +1,163 @@
+"""A stage for the browser tests: a real server process, a model that plays over HTTP, a person's page."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, async_playwright, expect
+
+from tests.browser.plays import furnish, obey
+from tests.loopback import loopback
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+MARKS = [
+    pytest.mark.slow,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: as root, `make test` installs it"),
+]
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass
+class Server:
+    """`dragoman serve`, which can be killed and started again on the same port."""
+
+    config: Path
+    port: int
+    link: str = ""
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        command = ("-m", "dragoman.cli.main", "serve", "--config", str(self.config), "--port", str(self.port))
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        assert self.process.stdout is not None
+        said = ""
+        async with asyncio.timeout(30):
+            while not (found := re.search(r"http://\S+token=\S+", said)):
+                line = await self.process.stdout.readline()
+                assert line, f"the server did not start: {said}"
+                said += line.decode()
+        self.link = found.group()
+
+    async def kill(self) -> None:
+        """As if the power went: nothing is put in order."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.communicate()
+
+    async def stop(self) -> None:
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        await self.process.communicate()
+
+
+@asynccontextmanager
+async def staged(folder: Path) -> AsyncIterator[Server]:
+    """A server in this folder, whose model does what it is told."""
+    async with loopback(obey) as model:
+        server = Server(furnish(folder, model.url), _free_port())
+        await server.start()
+        try:
+            yield server
+        finally:
+            await server.stop()
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@dataclass
+class Person:
+    """Somebody at the page."""
+
+    page: Page
+    server: Server
+
+    async def say(self, text: str) -> None:
+        await self.by("composer-text").fill(text)
+        await self.by("composer-text").press("Enter")
+
+    def by(self, testid: str) -> Locator:
+        return self.page.get_by_test_id(testid)
+
+    @property
+    def answer(self) -> Locator:
+        """The newest one."""
+        return self.by("answer").last
+
+    @property
+    def call(self) -> Locator:
+        return self.by("call").last
+
+    @property
+    def question(self) -> Locator:
+        return self.by("question").last
+
+    async def sees(self, text: str | re.Pattern[str]) -> None:
+        """In the newest answer, soon."""
+        await expect(self.answer).to_contain_text(text, timeout=10_000)
+
+    async def sees_call(self, state: str) -> None:
+        await expect(self.call).to_have_attribute("data-state", state, timeout=10_000)
+
+    async def told(self, path: str) -> Any:
+        """What the API says, asked by the page."""
+        return await self.page.evaluate("path => fetch(path).then(answer => answer.json())", path)
+
+
+@asynccontextmanager
+async def at_the_page(browser: Browser, server: Server, **options: Any) -> AsyncIterator[Person]:
+    """A person with a browser of their own, signed in. Errors of the page's own scripts fail the test."""
+    context = await browser.new_context(
+        **{"viewport": {"width": 1200, "height": 800}, "locale": "en-GB", **options}
+    )
+    context.set_default_timeout(8_000)
+    page = await context.new_page()
+    broken: list[str] = []
+    page.on("pageerror", lambda error: broken.append(str(error)))
+    try:
+        await page.goto(server.link)
+        await expect(page.get_by_test_id("composer-text")).to_be_visible(timeout=15_000)
+        yield Person(page, server)
+    finally:
+        await context.close()
+    assert broken == []
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,168 @@
+"""Calls: asked about, edited, rejected, reviewed, run by hand, and seen in every tab."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from playwright.async_api import expect
+
+from tests.browser.stage import MARKS, Person
+
+pytestmark = MARKS
+
+
+async def test_a_call_is_allowed_once(person: Person) -> None:
+    """P3"""
+    await person.say("note")
+    await expect(person.question).to_contain_text("May note run", timeout=10_000)
+    await person.by("allow").click()
+    await person.sees("The note is written.")
+    await person.sees_call("completed")
+
+
+async def test_a_call_is_allowed_for_the_conversation_and_the_rule_can_be_revoked(person: Person) -> None:
+    """P3"""
+    await person.say("note")
+    await person.by("allow-conversation").first.click()
+    await person.sees("The note is written.")
+    await person.say("note")
+    await expect(person.by("answer")).to_have_count(2)
+    await person.sees("The note is written.")
+    await person.by("open-settings").first.click()
+    await person.by("tab-permissions").click()
+    grant = person.by("grant").filter(has_text="notes.write")
+    await expect(grant.first).to_be_visible()
+    before = await grant.count()
+    await grant.first.get_by_test_id("revoke").click()
+    await expect(grant).to_have_count(before - 1)
+
+
+async def test_arguments_are_edited_and_checked_before_they_run(person: Person) -> None:
+    """P3"""
+    await person.say("note")
+    await person.by("edit-arguments").click()
+    await person.by("value-editor").get_by_role("button", name="JSON").click()
+    editor = person.by("json-editor")
+    await editor.fill(json.dumps({"text": 5}))
+    await expect(person.by("misfits")).to_be_visible()
+    await editor.fill(json.dumps({"text": "buy bread", "title": "list"}))
+    await (
+        person.page.get_by_test_id("question")
+        .get_by_role("button", name=re.compile("Run|Allow"))
+        .first.click()
+    )
+    await person.sees("The note is written.")
+    id = await person.call.get_attribute("data-call")
+    call = await person.told(f"/api/calls/{id}")
+    assert call["arguments"]["text"] == "buy bread"
+    assert call["original"]["text"] == "buy milk"
+
+
+async def test_a_call_is_rejected_with_a_reason(person: Person) -> None:
+    """P3"""
+    await person.say("note")
+    await person.by("reject-with").click()
+    await person.by("reason").fill("not today")
+    await person.by("send-reason").click()
+    await person.sees_call("rejected")
+    id = await person.call.get_attribute("data-call")
+    assert "not today" in (await person.told(f"/api/calls/{id}"))["result"]["text"]
+
+
+async def test_a_result_is_reviewed_and_withheld(person: Person) -> None:
+    """P5"""
+    await person.say("secret")
+    await expect(person.question).to_contain_text("swordfish", timeout=10_000)
+    await person.by("withhold").click()
+    await person.sees_call("withheld")
+    await expect(person.page.get_by_text("swordfish")).to_have_count(0)
+
+
+async def test_a_result_is_edited_before_the_model_sees_it(person: Person) -> None:
+    """P5"""
+    await person.say("secret")
+    await person.by("edit-result").click()
+    await person.by("result-editor").fill("the password is gone")
+    await person.by("release").click()
+    await person.sees_call("completed")
+    id = await person.call.get_attribute("data-call")
+    assert (await person.told(f"/api/calls/{id}"))["result"]["text"] == "the password is gone"
+
+
+async def test_an_answer_in_one_tab_is_seen_in_the_other(person: Person) -> None:
+    """P6"""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=10_000)
+    other = await person.page.context.new_page()
+    await other.goto(person.page.url)
+    tab = Person(other, person.server)
+    await expect(tab.question).to_be_visible(timeout=10_000)
+    await person.by("allow").click()
+    await expect(tab.by("question")).to_have_count(0, timeout=10_000)
+    await tab.sees("The note is written.")
+
+
+async def test_in_manual_mode_the_person_runs_each_call(person: Person) -> None:
+    """P8"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    id = person.page.url.rpartition("/")[2]
+    await person.page.evaluate(
+        """id => fetch(`/api/conversations/${id}`, {method: "PATCH", body: '{"settings":{"mode":"manual"}}',
+        headers: {"content-type": "application/json"}})""",
+        id,
+    )
+    await person.say("add")
+    await expect(person.question).to_have_attribute("data-kind", "run", timeout=10_000)
+    await person.question.get_by_role("button", name=re.compile("^Run")).first.click()
+    await person.sees("It is 5.")
+
+
+async def test_a_model_that_repeats_itself_is_asked_about(person: Person) -> None:
+    """C10"""
+    await person.say("loop")
+    await expect(person.question).to_have_attribute("data-kind", "loop", timeout=10_000)
+    await person.by("stop-calls").click()
+    await person.sees("Enough.")
+
+
+async def test_a_tool_asks_with_choices(person: Person) -> None:
+    """C8"""
+    await person.say("ask")
+    await expect(person.question).to_contain_text("Which colour?", timeout=10_000)
+    await person.by("choice").filter(has_text="blue").click()
+    await person.sees("Thank you.")
+
+
+async def test_progress_pictures_and_long_outputs_are_shown(person: Person) -> None:
+    """C6, C9"""
+    await person.say("count")
+    await person.sees("Counted.")
+    await person.say("picture")
+    await person.sees("Here it is.")
+    await person.call.get_by_role("button").first.click()
+    picture = person.call.locator("img").first
+    await expect(picture).to_be_visible()
+    assert await picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 10
+
+
+async def test_a_running_tool_is_stopped(person: Person) -> None:
+    """T6"""
+    await person.say("nap")
+    await person.sees_call("running")
+    await person.by("stop").click()
+    await person.sees_call("cancelled")
+
+
+async def test_the_trail_of_a_task_is_opened_and_its_question_answered(person: Person) -> None:
+    """P6"""
+    await person.say("task")
+    await expect(person.by("open-sub")).to_be_visible()
+    outer = person.page.url
+    await person.by("open-sub").click()
+    await person.page.wait_for_url(lambda url: url != outer)
+    await person.by("allow").click()
+    await person.sees("The note is written.")
+    await person.page.goto(outer)
+    await person.sees("The helper is done.")

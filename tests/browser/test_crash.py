@@ -1,0 +1,90 @@
+"""The server is killed, and started again: the page goes on by itself (S3, E2, P6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.plays import LONG
+from tests.browser.stage import MARKS, Person, Server, at_the_page, staged
+
+pytestmark = MARKS
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """A server of its own, for whoever kills it."""
+    async with staged(tmp_path_factory.mktemp("mortal")) as server:
+        yield server
+
+
+async def test_a_stream_goes_on_after_the_server_was_killed(browser: Browser, mortal: Server) -> None:
+    """S3: the torn step is asked again, and nothing of it stands twice."""
+    async with at_the_page(browser, mortal) as person:
+        await person.say("long")
+        await person.sees("Paragraph 2")
+        await mortal.kill()
+        await expect(person.by("reconnecting")).to_be_visible(timeout=15_000)
+        await mortal.start()
+        await expect(person.answer).to_contain_text("Paragraph 39", timeout=30_000)
+        await expect(person.by("stop")).to_be_hidden(timeout=10_000)
+        shown = await person.answer.inner_text()
+        found = [int(n) for n in re.findall(r"Paragraph (\d+)", shown)]
+        assert found == list(range(LONG.count("Paragraph")))
+
+
+async def test_a_question_is_still_there_after_the_server_was_killed(
+    browser: Browser, mortal: Server
+) -> None:
+    """P6"""
+    async with at_the_page(browser, mortal) as person:
+        await person.say("note")
+        await expect(person.question).to_be_visible()
+        await mortal.kill()
+        await mortal.start()
+        await expect(person.by("reconnecting")).to_be_hidden(timeout=30_000)
+        await expect(person.by("question")).to_have_count(1)
+        await person.by("allow").click()
+        await person.sees("The note is written.")
+
+
+async def test_a_call_that_ran_when_the_server_was_killed_is_marked(browser: Browser, mortal: Server) -> None:
+    """S3: nobody knows how far it got, and it is not run again by itself."""
+    async with at_the_page(browser, mortal) as person:
+        await person.say("nap")
+        await person.sees_call("running")
+        await mortal.kill()
+        await mortal.start()
+        await expect(person.call).to_have_attribute("data-state", "interrupted", timeout=30_000)
+        await person.sees("I have slept.")
+
+
+async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
+    browser: Browser, mortal: Server
+) -> None:
+    async with at_the_page(browser, mortal) as person:
+        await person.say("long")
+        await person.sees("Paragraph 2")
+        await mortal.stop()
+        assert mortal.process is not None
+        assert mortal.process.returncode == 0
+        await mortal.start()
+        await expect(person.answer).to_contain_text("Paragraph 39", timeout=30_000)
+
+
+async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server) -> None:
+    """U2"""
+    async with at_the_page(browser, mortal) as person:
+        await mortal.kill()
+        await mortal.start()
+        await expect(person.by("reconnecting")).to_be_hidden(timeout=30_000)
+        await person.page.goto(mortal.url)
+        await expect(person.by("composer-text")).to_be_visible()
+        stranger = Person(await (await browser.new_context()).new_page(), mortal)
+        await stranger.page.goto(mortal.url)
+        await expect(stranger.by("sign-in")).to_be_visible()
+        await stranger.page.context.close()

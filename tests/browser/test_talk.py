@@ -1,0 +1,136 @@
+"""Talking: sending, streaming, stopping, versions, branches; and what is said stays where it was said."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import Browser, expect
+
+from tests.browser.plays import LONG
+from tests.browser.stage import MARKS, Person, Server, at_the_page
+
+pytestmark = MARKS
+
+
+async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> None:
+    await person.say("slow")
+    await person.sees("word word")
+    await expect(person.by("stop")).to_be_visible()
+    first = len(await person.answer.inner_text())
+    await person.page.wait_for_function(
+        "n => document.querySelectorAll('[data-testid=answer]')[0].innerText.length > n", arg=first
+    )
+    await person.by("stop").click()
+    await expect(person.by("stopped")).to_be_visible()
+
+
+async def test_thoughts_are_folded(person: Person) -> None:
+    await person.say("think")
+    await person.sees("I have thought about it.")
+    await expect(person.by("reasoning")).to_be_visible()
+    await expect(person.page.get_by_text("The person wants me to think.")).to_be_hidden()
+    await person.by("reasoning").get_by_role("button").first.click()
+    await expect(person.page.get_by_text("The person wants me to think.")).to_be_visible()
+
+
+async def test_markdown_is_shown_as_it_is_meant(person: Person) -> None:
+    await person.say("markdown")
+    await expect(person.answer.get_by_role("heading", name="A heading")).to_be_visible(timeout=10_000)
+    await expect(person.answer.get_by_role("cell", name="shell")).to_be_visible()
+    await expect(person.answer.locator("pre code .hljs-keyword").first).to_be_visible(timeout=10_000)
+    await expect(person.answer.locator(".katex").first).to_be_visible(timeout=10_000)
+
+
+async def test_a_reload_in_the_middle_of_a_stream_loses_and_doubles_nothing(person: Person) -> None:
+    """E2"""
+    await person.say("long")
+    await person.sees("Paragraph 3")
+    await person.page.reload()
+    await person.sees("Paragraph 39")
+    await expect(person.by("stop")).to_be_hidden(timeout=10_000)
+    shown = await person.answer.inner_text()
+    assert [int(n) for n in re.findall(r"Paragraph (\d+)", shown)] == list(range(LONG.count("Paragraph")))
+
+
+async def test_two_tabs_show_the_same(person: Person) -> None:
+    """E2"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    other = await person.page.context.new_page()
+    await other.goto(person.page.url)
+    tab = Person(other, person.server)
+    await tab.sees("How can I help?")
+    await tab.say("think")
+    await person.sees("I have thought about it.")
+
+
+async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> None:
+    """T10"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.answer.hover()
+    await person.by("rerun").last.click()
+    await person.by("rerun-same").click()
+    await expect(person.by("versions").last).to_contain_text("2/2", timeout=10_000)
+    await person.by("versions").last.get_by_role("button").first.click()
+    await expect(person.by("versions").last).to_contain_text("1/2")
+
+
+async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person) -> None:
+    """T10"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.by("message").first.hover()
+    await person.by("edit").first.click()
+    await person.page.locator("[data-testid=message] textarea").fill("think")
+    await person.by("edit-send").click()
+    await person.sees("I have thought about it.")
+    await expect(person.by("versions").first).to_contain_text("2/2")
+    await person.by("versions").first.get_by_role("button").first.click()
+    await person.sees("How can I help?")
+
+
+async def test_a_fork_is_a_conversation_of_its_own(person: Person) -> None:
+    """S1"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    before = person.page.url
+    await person.answer.hover()
+    await person.by("fork").last.click()
+    await person.page.wait_for_url(lambda url: url != before)
+    await person.sees("How can I help?")
+
+
+async def test_a_running_turn_is_steered(person: Person) -> None:
+    """T13"""
+    await person.say("nap")
+    await person.sees_call("running")
+    await person.say("hurry up")
+    await person.by("stop").click()
+    await person.sees_call("cancelled")
+    await expect(person.page.get_by_text("hurry up")).to_be_visible()
+
+
+async def test_conversations_are_found_renamed_and_deleted(browser: Browser, server: Server) -> None:
+    async with at_the_page(browser, server) as person:
+        await person.say("hello")
+        await person.sees("How can I help?")
+        id = person.page.url.rpartition("/")[2]
+        row = person.page.locator(f"[data-testid=conversation][data-conversation='{id}']")
+        await expect(row).to_be_visible()
+        await person.by("search").fill("How can I help")
+        await expect(row).to_be_visible()
+        await person.by("search").fill("no such words anywhere")
+        await expect(row).to_be_hidden()
+        await person.by("search").fill("")
+        await expect(row).to_be_visible()
+
+
+async def test_an_attachment_goes_with_the_message(person: Person) -> None:
+    """M2"""
+    picture = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    await person.by("attach-file").set_input_files(files=picture)  # type: ignore[arg-type]
+    await expect(person.by("attachment").first).to_contain_text("a.txt")
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await expect(person.by("message").first).to_contain_text("a.txt")
