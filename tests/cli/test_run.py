@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tools.custom import load_tools
 from dragoman.errors import ConfigError
+from dragoman.tools.custom import load_tools
 from dragoman.wire.scripted import calls, fails, says
 from tests.cli.program import Ended, program, started
 from tests.loopback import Answer, Loopback, Reply, Script, call_piece, delta, loopback, stream

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.mcp import app as mcp
 from dragoman.errors import ConfigError, DragomanError
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.add_typer(mcp, name="mcp")
 
 Store = Annotated[Path, typer.Option(envvar="DRAGOMAN_STORE", help="The database file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -61,6 +63,41 @@ def demo() -> None:
     from dragoman.cli.demo import demo
 
     demo()
+
+
+@app.command(epilog="Example: `dragoman serve --model ollama/qwen3 --port 8000`")
+def serve(
+    *,
+    model: Annotated[
+        str | None, typer.Option(help="PROVIDER/MODEL; without it, the best that is there.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on; a public one needs a password.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one.")] = None,
+    store: Annotated[Path | None, typer.Option(help="The database with everything that was said.")] = None,
+    workspace: Annotated[
+        Path | None, typer.Option(help="The folder that file tools and the shell work in.")
+    ] = None,
+    open: Annotated[bool | None, typer.Option(help="Open the page in the browser.")] = None,
+    config: Config = None,
+) -> None:
+    """The page and the API on one address. Prints the link that lets you in.
+
+    Closing the page does not stop a turn. Ctrl-C stops the server; what runs goes on at the next start.
+    """
+    from dragoman.cli.serve import serve
+    from dragoman.config.settings import load
+
+    flags = {
+        "model": model,
+        "server.host": host,
+        "server.port": port,
+        "server.open": open,
+        "store": str(store.resolve()) if store else None,
+        "workspace": str(workspace.resolve()) if workspace else None,
+    }
+    serve(load(config, flags=flags))
 
 
 @app.command(

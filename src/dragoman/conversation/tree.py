@@ -13,7 +13,6 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 
-
 LOCAL = "local"  # the person at the machine, to whom everything without a user belongs
 
 

@@ -1,0 +1,159 @@
+"""A JSON schema that somebody else wrote in, the same face as a function's parameters have out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from pydantic import JsonValue, RootModel, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from dragoman.errors import ConfigError
+from dragoman.messages.parts import Arguments
+from dragoman.tools.schema import Parameters
+
+Fault: TypeAlias = Any  # of jsonschema, which has no types
+Place: TypeAlias = tuple[int | str, ...]
+
+MOST_FAULTS = 20  # told at once: whoever made more will not mend them all in one go
+
+_TYPES = {  # what JSON schema calls a type → the fault that pydantic would have found
+    "string": "string_type",
+    "object": "dict_type",
+    "array": "list_type",
+    "integer": "int_type",
+    "number": "float_type",
+    "boolean": "bool_type",
+}
+
+
+class JsonArguments(RootModel[dict[str, JsonValue]]):
+    """Arguments that fit the schema, as they came."""
+
+
+class JsonParameters(Parameters):
+    """Parameters described by a JSON schema instead of a signature. ConfigError where it is none."""
+
+    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
+        self.model = JsonArguments
+        self._tool = tool
+        self._whole = dict(schema)
+        shown = {key: value for key, value in schema.items() if key != "$schema"}
+        self.schema = {**shown, "type": "object", "properties": shown.get("properties") or {}}
+        if not isinstance(self.schema["properties"], dict):
+            raise ConfigError(f"tool {tool}: the properties of its schema are no object")
+        _check(tool, self._whole)
+
+    def validate(self, arguments: Arguments) -> JsonArguments:
+        """The arguments themselves. Strict: what does not fit is a ValidationError, as pydantic's own."""
+        try:
+            faults = [fault for error in self._validator.iter_errors(arguments) for fault in _faults(error)]
+        except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
+            faults = [_fault(_custom(f"The tool's schema cannot be followed: {error}"), (), arguments)]
+        if faults:
+            told = {(str(fault["type"]), fault.get("loc", ())): fault for fault in faults}
+            raise ValidationError.from_exception_data(self._tool, [*told.values()][:MOST_FAULTS])
+        return JsonArguments(arguments)
+
+    def default(self, name: str) -> Any:
+        properties = self.schema["properties"]
+        described = properties.get(name) if isinstance(properties, dict) else None
+        return described.get("default") if isinstance(described, dict) else None
+
+    @cached_property
+    def _validator(self) -> Any:
+        return _validator(self._whole)
+
+
+def _check(tool: str, schema: dict[str, Any]) -> None:
+    jsonschema = import_module("jsonschema")
+    try:
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        where = ".".join(map(str, error.absolute_path)) or "schema"
+        raise ConfigError(f"tool {tool}: its schema is none: {where}: {error.message[:200]}") from error
+    except RecursionError as error:
+        raise ConfigError(f"tool {tool}: its schema is nested too deeply") from error
+
+
+def _validator(schema: dict[str, Any]) -> Any:
+    """Follows no reference out of the schema, and runs none of its regular expressions: they are the work of
+    strangers, and one of them could hold up everybody. Who wrote them checks them anyway."""
+    jsonschema = import_module("jsonschema.validators")
+    kind = jsonschema.validator_for(schema, default=jsonschema.Draft202012Validator)
+    extra = kind.VALIDATORS.get("additionalProperties")
+
+    def additional(validator: Any, allowed: Any, instance: Any, inside: Any) -> Iterable[Fault]:
+        if extra is None or "patternProperties" in inside:
+            return ()
+        return extra(validator, allowed, instance, inside) or ()
+
+    def unchecked(*_: Any) -> Iterable[Fault]:
+        return ()
+
+    words = {"pattern": unchecked, "patternProperties": unchecked, "additionalProperties": additional}
+    return jsonschema.extend(kind, words)(schema, registry=import_module("referencing").Registry())
+
+
+# ── faults ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _faults(error: Fault) -> Iterator[InitErrorDetails]:
+    """A fault of jsonschema as those that pydantic finds, so that it is mended and told like them."""
+    where: Place = tuple(error.absolute_path)
+    match error.validator:
+        case "required":
+            for name in error.validator_value:
+                if name not in error.instance:
+                    yield _fault("missing", (*where, name), error.instance)
+        case "additionalProperties" if error.validator_value is False:
+            for name in error.instance:
+                if name not in error.schema.get("properties", {}):
+                    yield _fault("extra_forbidden", (*where, name), error.instance[name])
+        case "type" if (meant := _only(error.validator_value)) in _TYPES:
+            yield _fault(_TYPES[meant], where, error.instance)
+        case "anyOf" | "oneOf" if (branch := _one_branch(error)) is not None:
+            for inner in branch:
+                yield from _faults(inner)
+        case _:
+            yield _fault(_custom(_said(error)), where, error.instance)
+
+
+def _only(types: Any) -> str:
+    """The one type that is meant, where null is the only other one."""
+    named = [types] if isinstance(types, str) else [one for one in types if one != "null"]
+    return str(named[0]) if len(named) == 1 else ""
+
+
+def _one_branch(error: Fault) -> list[Fault] | None:
+    """What is wrong with the only alternative there is, leaving null aside."""
+    branches = error.validator_value
+    real = [at for at, branch in enumerate(branches) if branch != {"type": "null"}]
+    if len(real) != 1 or not error.context:
+        return None
+    return [inner for inner in error.context if inner.schema_path and inner.schema_path[0] == real[0]] or None
+
+
+def _said(error: Fault) -> str:
+    match error.validator:
+        case "enum":
+            return f"Input should be one of {', '.join(map(repr, error.validator_value))[:500]}"
+        case "const":
+            return f"Input should be {error.validator_value!r}"
+        case "type":
+            return f"Input should be of type {' or '.join(error.validator_value)}"
+        case "anyOf" | "oneOf":
+            return "Input should fit one of the alternatives of the schema"
+        case word:
+            return f"Input should fit the schema's {word} {str(error.validator_value)[:200]}"
+
+
+def _custom(said: str) -> PydanticCustomError:
+    return PydanticCustomError("json_schema", "{said}", {"said": said})
+
+
+def _fault(kind: str | PydanticCustomError, where: Place, given: Any) -> InitErrorDetails:
+    return InitErrorDetails(type=kind, loc=where, input=given)

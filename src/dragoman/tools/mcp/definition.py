@@ -1,0 +1,97 @@
+"""What a server says of a tool in, a tool of ours out, with a seal on what was said."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import mcp_types as types
+from pydantic import BaseModel
+
+from dragoman.errors import ConfigError
+from dragoman.messages.parts import Arguments, canonical
+from dragoman.tools.json_schema import JsonArguments, JsonParameters
+from dragoman.tools.mcp.names import local_name, offered_name
+from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.tool import Replay, Tool, ToolContext, ToolOutput
+
+Call: TypeAlias = Callable[[str, Arguments, ToolContext], Awaitable[ToolOutput]]
+
+LONGEST_DESCRIPTION = 10_000
+
+
+def tools_of(
+    server: str, settings: McpServer, definitions: list[types.Tool], call: Call
+) -> tuple[tuple[Tool, ...], list[str]]:
+    """The tools that can be offered, in the server's order, and what is wrong with the others."""
+    tools: dict[str, Tool] = {}
+    wrong: list[str] = []
+    for definition in definitions:
+        if definition.name in tools:
+            wrong.append(f"there are two tools named {definition.name}: the second one is left out")
+            continue
+        if definition.execution is not None and definition.execution.task_support == "required":
+            wrong.append(f"{definition.name} runs only as a task, which is not offered here: it is left out")
+            continue
+        try:
+            tools[definition.name] = tool_of(server, settings, definition, call)
+        except ConfigError as error:
+            wrong.append(f"{error}: it is left out")
+    return tuple(tools.values()), wrong
+
+
+def tool_of(server: str, settings: McpServer, definition: types.Tool, call: Call) -> Tool:
+    name = offered_name(server, definition.name)
+
+    async def run(arguments: BaseModel, context: ToolContext) -> ToolOutput:
+        assert isinstance(arguments, JsonArguments)
+        return await call(definition.name, arguments.root, context)
+
+    return Tool(
+        name=name,
+        description=(definition.description or definition.title or "")[:LONGEST_DESCRIPTION],
+        parameters=JsonParameters(name, definition.input_schema),
+        run=run,
+        permission=f"mcp.{server}.{local_name(definition.name)}",
+        patterns=lambda _: (),
+        replay=settings.replay or _replay(definition.annotations),
+        review=settings.review,
+        timeout=settings.timeout,
+        cancellable=True,
+        server=server,
+        seal=seal_of(definition),
+        remark=claims(definition.annotations),
+    )
+
+
+def seal_of(definition: types.Tool) -> str:
+    """Changes with everything a person, or a model, is told of the tool."""
+    said = definition.model_dump(
+        mode="json",
+        by_alias=True,
+        exclude_none=True,
+        include={"name", "title", "description", "input_schema", "annotations"},
+    )
+    return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def claims(hints: types.ToolAnnotations | None) -> str:
+    """What the server claims, as a sentence for the person who decides. Nothing follows from it."""
+    if hints is None:
+        return ""
+    said = []
+    if hints.read_only_hint:
+        said.append("it only reads")
+    elif hints.destructive_hint is not None:
+        said.append("it may destroy something" if hints.destructive_hint else "it destroys nothing")
+    if hints.idempotent_hint and not hints.read_only_hint:
+        said.append("a second run changes nothing more")
+    if hints.open_world_hint is not None:
+        said.append("it reaches beyond its own data" if hints.open_world_hint else "it keeps to its own data")
+    return f"The server says that {', that '.join(said)}." if said else ""
+
+
+def _replay(hints: types.ToolAnnotations | None) -> Replay:
+    harmless = hints is not None and (hints.read_only_hint or hints.idempotent_hint)
+    return "safe" if harmless else "never"

@@ -1,0 +1,76 @@
+"""An address in, a pair of streams out: streamable HTTP or SSE, with bounds, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import httpx2
+from mcp.client._transport import TransportStreams
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from dragoman.tools.mcp.evidence import Evidence
+
+MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
+CONNECT = 20.0
+QUIET = 300.0  # seconds without a byte, at least: a stream may have nothing to say
+
+
+@asynccontextmanager
+async def address(
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    sse: bool,
+    auth: httpx2.Auth | None,
+    patience: float,
+    evidence: Evidence,
+) -> AsyncIterator[TransportStreams]:
+    """The streams of a server that answers at an address. Proxies are taken from the environment."""
+
+    async def look(response: httpx2.Response) -> None:
+        evidence.status = response.status_code if response.status_code >= 400 else None
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _Bounded(response.stream, evidence)
+
+    def client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        timeout = httpx2.Timeout(CONNECT, read=max(QUIET, patience + CONNECT))
+        return httpx2.AsyncClient(
+            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [look]}
+        )
+
+    if sse:
+        async with sse_client(url, dict(headers), auth=auth, httpx_client_factory=client) as streams:
+            yield streams
+    else:
+        async with (
+            client(dict(headers), auth=auth) as http,
+            streamable_http_client(url, http_client=http, max_sse_event_size=MOST_OF_A_MESSAGE) as streams,
+        ):
+            yield streams
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that ends with an error where it would fill the memory."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, evidence: Evidence) -> None:
+        self._stream = stream
+        self._evidence = evidence
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > MOST_OF_A_MESSAGE:
+                self._evidence.too_much = f"it sent an answer of more than {MOST_OF_A_MESSAGE >> 20} MB"
+                raise httpx2.StreamError(self._evidence.too_much)
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,0 +1,49 @@
+"""Texts with `${NAME}` in, the same with what NAME stands for out: secrets stay out of files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TypeAlias
+
+from dragoman.errors import ConfigError
+
+SERVICE = "dragoman"  # the name under which the keyring holds secrets: `keyring set dragoman GITHUB_TOKEN`
+
+Find: TypeAlias = Callable[[str], str | None]
+
+_REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
+
+
+def find(name: str) -> str | None:
+    """From the environment, else from the system's keyring, if its package is there."""
+    if name in os.environ:
+        return os.environ[name]
+    try:
+        value: str | None = import_module("keyring").get_password(SERVICE, name)
+    except Exception:  # not installed, locked, no desktop: each of its backends has errors of its own
+        return None
+    return value
+
+
+def resolved(texts: Mapping[str, str], find: Find = find) -> dict[str, str]:
+    """Each text with its references followed: `${NAME}`, `${env:NAME}`, or `${NAME:-otherwise}`."""
+
+    def value(match: re.Match[str]) -> str:
+        found = find(match[1])
+        if found is None and match[2] is None:
+            raise ConfigError(
+                f"{match[1]} is not set: put it into the environment, "
+                f"or store it with `keyring set {SERVICE} {match[1]}`"
+            )
+        return found if found is not None else match[2]
+
+    return {name: _REFERENCE.sub(value, text) for name, text in texts.items()}
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a value stands here that should be referred to instead."""
+    return bool(value) and _SECRET.search(name) is not None and _REFERENCE.search(value) is None

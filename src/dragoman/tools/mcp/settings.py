@@ -1,0 +1,166 @@
+"""Tables and JSON files in, servers out, checked: what is started or asked, and what it may do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
+
+from dragoman.errors import ConfigError
+from dragoman.tools.tool import Replay, Review
+
+Yes: TypeAlias = Annotated[bool, Strict()]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86_400)]
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"  # without a dot: `mcp.NAME.*` is a rule about one server
+
+
+@with_config(extra="forbid")
+@dataclass(slots=True, frozen=True, kw_only=True)
+class McpServer:
+    """One `[mcp.NAME]` table: a program that is started (`command`), or an address that is asked (`url`)."""
+
+    command: Annotated[str | None, Field(description="the program that is the server")] = None
+    args: Annotated[tuple[str, ...], Field(description="its arguments; ${NAME} is looked up")] = ()
+    env: Annotated[
+        dict[str, str], Field(description="what it gets beside PATH and the like; ${NAME} is looked up")
+    ] = field(default_factory=dict)
+    cwd: Annotated[str | None, Field(description="the folder it runs in")] = None
+    url: Annotated[str | None, Field(description="where the server answers, if it is no program")] = None
+    transport: Annotated[
+        Transport | None, Field(description="sse for older servers; else told from command and url")
+    ] = None
+    headers: Annotated[dict[str, str], Field(description="of each request; ${NAME} is looked up")] = field(
+        default_factory=dict
+    )
+    auth: Annotated[Literal["oauth"] | None, Field(description="it wants a login in the browser")] = None
+    client_id: Annotated[str | None, Field(description="who logs in, if registered there already")] = None
+    client_secret: Annotated[str | None, Field(description="with it, a reference such as ${NAME}")] = None
+    client_metadata_url: Annotated[
+        str | None, Field(description="where a description of this client is published")
+    ] = None
+    enabled: Annotated[Yes, Field(description="false leaves it where it is, unused")] = True
+    start_timeout: Annotated[Seconds, Field(description="seconds to be there, with its list of tools")] = 60.0
+    timeout: Annotated[Seconds, Field(description="seconds for one call")] = 120.0
+    protocol: Annotated[
+        Literal["auto", "legacy"], Field(description="legacy does not try the newest handshake first")
+    ] = "auto"
+    roots: Annotated[Yes, Field(description="it may know the folder of the workspace")] = False
+    sampling: Annotated[Yes, Field(description="it may ask the model, if a person lets it")] = False
+    review: Annotated[Review, Field(description="which results a person sees before the model")] = "never"
+    replay: Annotated[Replay | None, Field(description="what is done with a call that a crash cut off")] = (
+        None
+    )
+
+    def __post_init__(self) -> None:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has either a command or a url")
+        if self.command is not None and not self.command.strip():
+            raise ValueError("the command is empty")
+        if self.url is not None and urlsplit(self.url).scheme not in ("http", "https"):
+            raise ValueError("a url begins with http:// or https://")
+        if (self.transport or self.kind) == "stdio" and self.url is not None:
+            raise ValueError("a url is asked over http or sse, not stdio")
+        if self.transport in ("http", "sse") and self.command is not None:
+            raise ValueError("a command is talked to over stdio")
+        if self.command is not None and (self.headers or self.auth):
+            raise ValueError("headers and auth are for a url; give a command what it needs in env")
+        if self.url is not None and (self.args or self.env or self.cwd):
+            raise ValueError("args, env and cwd are for a command")
+        if self.client_secret is not None and "${" not in self.client_secret:
+            raise ValueError("client_secret is a reference such as ${NAME}, never the secret itself")
+
+    @property
+    def kind(self) -> Transport:
+        return self.transport or ("stdio" if self.command is not None else "http")
+
+    @property
+    def where(self) -> str:
+        """The command line, or the address: for people."""
+        return self.url or " ".join([self.command or "", *self.args])
+
+
+SERVER: TypeAdapter[McpServer] = TypeAdapter(McpServer)
+
+
+def servers_of(
+    tables: Mapping[str, Any], file: Path | None = None, origins: Mapping[str, str] | None = None
+) -> dict[str, McpServer]:
+    """The servers of a JSON file, if there is one, then those of the tables, which win.
+
+    `origins` says of `mcp.NAME` where it was said, for the words of an error.
+    """
+    servers = read_json(file) if file is not None else {}
+    for name, said in tables.items():
+        origin = (origins or {}).get(f"mcp.{name}")
+        servers[name] = server_of(said, f"{origin}: mcp.{name}" if origin else f"mcp.{name}", name)
+    return servers
+
+
+def server_of(said: Any, at: str, name: str) -> McpServer:
+    """One server, from what a file says. `at` begins the words of the error."""
+    if not re.fullmatch(NAME, name):
+        raise ConfigError(f"{at}: a server's name is 1 to 40 letters, digits, `_` and `-`")
+    try:
+        return SERVER.validate_python(said)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(step) for step in fault["loc"])
+        raise ConfigError(f"{at}{f'.{place}' if place else ''}: {_trouble(fault)}") from error
+
+
+# ── the file other programs write ─────────────────────────────────────────────────────────────────
+
+_HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
+
+
+def read_json(file: Path) -> dict[str, McpServer]:
+    """The servers of a file with `mcpServers` (or `servers`). What else programs keep there is theirs."""
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is no JSON: {error}") from error
+    servers = (said.get("mcpServers") or said.get("servers") or {}) if isinstance(said, dict) else None
+    if not isinstance(servers, dict):
+        raise ConfigError(f"{file}: there is no object named mcpServers in it")
+    read: dict[str, McpServer] = {}
+    for given, entry in servers.items():
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", given).strip("-_")[:40]
+        at = f"{file}: mcpServers.{given}"
+        if not isinstance(entry, dict):
+            raise ConfigError(f"{at}: a server is an object")
+        if name in read:
+            raise ConfigError(f"{at}: another server's name reads the same ({name})")
+        read[name] = server_of(_as_table(entry), at, name)
+    return read
+
+
+def _as_table(entry: Mapping[str, Any]) -> dict[str, Any]:
+    url = entry.get("url") or entry.get("httpUrl") or entry.get("serverUrl")
+    kept = ("command", "args", "env", "cwd") if not url else ("headers", "auth")
+    table = {key: entry[key] for key in kept if entry.get(key)}
+    kind = entry.get("type") or entry.get("transport")
+    if url:
+        table["url"] = url
+        table["transport"] = "sse" if kind == "sse" else "http" if kind in _HTTP else None
+        if table.get("auth") != "oauth":
+            table.pop("auth", None)
+    if entry.get("disabled") is True or entry.get("enabled") is False:
+        table["enabled"] = False
+    return table
+
+
+def _trouble(fault: Mapping[str, Any]) -> str:
+    if fault["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return "there is no such key here"
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}"

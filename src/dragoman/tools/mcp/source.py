@@ -1,0 +1,263 @@
+"""One server in, its tools out as they come and go: started when needed, restarted when it died.
+
+The connection lives in a task of its own, so that nobody waits for a server longer than they want to. What
+is known of its tools stays when it dies: a call to one of them starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dragoman.errors import ConfigError, ToolFailed
+from dragoman.messages.parts import Arguments
+from dragoman.tools.mcp.evidence import Evidence
+from dragoman.tools.mcp.names import prefix
+from dragoman.tools.mcp.references import Find, find
+from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.thread import in_thread
+from dragoman.tools.tool import ToolContext, ToolOutput
+from dragoman.tools.toolbox import Group
+
+if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside the event loop, when needed
+    import anyio
+    import httpx2
+
+    from dragoman.tools.mcp.desk import Sampler
+    from dragoman.tools.mcp.link import Link
+
+PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
+PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
+STEADY = 30.0  # seconds after which a server that dies had not failed to start
+LONGEST_RULES = 10_000  # characters
+
+State: TypeAlias = Literal["idle", "starting", "running", "failed", "login"]
+Authorize: TypeAlias = Callable[[McpServer], "httpx2.Auth | None"]
+"""What proves to a server who we are."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Attempt:
+    """A start that is under way. `settled` is done when the server is there, or will not be."""
+
+    began: float
+    settled: asyncio.Future[None]
+
+
+class McpSource:
+    """The tools of one server, as a group of its name."""
+
+    def __init__(
+        self,
+        name: str,
+        server: McpServer,
+        *,
+        workspace: Path | None = None,
+        sampler: Sampler | None = None,
+        authorize: Authorize | None = None,
+        find: Find = find,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.name = name
+        self.server = server
+        self.trouble = ""  # why it is not there, in words
+        self.left_out: list[str] = []  # tools that cannot be offered, and why
+        self._needs_login = False
+        self._workspace = workspace
+        self._sampler = sampler
+        self._authorize = authorize
+        self._find = find
+        self._patience = patience
+        self._group = Group(name, ())
+        self._known = False  # the list was seen once
+        self._link: Link | None = None
+        self._attempt: _Attempt | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._failures = 0
+        self._not_before = -math.inf
+        self._closed = False
+
+    @property
+    def state(self) -> State:
+        if self._link is not None and not self._link.ended:
+            return "running"
+        if self._attempt is not None:
+            return "starting"
+        if self._needs_login:
+            return "login"
+        return "failed" if self.trouble else "idle"
+
+    @property
+    def link(self) -> Link | None:
+        """The connection, while there is one."""
+        return self._link
+
+    # ── what the engine asks for ──────────────────────────────────────────────────────────────────
+
+    def group(self) -> Group:
+        return self._group
+
+    async def ready(self) -> None:
+        """Starts it if need be. Waits a moment the first time; a late server joins when it is there."""
+        self._begin()
+        attempt = self._attempt
+        if attempt is not None and not self._known:
+            left = attempt.began + self._patience - _now()
+            await asyncio.wait({attempt.settled}, timeout=max(left, 0))
+
+    async def close(self) -> None:
+        """Ends the connection, and the program if there is one."""
+        self._closed = True
+        if self._scope is not None:
+            self._scope.cancel()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
+        """One call, whatever happens to the server: what goes wrong is a ToolFailed in words."""
+        from dragoman.tools.mcp.link import LinkLost
+
+        for once_more in (True, False):
+            link = await self._connected()
+            try:
+                return await link.call(tool, arguments, context)
+            except LinkLost as lost:
+                if lost.ran:
+                    raise ToolFailed(await self._last_words()) from lost
+                if not once_more:
+                    raise ToolFailed(f"the server {self.name} refuses the call: {lost}") from lost
+                await self._cleared()  # it had forgotten us, and never saw the call
+        raise AssertionError
+
+    async def _connected(self) -> Link:
+        """The connection, started again if it is time for that."""
+        if self._attempt is None and (self._link is None or self._link.ended):
+            await self._cleared()
+            pause = self._not_before - _now()
+            if 0 < pause <= self._patience:
+                await asyncio.sleep(pause)
+        self._begin()
+        if self._attempt is not None:
+            await asyncio.wait({self._attempt.settled})
+        if self._link is None or self._link.ended:
+            why = self.trouble or ("it is switched off" if not self.server.enabled else "it has just ended")
+            raise ToolFailed(f"the server {self.name} is not there: {why}")
+        return self._link
+
+    async def _last_words(self) -> str:
+        """Why it went is known when the task that held it is done."""
+        await self._cleared()
+        why = f": {self.trouble}" if self.trouble else ""
+        return (
+            f"the server {self.name} went away while the call ran{why}. "
+            "Whether the call took effect is not known."
+        )
+
+    async def _cleared(self) -> None:
+        if self._task is not None and (self._link is None or self._link.ended):
+            await asyncio.wait({self._task}, timeout=self._patience)
+
+    # ── its life ──────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self) -> None:
+        """Start it, unless it runs or is on its way. One that failed gets its pause first."""
+        if self._closed or not self.server.enabled or _now() < self._not_before:
+            return
+        if self._link is None and self._attempt is None and (self._task is None or self._task.done()):
+            settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._attempt = _Attempt(_now(), settled)
+            self._task = asyncio.create_task(self._live(self._attempt), name=f"mcp {self.name}")
+
+    async def _live(self, attempt: _Attempt) -> None:
+        """From the start of a server to its end, whichever way that comes."""
+        evidence, error = Evidence(), None
+        try:
+            await in_thread(lambda: import_module("dragoman.tools.mcp.link"))
+            if not self._closed:
+                error = await self._hold(attempt, evidence)
+        except Exception as raised:
+            error = raised
+        finally:
+            self._link = self._attempt = self._scope = None
+            if error is not None and not self._closed:
+                self._failed(attempt, error, evidence)
+            if not attempt.settled.done():
+                attempt.settled.set_result(None)
+
+    async def _hold(self, attempt: _Attempt, evidence: Evidence) -> Exception | None:
+        """Keep the connection until it ends: why it did, or None where we ended it."""
+        import anyio
+
+        from dragoman.tools.mcp.desk import Desk
+        from dragoman.tools.mcp.link import linked
+        from dragoman.tools.mcp.login import known_login
+
+        limit = self.server.start_timeout
+        desk = Desk(self.name, self._workspace, self._sampler)
+        with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
+            authorize = self._authorize or known_login
+            auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person
+            async with linked(
+                self.name, self.server, desk, find=self._find, auth=auth, evidence=evidence
+            ) as link:
+                await self._learn(link)
+                self._scope.deadline = math.inf
+                self._link, self._attempt = link, None
+                self.trouble, self._needs_login = "", False
+                attempt.settled.set_result(None)
+                while not link.ended:
+                    await link.stirred.wait()
+                    link.stirred.clear()
+                    if not link.ended:
+                        await self._learn(link)
+                return ConnectionError("it ended, or closed the connection")
+        return TimeoutError(f"it did not start within {limit:g} s")
+
+    async def _learn(self, link: Link) -> None:
+        from dragoman.tools.mcp.definition import tools_of
+
+        tools, self.left_out = tools_of(self.name, self.server, await link.definitions(), self.call)
+        said = link.client.instructions
+        rules = f"The server {self.name} says of its tools: {said[:LONGEST_RULES]}" if said else ""
+        if not self._known or _said(Group(self.name, tools, rules)) != _said(self._group):
+            self._group = Group(self.name, tools, rules)
+        self._known = True
+
+    def _failed(self, attempt: _Attempt, error: Exception, evidence: Evidence) -> None:
+        from dragoman.tools.mcp.trouble import told, wants_login
+
+        self.trouble = told(error, evidence)
+        self._needs_login = wants_login(error, evidence)
+        if self._needs_login and self.server.auth is not None:
+            self.trouble += f": run `dragoman mcp test {self.name}`"
+        elif self._needs_login:
+            self.trouble += ': its settings need auth = "oauth", or a header with a key'
+        if attempt.settled.done() and _now() - attempt.began > STEADY:
+            self._failures = 0
+        self._not_before = _now() + PAUSES[min(self._failures, len(PAUSES) - 1)]
+        self._failures += 1
+
+
+def sources_of(servers: Mapping[str, McpServer], **options: Any) -> list[McpSource]:
+    """A source for each server that is on. `options` are those of McpSource."""
+    on = {name: server for name, server in servers.items() if server.enabled}
+    alike: dict[str, str] = {}
+    for name in on:
+        other = alike.setdefault(prefix(name).lower(), name)
+        if other != name:
+            raise ConfigError(f"mcp.{name}: its tools would be named like those of mcp.{other}: rename one")
+    return [McpSource(name, server, **options) for name, server in on.items()]
+
+
+def _said(group: Group) -> list[str | None]:
+    return [group.rules, *(tool.seal for tool in group.tools)]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

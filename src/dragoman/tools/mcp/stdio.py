@@ -1,0 +1,151 @@
+"""A command in, a pair of streams out: a program's standard input and output, line by line, with bounds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from subprocess import PIPE
+
+import anyio
+import mcp_types as types
+from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
+from mcp.client._transport import TransportStreams
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+
+from dragoman.tools.mcp.evidence import Evidence
+
+MOST_OF_A_LINE = 32 << 20  # an image of 20 MB, in base64
+MOST_NOISE = 4 << 20  # lines that are no messages: a greeting is fine, a flood is not
+GRACE = 2.0  # seconds for a program to end by itself, and again after it was told to
+CERTAIN = 10.0  # seconds until the system has done away with one, also where it is busy
+
+_ALSO = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")  # of the environment, beside PATH, HOME and the like
+
+_GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+
+
+@asynccontextmanager
+async def program(
+    command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None, evidence: Evidence
+) -> AsyncIterator[TransportStreams]:
+    """The program while it runs. At the end its input is closed; if it does not go, it and its children are
+    told to, then made to. OSError where it cannot be started."""
+    environment = get_default_environment() | {name: os.environ[name] for name in _ALSO if name in os.environ}
+    environment |= env
+    found = shutil.which(command, path=environment.get("PATH"))
+    if found is None:
+        raise FileNotFoundError(f"there is no program {command!r}")
+    process = await anyio.open_process(
+        [found, *args], env=environment, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_listen, process.stdout, heard, evidence)
+        tasks.start_soon(_speak, process.stdin, said, heard)
+        tasks.start_soon(_note, process.stderr, evidence)
+        try:
+            yield incoming, outgoing
+        finally:
+            with anyio.CancelScope(shield=True):  # else a cancelled caller would leave the program behind
+                await _stop(process, process.stdin)
+            tasks.cancel_scope.cancel()
+            for stream in (heard, incoming, outgoing, said):
+                stream.close()
+            _release(process)
+
+
+async def _listen(
+    stdout: ByteReceiveStream, heard: ObjectSendStream[SessionMessage | Exception], evidence: Evidence
+) -> None:
+    """Each line that is a message, to the session. It ends when the program, or our patience, does."""
+    line, noise = bytearray(), 0
+    async with heard:
+        with suppress(*_GONE):
+            while True:
+                *whole, rest = (await stdout.receive()).split(b"\n")
+                for piece in whole:
+                    line += piece
+                    if not await _pass_on(bytes(line), heard):
+                        noise += len(line) + 1
+                    line.clear()
+                line += rest
+                if len(line) > MOST_OF_A_LINE:
+                    evidence.too_much = f"it wrote a line of more than {MOST_OF_A_LINE >> 20} MB"
+                if noise > MOST_NOISE:
+                    evidence.too_much = "it floods its standard output with what are no messages"
+                if evidence.too_much:
+                    return
+
+
+async def _pass_on(line: bytes, heard: ObjectSendStream[SessionMessage | Exception]) -> bool:
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return False
+    await heard.send(SessionMessage(message))
+    return True
+
+
+async def _speak(
+    stdin: ByteSendStream,
+    said: ObjectReceiveStream[SessionMessage],
+    heard: ObjectSendStream[SessionMessage | Exception],
+) -> None:
+    with suppress(*_GONE):
+        async for message in said:
+            line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await stdin.send(line.encode("utf-8", "replace") + b"\n")
+        return
+    await heard.aclose()  # it does not listen any more: whoever waits for an answer is to know
+
+
+async def _note(stderr: ByteReceiveStream, evidence: Evidence) -> None:
+    with suppress(*_GONE):
+        while True:
+            evidence.complained(await stderr.receive())
+
+
+async def _stop(process: Process, stdin: ByteSendStream) -> None:
+    with suppress(*_GONE):
+        await stdin.aclose()
+    if await _ended(process, GRACE):
+        return
+    _signal(process, signal.SIGTERM)
+    await _ended(process, GRACE)
+    if sys.platform != "win32":
+        _signal(process, signal.SIGKILL)  # also its children, where those stay when it goes
+    await _ended(process, CERTAIN)
+
+
+async def _ended(process: Process, within: float) -> bool:
+    with anyio.move_on_after(within):
+        # not wait(): that waits for its children's pipes, too
+        while process.returncode is None:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+    return process.returncode is not None
+
+
+def _signal(process: Process, number: int) -> None:
+    """To the program and everything it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.terminate()
+        else:
+            os.killpg(process.pid, number)
+
+
+def _release(process: Process) -> None:
+    """Closes the pipes even where a child that got away holds their other ends: nothing public does."""
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()

@@ -1,0 +1,181 @@
+"""Calls to the official server, over each way there is to reach one (C6, C8)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.messages.parts import CallState, ToolCall
+from dragoman.tools.execute import Leave, execute
+from dragoman.tools.mcp.desk import NOT_OPENED, OPENED
+from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.source import McpSource
+from tests.tools.bench import Bench
+from tests.tools.mcp.rig import Way, call, everything, modern, raw, source, tool
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["stdio", "http", "sse"])
+def settings(request: pytest.FixtureRequest) -> Iterator[McpServer]:
+    with everything(request.param) as running:
+        yield running
+
+
+@pytest.fixture
+async def server(settings: McpServer) -> AsyncIterator[McpSource]:
+    async with source(settings) as connected:
+        yield connected
+
+
+async def test_its_tools_are_a_group_with_its_instructions(server: McpSource) -> None:
+    group = server.group()
+    assert group.name == "it"
+    assert group.rules.startswith("The server it says of its tools: # Everything Server")
+    echo = tool(server, "echo")
+    assert (echo.name, echo.permission, echo.server) == ("it_echo", "mcp.it.echo", "it")
+    assert echo.parameters.names == ["message"]
+    assert (echo.replay, echo.remark) == (
+        "safe",
+        "The server says that it only reads, that it keeps to its own data.",
+    )
+    assert tool(server, "toggle-simulated-logging").replay == "never"
+
+
+async def test_a_call_returns_its_text(server: McpSource) -> None:
+    assert (await call(server, "echo", message="hello")).result.text == "Echo: hello"
+
+
+async def test_structured_content_becomes_the_value(server: McpSource) -> None:
+    result = (await call(server, "get-structured-content", location="New York")).result
+    assert isinstance(result.value, dict)
+    assert result.value.keys() == {"temperature", "conditions", "humidity"}
+    assert json.loads(result.text) == result.value
+
+
+async def test_images_become_attachments(server: McpSource) -> None:
+    bench = Bench()
+    result = (await call(server, "get-tiny-image", bench)).result
+    (image,) = result.attachments
+    assert image.media_type == "image/png"
+    assert bench.files[str(image.blob)].startswith(b"\x89PNG")
+    assert f"[image 1 (image/png), {image.size} bytes]" in result.text
+
+
+async def test_resources_are_told_and_links_kept(server: McpSource) -> None:
+    linked = (await call(server, "get-resource-links", count=1)).result
+    assert "demo://resource/dynamic/" in linked.text
+    embedded = (await call(server, "get-resource-reference", resourceType="Blob", resourceId=1)).result
+    assert [file.name for file in embedded.attachments] == ["1"]
+
+
+async def test_an_error_of_the_tool_reaches_the_model(server: McpSource) -> None:
+    outcome = await call(server, "get-resource-reference", resourceType="Text", resourceId=-1)
+    assert outcome.state is CallState.FAILED
+    assert "Invalid resourceId: -1" in outcome.result.text
+
+
+async def test_progress_passes_through(server: McpSource) -> None:
+    bench = Bench()
+    await call(server, "trigger-long-running-operation", bench, duration=0.4, steps=4)
+    assert bench.progress == [{"progress": float(step), "total": 4.0} for step in (1, 2, 3, 4)]
+
+
+async def test_a_form_is_filled_in_by_the_person_of_the_call(server: McpSource) -> None:
+    bench = Bench(answers=[{"name": "Ada", "check": True}])
+    result = (await call(server, "trigger-elicitation-request", bench)).result
+    (question,) = bench.questions
+    assert question[0] == "it asks: Please provide inputs for the following fields:"
+    assert "- Name: Ada" in result.text
+    assert "It was a dark and stormy night." in result.text  # the default of a field that was left alone
+
+
+async def test_an_address_is_shown_and_the_person_says_whether_they_were_there(server: McpSource) -> None:
+    for said, told in ((OPENED, "accept"), (NOT_OPENED, "decline")):
+        bench = Bench(answers=[said])
+        arguments: dict[str, Any] = {"url": "https://example.com/pay", "message": "Please pay."}
+        result = (await call(server, "trigger-url-elicitation", bench, **arguments)).result
+        assert "open a page at example.com: Please pay.\nhttps://example.com/pay" in bench.questions[0][0]
+        assert told in result.text
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_the_newest_protocol_asks_and_goes_on(way: Way) -> None:
+    with modern(way) as settings:
+        async with source(settings) as server:
+            assert server.link is not None
+            assert server.link.client.protocol_version == "2026-07-28"
+            bench = Bench(answers=[{"name": "Ada"}])
+            assert (await call(server, "who", bench)).result.text == "accept Ada"
+            await call(server, "work", bench)
+            assert bench.progress[-1] == {"progress": 3.0, "total": 3.0, "message": "step 3"}
+
+
+async def test_each_of_two_calls_at_once_asks_its_own_person() -> None:
+    ada, bob = Bench(answers=[{"name": "Ada"}]), Bench(answers=[{"name": "Bob"}])
+    with everything("http") as settings:
+        async with source(settings) as server:
+            told = await asyncio.gather(
+                *(call(server, "trigger-elicitation-request", who) for who in (ada, bob))
+            )
+            assert ["- Name: Ada" in told[0].result.text, "- Name: Bob" in told[1].result.text] == [
+                True,
+                True,
+            ]
+    ada, bob = Bench(answers=[{"name": "Ada"}]), Bench(answers=[{"name": "Bob"}])
+    with modern("stdio") as settings:
+        async with source(settings) as server:
+            told = await asyncio.gather(*(call(server, "who", who) for who in (ada, bob)))
+            assert [one.result.text for one in told] == ["accept Ada", "accept Bob"]
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_a_cancelled_call_is_cancelled_in_the_server(way: Way, tmp_path: Path) -> None:
+    noticed = tmp_path / "noticed"
+    with modern(way, noticed) as settings:
+        async with source(settings) as server:
+            began = asyncio.Event()
+            bench = Bench()
+            bench.progress = _Signal(began)
+            waits = tool(server, "wait")
+            made = ToolCall("call_1", waits.name)
+            running = asyncio.create_task(execute(waits, made, Leave(made.hash, "rule"), bench.context()))
+            await began.wait()
+            running.cancel()
+            await asyncio.wait({running})
+            assert running.cancelled()
+            assert (await call(server, "echo", text="still there")).result.text == "still there"
+            await _appears(noticed)
+
+
+async def test_an_older_server_is_told_of_the_cancel(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    async with source(raw("waits", heard, timeout=0.5)) as server:
+        outcome = await call(server, "echo", text="x")
+        assert outcome.result.text == "it_echo failed: it took longer than 0.5 s"
+    sent = [json.loads(line) for line in heard.read_text().splitlines()]  # it has ended, and heard it all
+    (made,) = [one for one in sent if one["method"] == "tools/call"]
+    (cancelled,) = [one for one in sent if one["method"] == "notifications/cancelled"]
+    assert cancelled["params"]["requestId"] == made["id"]
+
+
+class _Signal(list[Any]):
+    """A list that tells when something is put into it."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def append(self, item: Any) -> None:
+        super().append(item)
+        self._event.set()
+
+
+async def _appears(file: Path) -> None:
+    async with asyncio.timeout(10):
+        while not file.exists():  # noqa: ASYNC110, ASYNC240  # another process writes it
+            await asyncio.sleep(0.02)

@@ -1,0 +1,129 @@
+"""Servers that want a login: made once, with a person; kept, renewed, and never in the way of a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.tools.mcp.login import known_login
+from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.mcp.tokens import Tokens
+from tests.cli.program import PROGRAM
+from tests.tools.mcp.guarded import Guarded, guarded
+from tests.tools.mcp.rig import source
+
+pytestmark = pytest.mark.slow
+
+BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without a keyring, with a browser whose person says yes."""
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{BROWSER}" "$1"\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    return tmp_path
+
+
+async def log_in(home: Path, server: Guarded) -> str:
+    """`dragoman mcp test`, as a person would: what it said beside its report."""
+    (home / "dragoman.toml").write_text(f'[mcp.far]\nurl = "{server.url}"\nauth = "oauth"\n')
+    process = await asyncio.create_subprocess_exec(
+        *(*PROGRAM, "mcp", "test", "far", "--json"), cwd=home, stdout=-1, stderr=-1, env={**os.environ}
+    )
+    async with asyncio.timeout(30):
+        out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    assert [tool["name"] for tool in json.loads(out)["tools"]] == ["far_secret"]
+    return err.decode()
+
+
+def settings(server: Guarded) -> McpServer:
+    return McpServer(url=server.url, auth="oauth")
+
+
+async def test_a_turn_does_not_wait_for_a_login_but_says_how_to_make_one(home: Path) -> None:
+    async with guarded() as server, source(settings(server), ready=False) as far:
+        await far.ready()
+        assert (far.state, far.trouble) == ("login", "it wants a login: run `dragoman mcp test it`")
+        assert server.registered == 0  # nothing was begun that nobody would have ended
+
+
+async def test_a_login_is_made_in_the_browser_and_kept_for_its_owner_alone(home: Path) -> None:
+    async with guarded() as server:
+        told = await log_in(home, server)
+        assert f"Log in with your browser: {server.base}/authorize?" in told
+        file = home / "data" / "dragoman" / "mcp-logins.json"
+        assert f"The login is kept in {file}, which only you can read, as there is no keyring." in told
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        async with source(settings(server)) as far:  # another process, as far as the login knows
+            assert [tool.name for tool in far.group().tools] == ["it_secret"]
+        assert [one["grant_type"] for one in server.asked] == ["authorization_code"]
+
+
+async def test_a_login_that_is_over_is_renewed_where_it_was_given(home: Path) -> None:
+    async with guarded() as server:
+        server.lasts = 1
+        await log_in(home, server)
+        async with source(settings(server)):
+            assert [one["grant_type"] for one in server.asked] == ["authorization_code", "refresh_token"]
+
+
+async def test_a_login_that_was_taken_back_is_told(home: Path) -> None:
+    async with guarded() as server:
+        await log_in(home, server)
+        server.valid.clear()
+        async with source(settings(server), ready=False) as far:
+            await far.ready()
+            assert (far.state, far.trouble) == ("login", "it wants a login: run `dragoman mcp test it`")
+
+
+async def test_a_second_login_is_made_by_the_same_client(home: Path) -> None:
+    async with guarded() as server:
+        await log_in(home, server)
+        server.valid.clear()
+        await log_in(home, server)
+        assert server.registered == 1
+
+
+async def test_a_server_that_refuses_us_without_a_word_on_logins_is_told_apart(home: Path) -> None:
+    async with guarded() as server:
+        far = McpSource("far", McpServer(url=server.url), patience=10)
+        await far.ready()
+        assert far.state == "login"
+        assert far.trouble.startswith("it refused the key, or wants a login (HTTP 401)")
+        assert 'auth = "oauth"' in far.trouble
+        await far.close()
+
+
+def test_a_login_is_forgotten_with_its_server(tmp_path: Path) -> None:
+    one, other = (
+        Tokens(url, tmp_path / "logins.json", use_keyring=False) for url in ("http://a", "http://b")
+    )
+    one.keep(expires=time.time())
+    other.keep(expires=1.0)
+    one.forget()
+    assert one.login().expires is None
+    assert other.login().expires == 1.0
+
+
+def test_a_file_that_cannot_be_read_is_no_login(tmp_path: Path) -> None:
+    (tmp_path / "logins.json").write_text("{")
+    assert Tokens("http://a", tmp_path / "logins.json", use_keyring=False).login().tokens is None
+
+
+def test_who_wants_no_login_gets_none() -> None:
+    assert known_login(McpServer(url="http://a")) is None

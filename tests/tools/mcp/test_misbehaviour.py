@@ -1,0 +1,225 @@
+"""Servers that hang, die, flood and talk nonsense: a call fails in words, and nobody else notices (C7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+
+from dragoman.messages.parts import CallState
+from dragoman.tools.mcp import results, stdio
+from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.source import McpSource
+from tests.tools.bench import Bench
+from tests.tools.mcp.npm import NODE, script
+from tests.tools.mcp.rig import call, everything, free_port, listening, raw, source, tool
+from tests.tools.mcp.servers import MODERN
+
+pytestmark = pytest.mark.slow
+
+
+async def test_a_server_that_hangs_at_its_start_holds_nobody_up() -> None:
+    async with source(raw("hangs", start_timeout=2.0), ready=False, patience=0.2) as server:
+        began = time.monotonic()
+        await server.ready()
+        await server.ready()  # the second request of the turn waits no more
+        assert time.monotonic() - began < 1.5
+        assert (server.state, server.group().tools) == ("starting", ())
+        await _settled(server)
+        assert (server.state, server.trouble) == ("failed", "it did not start within 2 s")
+
+
+async def test_a_late_server_joins_when_it_is_there() -> None:
+    async with source(raw("late"), ready=False, patience=0.1) as server:
+        await server.ready()
+        assert server.group().tools == ()
+        await _settled(server)
+        assert [one.name for one in server.group().tools] == ["it_echo"]
+
+
+async def test_a_server_that_is_closed_while_it_starts_is_gone_at_once() -> None:
+    async with source(raw("hangs"), ready=False, patience=0.1) as server:
+        await server.ready()
+        began = time.monotonic()
+    assert time.monotonic() - began < stdio.GRACE * 3
+
+
+async def test_a_server_that_dies_in_a_call_is_started_again_by_the_next() -> None:
+    async with source(raw("dies")) as server:
+        before = tool(server, "echo")
+        outcome = await call(server, "echo", text="x")
+        assert outcome.state is CallState.FAILED
+        assert outcome.result.text == (
+            "the server it went away while the call ran: it ended, or closed the connection. "
+            "It had said: out of memory. Whether the call took effect is not known."
+        )
+        assert server.state == "failed"
+        assert server.group().tools == (before,)  # what is known of it stays
+        await server.ready()
+        assert "went away while the call ran" in (await call(server, "echo", text="x")).result.text
+
+
+async def test_who_fails_again_and_again_gets_longer_and_longer_pauses() -> None:
+    ends = McpServer(command=sys.executable, args=("-c", "raise SystemExit('no key')"))
+    async with source(ends, ready=False, patience=3.0) as server:
+        for _ in range(2):
+            await asyncio.sleep(max(server._not_before - asyncio.get_running_loop().time(), 0))
+            await server.ready()
+            assert server.trouble == "it ended, or closed the connection. It had said: no key"
+        assert server._not_before - asyncio.get_running_loop().time() > 1.5
+        began = time.monotonic()
+        await server.ready()
+        assert time.monotonic() - began < 0.1  # it is not even tried
+
+
+async def test_a_line_without_an_end_is_not_read_to_its_end() -> None:
+    async with source(raw("floods")) as server:
+        outcome = await call(server, "echo", text="x")
+        assert "it wrote a line of more than 32 MB" in outcome.result.text
+
+
+async def test_noise_is_fine_and_a_flood_of_it_is_not() -> None:
+    async with source(raw("greets")) as server:
+        assert (await call(server, "echo", text="x")).state is CallState.COMPLETED
+    async with source(raw("noise")) as server:
+        outcome = await call(server, "echo", text="x")
+        assert "it floods its standard output" in outcome.result.text
+
+
+async def test_a_flood_of_progress_is_thinned_out() -> None:
+    bench = Bench()
+    async with source(raw("progress")) as server:
+        assert (await call(server, "echo", bench, text="x")).state is CallState.COMPLETED
+    assert 1 <= len(bench.progress) < 500
+
+
+async def test_a_result_without_measure_is_cut() -> None:
+    async with source(raw("long")) as server:
+        text = (await call(server, "echo", text="x")).result.text
+    assert len(text) < results.MOST_TEXT + 100
+    assert text.endswith("[… 2000000 more characters were not kept …]")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("error", "the disk is full"),
+        ("protocol error", "it says: no such tool"),
+        ("nonsense", "it: it sent what is no MCP: content.0"),
+    ],
+)
+async def test_what_goes_wrong_in_a_call_reaches_the_model(how: str, said: str) -> None:
+    async with source(raw(how)) as server:
+        outcome = await call(server, "echo", text="x")
+        assert outcome.state is CallState.FAILED
+        assert outcome.result.text.startswith(said)
+        assert server.state == "running"
+
+
+async def test_a_list_that_is_none_is_told_in_words() -> None:
+    async with source(raw("invalid"), ready=False) as server:
+        await server.ready()
+        assert server.state == "failed"
+        assert server.trouble.startswith("it sent what is no MCP: tools.0")
+
+
+async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
+    async with source(raw("schema")) as server:
+        assert [one.name for one in server.group().tools] == ["it_echo"]
+        assert server.left_out == [
+            "tool it_odd: its schema is none: properties.a.type: 'strin' is not valid under any of the given "
+            "schemas: it is left out"
+        ]
+    async with source(raw("twice")) as server:
+        assert [one.description for one in server.group().tools] == ["Say it again"]
+
+
+async def test_a_list_without_an_end_is_stopped() -> None:
+    async with source(raw("pages")) as server:
+        assert len(server.group().tools) == 100
+
+
+async def test_names_are_valid_and_kept_apart() -> None:
+    async with source(raw("names")) as server:
+        names = [one.name for one in server.group().tools]
+        permissions = {one.permission for one in server.group().tools}
+    assert names[0] == "it_plain"
+    assert names[2] == "it_a_b"
+    assert len({*names}) == len(permissions) == 7
+    assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in names)
+    assert not any("*" in permission for permission in permissions)  # no rule made from one means another
+
+
+async def test_the_program_gets_a_small_environment_and_what_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "not for it")
+    monkeypatch.setenv("ITS_KEY", "for it")
+    async with source(raw("env", env={"KEY": "${ITS_KEY}", "LEVEL": "${NOBODY_SET_THIS:-low}"})) as server:
+        given = json.loads((await call(server, "echo", text="x")).result.text)
+    assert "GROQ_API_KEY" not in given
+    assert (given["KEY"], given["LEVEL"], given["PATH"]) == ("for it", "low", os.environ["PATH"])
+
+
+async def test_a_secret_that_is_not_there_is_told_by_its_name() -> None:
+    async with source(raw(env={"KEY": "${NOBODY_SET_THIS}"}), ready=False) as server:
+        await server.ready()
+        assert server.trouble.startswith("NOBODY_SET_THIS is not set: put it into the environment")
+
+
+async def test_nothing_at_an_address_is_told_in_words() -> None:
+    async with source(McpServer(url="http://127.0.0.1:9/mcp"), ready=False) as server:
+        await server.ready()
+        assert server.trouble.startswith("nothing answers there")
+
+
+@pytest.mark.parametrize("who", ["everything", "sdk"])
+async def test_a_server_that_was_started_anew_is_greeted_again(who: str) -> None:
+    """It never saw the call that was made in the old session, so that is made once more."""
+    file = script("server-everything", "dist/index.js")
+    command = (NODE, file, "streamableHttp") if who == "everything" else (sys.executable, MODERN, "http")
+    port = free_port()
+    settings = McpServer(url=f"http://127.0.0.1:{port}/mcp", protocol="legacy")
+    async with AsyncExitStack() as stack:
+        with listening(*command, port=port):
+            server = await stack.enter_async_context(source(settings))
+        with listening(*command, port=port):
+            said = {"message": "x"} if who == "everything" else {"text": "x"}
+            assert "x" in (await Bench().run(tool(server, "echo"), {**said})).result.text
+            await server.close()
+
+
+async def test_an_http_server_that_is_gone_fails_the_call_and_nothing_else() -> None:
+    async with AsyncExitStack() as stack:
+        with everything("http") as settings:
+            server = await stack.enter_async_context(source(settings))
+        outcome = await call(server, "echo", message="x")
+        assert outcome.state is CallState.FAILED
+        assert outcome.result.text.startswith(
+            "the server it went away while the call ran: nothing answers there"
+        )
+
+
+async def test_many_servers_start_together() -> None:
+    servers = [McpSource(f"s{n}", raw("late"), patience=15) for n in range(6)]
+    began = time.monotonic()
+    try:
+        await asyncio.gather(*(one.ready() for one in servers))
+        assert [one.state for one in servers] == ["running"] * 6
+        assert time.monotonic() - began < 8  # one after the other they would take 9 at least
+    finally:
+        await asyncio.gather(*(one.close() for one in servers))
+
+
+async def _settled(server: McpSource) -> None:
+    attempt = server._attempt
+    assert attempt is not None
+    async with asyncio.timeout(15):
+        await asyncio.wait({attempt.settled})
+        if server._task is not None and server.link is None:
+            await asyncio.wait({server._task})

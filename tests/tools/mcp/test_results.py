@@ -1,0 +1,77 @@
+"""What servers return, as the model reads it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from dragoman.errors import ToolFailed
+from dragoman.tools.mcp import results
+from dragoman.tools.mcp.results import output_of
+from dragoman.tools.result import result_of
+from tests.tools.bench import Bench
+
+
+async def read(*blocks: dict[str, Any], bench: Bench | None = None, **more: Any) -> Any:
+    result = types.CallToolResult.model_validate({"content": [*blocks], **more})
+    return result_of(await output_of(result, (bench or Bench()).context()))
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+async def test_texts_stand_one_below_the_other() -> None:
+    assert (await read(text("one"), text("two"))).text == "one\ntwo"
+    assert (await read()).text == "done"
+
+
+@pytest.mark.parametrize(
+    ("said", "structured", "shown"),
+    [
+        ('{"a": 1}', {"a": 1}, '{"a": 1}'),  # the same twice
+        ("", {"a": 1}, '{"a": 1}'),
+        ("hello", {"result": "hello"}, "hello"),  # wrapped because it is no object
+        ("a\nb", {"result": ["a", "b"]}, "a\nb"),
+        ("see below", {"a": 1}, 'see below\n{"a": 1}'),
+    ],
+)
+async def test_structured_content_is_shown_once(said: str, structured: Any, shown: str) -> None:
+    blocks = [text(said)] if said else []
+    assert (await read(*blocks, structuredContent=structured)).text == shown
+
+
+async def test_sounds_and_embedded_files_are_kept_under_their_names() -> None:
+    bench = Bench()
+    sound = {"type": "audio", "data": base64.b64encode(b"RIFF").decode(), "mimeType": "audio/wav"}
+    blob = {"uri": "file:///tmp/a%20b.pdf", "blob": base64.b64encode(b"%PDF").decode()}
+    result = await read(sound, {"type": "resource", "resource": blob}, bench=bench)
+    assert [(file.media_type, file.name) for file in result.attachments] == [
+        ("audio/wav", None),
+        ("application/octet-stream", "a b.pdf"),
+    ]
+    assert sorted(bench.files.values()) == [b"%PDF", b"RIFF"]
+    assert "[sound 1 (audio/wav), 4 bytes]" in result.text
+
+
+async def test_a_broken_or_a_giant_file_is_told_and_left_out() -> None:
+    broken = {"type": "image", "data": "abc", "mimeType": "image/png"}
+    giant = {"type": "image", "data": "A" * (results.LARGEST_FILE * 3 // 2), "mimeType": "image/png"}
+    result = await read(broken, giant)
+    assert result.attachments == ()
+    assert "sent it broken" in result.text
+    assert "too large" in result.text
+
+
+async def test_so_many_files_and_no_more() -> None:
+    image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    result = await read(*[image] * (results.MOST_FILES + 3))
+    assert len(result.attachments) == results.MOST_FILES
+
+
+async def test_an_error_without_words_is_still_one() -> None:
+    with pytest.raises(ToolFailed, match="and not why"):
+        await read(isError=True)

@@ -1,0 +1,45 @@
+"""A server that asks the model: only where the settings let it, and each time only if a person does."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.messages.parts import CallState
+from dragoman.tools.mcp.desk import DO_NOT, LET
+from tests.tools.bench import Bench
+from tests.tools.mcp.rig import call, everything, source
+
+pytestmark = pytest.mark.slow
+
+ASKS = "trigger-sampling-request"
+
+
+async def echo(system: str, messages: list[tuple[str, str]], most: int) -> str:
+    return f"{messages[-1][0]} said {messages[-1][1]!r}, at most {most}"
+
+
+async def test_the_model_answers_where_everybody_agrees() -> None:
+    bench = Bench(answers=[LET])
+    with everything(sampling=True) as settings:
+        async with source(settings, sampler=echo) as server:
+            result = (await call(server, ASKS, bench, prompt="Hello?", maxTokens=7)).result
+    assert (
+        "it wants to ask the model:\nuser: Resource trigger-sampling-request context: Hello?"
+        in (bench.questions[0][0])
+    )
+    assert "Hello?', at most 7" in result.text
+
+
+async def test_a_person_may_say_no() -> None:
+    with everything(sampling=True) as settings:
+        async with source(settings, sampler=echo) as server:
+            outcome = await call(server, ASKS, Bench(answers=[DO_NOT]), prompt="Hello?")
+    assert outcome.state is CallState.FAILED
+    assert "did not let the server ask" in outcome.result.text
+
+
+@pytest.mark.parametrize(("allowed", "sampler"), [(False, echo), (True, None)])
+async def test_a_server_does_not_even_know_of_it_otherwise(allowed: bool, sampler: object) -> None:
+    with everything(sampling=allowed) as settings:
+        async with source(settings, sampler=sampler) as server:
+            assert not any(ASKS in tool.name for tool in server.group().tools)

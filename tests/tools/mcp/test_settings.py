@@ -1,0 +1,139 @@
+"""Servers as files describe them: tables of ours, and the JSON that other programs write."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.tools.mcp.names import local_name, offered_name
+from dragoman.tools.mcp.references import looks_secret, resolved
+from dragoman.tools.mcp.settings import McpServer, read_json, servers_of
+from dragoman.tools.mcp.source import sources_of
+
+
+def table(text: str) -> dict[str, McpServer]:
+    tables = tomllib.loads(text)["mcp"]
+    return servers_of(tables, origins={f"mcp.{name}": "dragoman.toml:1" for name in tables})
+
+
+def test_a_table_says_what_is_started_or_asked() -> None:
+    read = table(
+        """
+        [mcp.files]
+        command = "npx"
+        args = ["-y", "thing"]
+        env = { TOKEN = "${TOKEN}" }
+        timeout = 5
+        [mcp.far]
+        url = "https://x.example/mcp"
+        auth = "oauth"
+        enabled = false
+        """,
+    )
+    assert read["files"] == McpServer(
+        command="npx", args=("-y", "thing"), env={"TOKEN": "${TOKEN}"}, timeout=5.0
+    )
+    assert (read["files"].kind, read["far"].kind) == ("stdio", "http")
+    assert read["far"].where == "https://x.example/mcp"
+    assert [source.name for source in sources_of(read)] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[mcp.a]", "mcp.a: a server has either a command or a url"),
+        ("[mcp.a]\ncomand = 'x'", "mcp.a.comand: there is no such key here"),
+        ("[mcp.a]\ncommand = 'x'\ntimeout = 0", "mcp.a.timeout: input should be greater than 0"),
+        ("[mcp.a]\ncommand = 'x'\nenabled = 'no'", "mcp.a.enabled: input should be a valid boolean"),
+        ("[mcp.a]\ncommand = 'x'\nheaders = {A = 'b'}", "headers and auth are for a url"),
+        ("[mcp.a]\nurl = 'x.example'", "a url begins with http:// or https://"),
+        ("[mcp.a]\nurl = 'https://x'\ntransport = 'stdio'", "a url is asked over http or sse"),
+        ("[mcp.a]\nurl = 'https://x'\nclient_id='i'\nclient_secret = 'abc'", "never the secret itself"),
+        ("[mcp.'a.b']\ncommand = 'x'", "a server's name is 1 to 40 letters"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        table(text)
+    assert str(caught.value).startswith("dragoman.toml:1: mcp.a")
+    assert said in str(caught.value)
+
+
+def read(tmp_path: Path, servers: Any) -> dict[str, McpServer]:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps(servers))
+    return read_json(file)
+
+
+def test_files_of_other_programs_are_read_and_their_other_business_left_to_them(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        {
+            "theme": "dark",
+            "mcpServers": {
+                "files": {"command": "npx", "args": ["x"], "alwaysAllow": ["read"], "env": None},
+                "Brave Search": {"url": "https://x.example/sse", "type": "sse", "headers": {"A": "b"}},
+                "other": {"type": "streamable-http", "url": "https://x.example/mcp", "disabled": True},
+                "older": {"httpUrl": "https://x.example/mcp", "timeout": 60000},
+            },
+        },
+    )
+    assert found["files"] == McpServer(command="npx", args=("x",))
+    assert found["Brave-Search"] == McpServer(
+        url="https://x.example/sse", transport="sse", headers={"A": "b"}
+    )
+    assert (found["other"].kind, found["other"].enabled) == ("http", False)
+    assert found["older"].url == "https://x.example/mcp"
+
+
+@pytest.mark.parametrize(
+    ("servers", "said"),
+    [
+        ([], "there is no object named mcpServers"),
+        ({"mcpServers": {"a": 5}}, "mcpServers.a: a server is an object"),
+        ({"mcpServers": {"a b": {"command": "x"}, "a-b": {"command": "x"}}}, "reads the same (a-b)"),
+        ({"mcpServers": {"a": {"args": ["x"]}}}, "mcpServers.a: a server has either a command or a url"),
+    ],
+)
+def test_a_file_of_another_program_that_makes_no_sense_is_told(
+    tmp_path: Path, servers: Any, said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, servers)
+    assert said in str(caught.value)
+
+
+def test_references_are_followed_and_a_missing_one_is_named() -> None:
+    known = {"KEY": "abc"}.get
+    texts = {"a": "Bearer ${KEY}", "b": "${env:KEY}", "c": "${OTHER:-low}", "d": "$KEY {KEY}"}
+    assert resolved(texts, known) == {"a": "Bearer abc", "b": "abc", "c": "low", "d": "$KEY {KEY}"}
+    with pytest.raises(ConfigError, match="OTHER is not set"):
+        resolved({"a": "${OTHER}"}, known)
+
+
+def test_what_looks_like_a_secret_is_seen() -> None:
+    assert looks_secret("GITHUB_TOKEN", "ghp_abc")
+    assert looks_secret("Authorization", "Bearer abc")
+    assert not looks_secret("GITHUB_TOKEN", "${GITHUB_TOKEN}")
+    assert not looks_secret("LOG_LEVEL", "debug")
+
+
+def test_servers_whose_tools_would_be_named_alike_are_refused() -> None:
+    server = McpServer(command="x")
+    with pytest.raises(ConfigError, match=r"named like those of mcp\.Files"):
+        sources_of({"Files": server, "files": server})
+
+
+def test_a_name_depends_on_nothing_but_itself() -> None:
+    assert offered_name("files", "read_file") == "files_read_file"
+    assert local_name("a b") != local_name("a.b") != "a_b"
+    assert local_name("a b").startswith("a_b_")
+    longest = offered_name("s" * 40, "t" * 62)
+    assert len(longest) == 64
+    assert longest != offered_name("s" * 40, "t" * 61 + "u")
+    assert len(local_name("")) > 0

@@ -1,0 +1,111 @@
+"""A server's tools in a turn: asked about, run, asked about again when they change, and never in the way."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import allow_once, reject, reply
+from dragoman.messages.parts import CallState
+from dragoman.tools.mcp.source import McpSource
+from dragoman.turn.handles import TurnHandle
+from dragoman.wire.scripted import calls, says
+from tests.house import calls_of, house, model_of, only_call, play
+from tests.tools.mcp.rig import everything, raw
+
+pytestmark = pytest.mark.slow
+
+
+async def test_a_call_of_a_foreign_tool_is_asked_about_with_what_the_server_claims(tmp_path: Path) -> None:
+    """P3"""
+    asked: list[Any] = []
+
+    async def allow(turn: TurnHandle, event: Any) -> None:
+        asked.append(event)
+        await turn.answer(event.question, allow_once())
+
+    tools = [McpSource("it", raw())]
+    script = [calls("it_echo", text="x"), says("done")]
+    result = await play(tmp_path, script, answer=allow, allow=(), tools=tools)
+    assert only_call(result).result is not None
+    assert only_call(result).state is CallState.COMPLETED
+    (question,) = asked
+    assert "The server says that it only reads." in question.text
+
+
+async def test_rules_name_servers_and_tools(tmp_path: Path) -> None:
+    tools = [McpSource("it", raw())]
+    result = await play(tmp_path, [calls("it_echo", text="x"), says("done")], allow=["mcp.it.*"], tools=tools)
+    assert only_call(result).state is CallState.COMPLETED
+
+
+async def test_a_tool_that_changed_is_asked_about_again_whatever_the_rules_say(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def no(turn: TurnHandle, event: Any) -> None:
+        asked.append(event.text)
+        await turn.answer(event.question, reject())
+
+    script = [calls("it_echo", text="x"), says("done")]
+    first = await play(tmp_path, script, answer=no, tools=[McpSource("it", raw())])
+    assert only_call(first).state is CallState.COMPLETED
+    assert asked == []
+    changed = McpSource("it", raw("changed"))
+    second = await play(tmp_path, script, answer=no, tools=[changed])
+    assert only_call(second).state is CallState.REJECTED
+    assert "in other words" in asked[0]
+
+
+async def test_a_form_of_the_server_is_a_question_of_the_turn(tmp_path: Path) -> None:
+    async def fill_in(turn: TurnHandle, event: Any) -> None:
+        await turn.answer(event.question, reply({"name": "Ada", "check": True}))
+
+    with everything() as settings:
+        result = await play(
+            tmp_path,
+            [calls("it_trigger-elicitation-request"), says("done")],
+            answer=fill_in,
+            tools=[McpSource("it", settings)],
+        )
+    outcome = only_call(result).result
+    assert outcome is not None
+    assert "- Name: Ada" in outcome.text
+
+
+async def test_a_form_that_is_turned_down_is_declined(tmp_path: Path) -> None:
+    async def no(turn: TurnHandle, event: Any) -> None:
+        await turn.answer(event.question, reject())
+
+    with everything() as settings:
+        tools = [McpSource("it", settings)]
+        result = await play(
+            tmp_path, [calls("it_trigger-elicitation-request"), says("done")], answer=no, tools=tools
+        )
+    outcome = only_call(result).result
+    assert outcome is not None
+    assert "User declined" in outcome.text
+
+
+async def test_an_image_is_kept_in_the_store(tmp_path: Path) -> None:
+    """S4"""
+    script = [calls("it_get-tiny-image"), says("nice")]
+    with everything() as settings:
+        async with house(tmp_path, script, tools=[McpSource("it", settings)]) as runtime:
+            (call,) = calls_of((await (await runtime.send("show me")).result()).messages)
+            assert call.result is not None
+            (image,) = call.result.attachments
+            assert (await runtime.store.blob(str(image.blob))).startswith(b"\x89PNG")
+
+
+async def test_a_server_that_hangs_does_not_hold_up_a_turn(tmp_path: Path) -> None:
+    hanging, good = McpSource("bad", raw("hangs"), patience=0.5), McpSource("it", raw())
+    began = time.monotonic()
+    async with house(tmp_path, [says("hello")], tools=[hanging, good]) as runtime:
+        assert (await (await runtime.send("hi")).result()).text == "hello"
+        assert time.monotonic() - began < 10
+        (request,) = model_of(runtime).requests
+        assert [spec.name for spec in request.tools] == ["read_output", "it_echo"]
+        assert "The server it says of its tools: Be kind to it." in request.system
