@@ -3,26 +3,58 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY  := $(VENV)/.ready
+RUNS   := $(VENV)/.runs
+PAGE   := src/dragoman/server/page/index.html
+BOUGHT := web/node_modules/.package-lock.json
+# npm and Vite run by the Node that is a Python package.
+NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help run test unit lint types imports format bench clean
+.PHONY: help run test unit lint types imports page page-checks browser format bench eval-local clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 18
 
-$(READY): pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "setting up $(VENV) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade "pip>=25.1"
+
+# What `make run` needs: the program, its page, and what runs the model in the box.
+$(RUNS): pyproject.toml | $(BIN)/python
+	@echo "setting up (the page is built, about 250 MB are fetched) …"
+	@began=$$(date +%s); $(PIP) --editable ".[local]" && echo "ready after $$(($$(date +%s) - began)) s"
 	@touch $@
 
-run: $(READY)    ## a conversation with tools in the terminal, played by the scripted model
-	@$(BIN)/dragoman demo
+# What everything else needs.
+$(READY): pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV) …"
+	@$(PIP) --editable . --group dev
+	@touch $@
 
-test: lint types imports $(READY)    ## every check and every test
+$(BOUGHT): web/package.json web/package-lock.json | $(READY)
+	@$(NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/tests/*') $(BOUGHT) | $(READY)
+	@echo "building the page …"
+	@$(NODE) npm run --silent build -- --logLevel warn
+	@touch $@
+
+page: $(PAGE)    ## build the page, if its sources are newer
+
+run: $(RUNS)     ## the page, on the best model there is: the one in the box if there is no other
+	@$(BIN)/dragoman serve
+
+test: lint types imports page-checks $(READY) $(PAGE) browser    ## every check and every test
 	@$(BIN)/pytest
+
+# The browser tests drive the system's Chromium. As root on Debian it is installed; elsewhere they are skipped.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	  then echo "installing Chromium …"; (apt-get update && apt-get install --yes chromium) >/dev/null; \
+	  else echo "there is no Chromium: the browser tests are skipped"; fi
 
 unit: $(READY)   ## the fast tests alone
 	@$(BIN)/pytest -m "not slow"
@@ -34,6 +66,10 @@ lint: $(READY)
 types: $(READY)
 	@$(BIN)/mypy
 
+page-checks: $(BOUGHT)
+	@$(NODE) npm run --silent check
+	@$(NODE) npm run --silent test
+
 imports: $(READY)
 	@$(BIN)/lint-imports --no-cache
 
@@ -43,6 +79,10 @@ format: $(READY) ## let ruff mend what it can
 
 bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/load.py
+
+eval-local: $(READY)    ## how often the model in the box calls the right tool
+	@$(BIN)/python benchmarks/local_eval/run.py
 
 clean:           ## remove what make made
-	@rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) web/node_modules $(dir $(PAGE)) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config.settings import Settings
-from dragoman.errors import ConfigError
 from dragoman.house import catalog_of
-from dragoman.providers.discover import discover
-from dragoman.providers.models import Models
+from dragoman.providers import choice
+from dragoman.providers.catalog import Catalog
+from dragoman.providers.keys import Keys
+from dragoman.providers.local.weights import Progress
+from dragoman.providers.models import AUTO, Models
 
 
 @dataclass(slots=True, frozen=True)
@@ -22,16 +24,26 @@ class Chosen:
     note: str | None = None
 
 
-async def choose(settings: Settings) -> Chosen:
-    catalog = catalog_of(settings)
+async def choose(
+    settings: Settings,
+    *,
+    catalog: Catalog | None = None,
+    keys: Keys | None = None,
+    dialect: str = AUTO,
+    progress: Progress | None = None,
+) -> Chosen:
+    """The model that is named, else the best that is there. NotFound names the nearest provider."""
+    catalog, keys = catalog or catalog_of(settings), keys or Keys()
     named = settings.said.get("model")
-    if named is not None:
-        return Chosen(Models(named, catalog=catalog), named, f"named by {_where(settings)}")
-    for server in await discover():
-        for model in server.models:
-            name = f"{server.provider}/{model}"
-            return Chosen(Models(name, catalog=catalog), name, f"{server.provider} is running here")
-    raise ConfigError("no model is named, and no local server runs: say --model PROVIDER/MODEL")
+    found = await choice.choose(named, catalog=catalog, keys=keys)
+    models = Models(found.name, catalog=catalog, keys=keys, dialect=dialect, progress=progress)
+    reason = f"named by {_where(settings)}" if named else found.reason
+    return Chosen(models, found.name, reason, note_on(catalog, found.name))
+
+
+def note_on(catalog: Catalog, model: str) -> str | None:
+    """What a person should know before they trust a model."""
+    return catalog.traits(*catalog.find(model)).note or None
 
 
 def _where(settings: Settings) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import os
 import socket
+import sys
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,11 @@ import uvicorn
 from rich.console import Console
 
 from dragoman.cli.chosen import Chosen, choose
+from dragoman.cli.little import is_boxed, too_much_for
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.house import House, furnished, store_of, workspace_of
+from dragoman.providers.local.weights import fetch
 from dragoman.server.access import Access, kept_secret
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.guard import LOOPBACK
@@ -38,7 +41,8 @@ async def _serve(settings: Settings) -> None:
     password = _password(settings)
     with _listening(settings, password) as listener:
         chosen = await choose(settings)
-        house = furnished(settings, model=chosen.models)
+        await _fetched(chosen)
+        house = furnished(settings, model=chosen.models, without=too_much_for(settings, chosen))
         async with chosen.models, house.runtime as runtime:
             secret = kept_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
             access = Access(runtime.store, secret, password=password)
@@ -51,7 +55,7 @@ async def _serve(settings: Settings) -> None:
             )
             link = f"{_address(listener)}/?token={access.token}"
             _tell(settings, chosen, house, link)
-            if said.get("open", False):
+            if said.get("open", _has_screen()):
                 webbrowser.open(link)
             config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
             await _Server(config, app.state.desk.news).serve(sockets=[listener])
@@ -131,6 +135,26 @@ def _password(settings: Settings) -> str | None:
         origin = settings.origins.get("server.password_from", "settings")
         raise ConfigError(f"{origin}: the environment variable {variable} holds no password")
     return password
+
+
+def _has_screen() -> bool:
+    """Whether somebody sits before a browser of this machine."""
+    graphical = sys.platform in ("darwin", "win32") or bool(
+        {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    )
+    return graphical and sys.stdout.isatty()
+
+
+async def _fetched(chosen: Chosen) -> None:
+    """The model in the box is fetched before the link is told: nobody shall wait for it in the page."""
+    if not is_boxed(chosen):
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task("fetching the model in the box", total=None, visible=False)
+        await fetch(progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True))
 
 
 def _tell(settings: Settings, chosen: Chosen, house: House, link: str) -> None:

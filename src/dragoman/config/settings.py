@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError
 
 FILE = "dragoman.toml"
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
-_MERGED = ("limits", "agents", "mcp", "server", "local", "providers", "families", "options", "private")
+_MERGED = ("limits", "agents", "mcp", "server", "providers", "families", "options", "private")
 _NOT_SETTINGS = ("CONFIG", "CACHE", "RECORDINGS")  # variables of ours that are something else
 
 
@@ -186,7 +186,7 @@ def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[st
         hints = get_type_hints(ConfigTable)
         if key in hints:
             said.append((variable, {key: _value(text)}))
-        elif table in ("server", "limits", "local") and rest in get_type_hints(hints[table]):
+        elif table in ("server", "limits") and rest in get_type_hints(hints[table]):
             said.append((variable, {table: {rest: _value(text)}}))
     return said
 

@@ -62,15 +62,6 @@ class ServerTable(TypedDict, total=False):
 
 
 @with_config(extra="forbid", strict=True)
-class LocalTable(TypedDict, total=False):
-    """The model in the box, or a GGUF file in its place."""
-
-    file: Annotated[str, Field(description="a GGUF file to serve as local/NAME")]
-    threads: Annotated[Positive, Field(description="processor threads it may use")]
-    context: Annotated[Positive, Field(description="tokens it keeps in mind")]
-
-
-@with_config(extra="forbid", strict=True)
 class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
@@ -101,6 +92,5 @@ class ConfigTable(TypedDict, total=False):
     agents: dict[str, AgentTable]
     mcp: dict[str, McpServer]
     server: ServerTable
-    local: LocalTable
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]

@@ -36,6 +36,9 @@ class Traits:
     tools: str = NATIVE  # or the dialect in which it writes its calls
     spills: str = "hermes"  # the dialect in which calls slip into its text all the same, or "none"
     reasoning: ReasoningStyle = "tags"
+    led: bool = False  # so small that it calls tools only by examples, in steps (`local/led.py`)
+    file: str | None = None  # of a model that we serve ourselves
+    note: str = ""  # what a person should know before they trust it
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -55,6 +58,7 @@ class Provider:
     query: Mapping[str, str] = field(default_factory=dict)
     local: bool = False
     prices: str | None = None
+    default: str | None = None  # the model for who has its key and names none
     quirks: Quirks = NO_QUIRKS
     defaults: TraitsTable = field(default_factory=TraitsTable)
     models: Mapping[str, TraitsTable] = field(default_factory=dict)

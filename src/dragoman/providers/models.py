@@ -10,8 +10,11 @@ from typing import Self
 
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import ConfigError
-from dragoman.providers.catalog import Catalog, Provider, load_catalog
+from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
 from dragoman.providers.keys import Keys
+from dragoman.providers.local.box import PROVIDER, local_model, server_of
+from dragoman.providers.local.server import LocalServer
+from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.tables import NATIVE
@@ -20,7 +23,7 @@ from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import Load, no_blobs
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.wire import Wire
+from dragoman.wire.wire import Model, Wire
 
 AUTO = "auto"
 
@@ -45,6 +48,7 @@ class Models:
 
     `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
     catalog says, "native", or the name of a dialect for all models. `load` gives the bytes of attachments.
+    `progress` hears of the download of the model in the box: bytes so far, and in all.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Models:
         client: HttpClient | None = None,
         dialect: str = AUTO,
         load: Load = no_blobs,
+        progress: Progress | None = None,
     ) -> None:
         if dialect not in (AUTO, NATIVE):
             named_dialect(dialect)  # raises, and names those there are
@@ -65,7 +70,9 @@ class Models:
         self.client = client or HttpClient()
         self._dialect = dialect
         self._load = load
+        self._progress = progress
         self._models: dict[str, ServedModel] = {}
+        self._servers: dict[str, LocalServer] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -76,7 +83,9 @@ class Models:
         await self.close()
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Give the connections back, and stop the servers that were started."""
+        for server in self._servers.values():
+            await server.close()
         await self.client.close()
 
     def use_blobs(self, load: Load) -> None:
@@ -99,20 +108,27 @@ class Models:
         traits = self.catalog.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        http = HttpModel(
-            self.client,
-            wire(provider.wire, quirks=provider.quirks, load=self._load),
-            self._endpoint(provider),
-            model=model,
-            name=name,
-            context=traits.context,
-        )
+        spoken = wire(provider.wire, quirks=provider.quirks, load=self._load)
+        served: Model
+        if provider.name == PROVIDER:
+            served = local_model(self._server(model, traits), self.client, spoken, name, led=traits.led)
+        else:
+            served = HttpModel(
+                self.client, spoken, self._endpoint(provider), model=model, name=name, context=traits.context
+            )
         return ServedModel(
-            http,
+            served,
             traits,
             price=partial(cost_of, provider=provider.prices, model=model),
             fallback=LAST_RESORT if self._dialect == AUTO else None,
         )
+
+    def _server(self, model: str, traits: Traits) -> LocalServer:
+        if model not in self._servers:
+            self._servers[model] = server_of(
+                model, file=traits.file, led=traits.led, context=traits.context, progress=self._progress
+            )
+        return self._servers[model]
 
     def _endpoint(self, provider: Provider) -> Endpoint:
         address = provider.address()

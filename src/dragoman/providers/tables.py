@@ -64,6 +64,9 @@ class TraitsTable(TypedDict, total=False):
     tools: Annotated[str, _dialect_or(NATIVE)]
     spills: Annotated[str, _dialect_or(NONE)]
     reasoning: ReasoningStyle
+    led: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
+    file: str  # the GGUF file of a local model
+    note: str  # what a person should know before they trust it
     options: dict[str, JsonValue]  # of every request, under those of the conversation
     extra: dict[str, JsonValue]  # goes into every body as it is
 
@@ -81,6 +84,7 @@ class ProviderTable(TypedDict, total=False):
     headers: dict[str, str]
     query: dict[str, str]
     local: bool  # on this machine: works without a key
+    default: str  # the model for who has its key and names none
     prices: str  # what genai-prices calls this provider
     quirks: dict[str, str | bool]
     defaults: TraitsTable

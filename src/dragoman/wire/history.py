@@ -21,7 +21,7 @@ from dragoman.messages.parts import (
     ToolResult,
     canonical,
 )
-from dragoman.messages.request import Said, ToolSpec
+from dragoman.messages.request import Said, ToolSpec, example_of
 from dragoman.wire.quirks import IdShape
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
@@ -167,6 +167,10 @@ class CallIds:
 
 
 def description(tool: ToolSpec) -> str:
-    """What a tool does, with its examples: no wire has a place of its own for them."""
-    examples = "".join(f"\n{canonical(example)}" for example in tool.examples)
+    """What a tool does, with its examples: no wire has a place of its own for them.
+
+    Those that come with a request are for models that have to be led: others know when a tool is right.
+    """
+    shown = [example for example in tool.examples if example_of(example).request is None]
+    examples = "".join(f"\n{canonical(example)}" for example in shown)
     return f"{tool.description}\n\nExamples of arguments:{examples}".strip() if examples else tool.description

@@ -1,0 +1,92 @@
+"""The name of a local model in, a model that starts its own server out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic_core import from_json, to_json
+
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.messages.events import Event
+from dragoman.messages.request import Request
+from dragoman.providers.local.completion import PATH, Completions
+from dragoman.providers.local.led import LED_CONTEXT, SLOTS, LedModel
+from dragoman.providers.local.server import CONTEXT, LocalServer
+from dragoman.providers.local.weights import Progress, fetch
+from dragoman.wire.endpoint import ENDPOINTS, Endpoint
+from dragoman.wire.exchange import client_error, some
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.wire import Model, Wire
+
+PROVIDER = "local"
+IN_THE_BOX = "smollm2"
+
+
+def server_of(
+    model: str, *, file: str | None, led: bool, context: int | None, progress: Progress | None
+) -> LocalServer:
+    """The server for `local/MODEL`: the model in the box, or a GGUF file."""
+    named = file or (model if model.lower().endswith(".gguf") else None)
+    given = Path(named).expanduser() if named is not None else None
+    if given is None and model != IN_THE_BOX:
+        raise ConfigError(
+            f"there is no local/{model}: the model in the box is local/{IN_THE_BOX}, "
+            "and any other file is local/PATH.gguf"
+        )
+
+    async def found() -> Path:
+        return await fetch(progress=progress) if given is None else given
+
+    if led:
+        return LocalServer(found, context=LED_CONTEXT, slots=SLOTS)
+    return LocalServer(found, context=context or CONTEXT)
+
+
+def local_model(server: LocalServer, client: HttpClient, wire: Wire, name: str, *, led: bool) -> Model:
+    """A model on the server: over the wire with calls of its own, or led."""
+    chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name)
+    if not led:
+        return chat
+    complete = BoxedModel(server, client, Completions(), PATH, name)
+    return LedModel(chat, complete, complete.tokens)
+
+
+class BoxedModel:
+    """A model at the address of a server that is started when it is first asked. Satisfies `wire.Model`."""
+
+    def __init__(
+        self, server: LocalServer, client: HttpClient, wire: Wire, endpoint: Endpoint, name: str
+    ) -> None:
+        self.name = name
+        self.context: int | None = None  # what is too long is left out, or told by the server
+        self._server = server
+        self._client = client
+        self._wire = wire
+        self._endpoint = endpoint
+
+    def __repr__(self) -> str:
+        return f"BoxedModel({self.name!r}, {self._wire.name})"
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        address = await self._server.address()
+        there = replace(self._endpoint, base_url=address.url, key=address.key)
+        http = HttpModel(self._client, self._wire, there, model=self.name, name=self.name)
+        async with aclosing(http.stream(request, reply)) as batches:
+            async for events in batches:
+                yield events
+
+    async def tokens(self, text: str) -> list[int]:
+        """What the model reads for a text."""
+        address = await self._server.address()
+        url = f"{address.url.removesuffix('/v1')}/tokenize"
+        headers = {"Authorization": f"Bearer {address.key}"}
+        try:
+            response = await self._client.post(url, headers=headers, body=to_json({"content": text}))
+            async with response:
+                said = from_json(await some(response))
+        except (OSError, client_error(), ValueError) as error:
+            raise ProviderError(f"the local server does not answer: {error}", kind="unreachable") from error
+        return [int(token) for token in said.get("tokens", ())]

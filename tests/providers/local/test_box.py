@@ -1,0 +1,152 @@
+"""The model in the box, really: fetched once into the cache, served by a child process, asked in a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman import Runtime
+from dragoman.errors import ConfigError
+from dragoman.messages.events import MessageEnd
+from dragoman.messages.parts import Text
+from dragoman.messages.request import Request, Said
+from dragoman.providers.catalog import load_catalog
+from dragoman.providers.local.server import LocalServer, can_serve
+from dragoman.providers.local.weights import fetch
+from dragoman.providers.models import Models
+from dragoman.tools.builtin import BUILTIN
+from tests.house import only_call
+
+slow = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def weights() -> Path:
+    """The file, downloaded once on this machine."""
+    try:
+        return asyncio.run(fetch())
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@slow
+@pytest.mark.usefixtures("weights")
+async def test_a_real_model_calls_a_real_tool(tmp_path: Path) -> None:
+    async with Runtime(
+        tmp_path / "chat.db", model="local/smollm2", tools=[BUILTIN["basics"](), BUILTIN["files"]()]
+    ) as runtime:
+        result = await (await runtime.send("What is 17 * 23?")).result()
+    call = only_call(result)
+    assert (call.tool, call.result and call.result.text) == ("calculator", "391")
+    assert result.text == "391"
+
+
+@slow
+async def test_a_server_wants_its_key_ends_with_its_house_and_comes_back(weights: Path) -> None:
+    async def found() -> Path:
+        return weights
+
+    server = LocalServer(found, threads=1)
+    first = await server.address()
+    assert first.url.startswith("http://127.0.0.1:")
+    assert first.key not in repr(first)
+    assert await server.address() == first  # one server for all who ask
+    assert server._process is not None
+    server._process.kill()
+    await server._process.wait()
+    assert await server.address() != first
+    again = server.process
+    assert again is not None
+    await server.close()
+    assert not is_alive(again)
+
+
+@slow
+async def test_w2_any_file_is_served_by_its_path_and_over_the_ordinary_wire(
+    weights: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "dragoman.toml").write_text(
+        f'providers.local.models.mine = {{ file = "{weights.as_posix()}" }}'
+    )
+    tools = tuple(tool.spec() for tool in BUILTIN["basics"]().tools)
+    said = (Said("user", (Text("Say hello."),)),)
+    request = Request("local/mine", said, tools=tools, options={"max_tokens": 4})
+    async with Models("local/mine", catalog=load_catalog(tmp_path / "dragoman.toml")) as models:
+        events = [event async for batch in models().stream(request, "msg_1") for event in batch]
+    assert isinstance(events[-1], MessageEnd)
+    assert events[-1].usage.output > 0
+    assert (models().traits.led, models().traits.note) == (False, "")
+
+
+PARENT = """
+import asyncio, pathlib, sys
+from dragoman.providers.local.server import LocalServer
+
+async def main():
+    async def found():
+        return pathlib.Path(sys.argv[1])
+    server = LocalServer(found, threads=1)
+    await server.address()
+    print(server.process, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@slow
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux lets us wait for a grandchild")
+async def test_s3_a_server_does_not_outlive_a_killed_parent(weights: Path) -> None:
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PARENT, str(weights)), stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    handle = os.pidfd_open(int(await parent.stdout.readline()))
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(handle, ended.set)
+    try:
+        parent.kill()
+        await parent.wait()
+        async with asyncio.timeout(10):
+            await ended.wait()
+    finally:
+        asyncio.get_running_loop().remove_reader(handle)
+        os.close(handle)
+
+
+@slow
+@pytest.mark.skipif(not can_serve(), reason="dragoman[local] is not installed")
+async def test_a_file_that_is_no_model_is_told_and_we_live(tmp_path: Path) -> None:
+    (tmp_path / "no.gguf").write_bytes(b"GGUF, or so it says")
+    async with Runtime(tmp_path / "chat.db", model=f"local/{tmp_path}/no.gguf") as runtime:
+        with pytest.raises(ConfigError, match=r"no\.gguf cannot be served"):
+            await (await runtime.send("Hello")).result()
+
+
+async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async def nowhere() -> Path:
+        return tmp_path / "no.gguf"
+
+    with pytest.raises(ConfigError, match=r"no model file .*no\.gguf" if can_serve() else "dragoman.local"):
+        await LocalServer(nowhere).address()
+
+
+def test_a_name_that_is_no_file_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"local/smollm2.*local/PATH\.gguf"):
+        Models()("local/llama")
+
+
+def test_it_is_plain_that_it_errs() -> None:
+    assert "135 million" in Models()("local/smollm2").traits.note

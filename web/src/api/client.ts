@@ -1,0 +1,79 @@
+/** Requests to the server. What it refuses is thrown as a Problem, whose message is meant for the person. */
+
+import { t } from "../i18n/words.svelte";
+
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    detail: string,
+  ) {
+    super(detail);
+    this.name = "Problem";
+  }
+}
+
+type Listener = () => void;
+let signedOut: Listener = () => {};
+
+/** Told once a request finds out that nobody is signed in. */
+export function onSignedOut(listener: Listener): void {
+  signedOut = listener;
+}
+
+export async function problemOf(response: Response): Promise<Problem> {
+  let title = response.statusText || `HTTP ${response.status}`;
+  let detail = title;
+  try {
+    const body = (await response.json()) as { title?: unknown; detail?: unknown };
+    if (typeof body.title === "string") title = body.title;
+    detail = typeof body.detail === "string" ? body.detail : title;
+  } catch {
+    // not JSON: a proxy, or a server that fell over; the status line has to do
+  }
+  return new Problem(response.status, title, detail);
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...init });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Problem(0, "unreachable", t().unreachable);
+  }
+  if (response.status === 401) signedOut();
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+async function json<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await send(path, init);
+  if (response.status === 204) return undefined as T;
+  return (await response.json()) as T;
+}
+
+const withBody = (method: string, body: unknown): RequestInit => ({
+  method,
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(body ?? {}),
+});
+
+export const get = <T>(path: string, signal?: AbortSignal): Promise<T> =>
+  json<T>(path, signal ? { signal } : {});
+export const post = <T>(path: string, body?: unknown): Promise<T> => json<T>(path, withBody("POST", body));
+export const patch = <T>(path: string, body: unknown): Promise<T> => json<T>(path, withBody("PATCH", body));
+export const put = <T>(path: string, body: unknown): Promise<T> => json<T>(path, withBody("PUT", body));
+export const remove = (path: string): Promise<void> => json<void>(path, withBody("DELETE", {}));
+
+export async function text(path: string): Promise<string> {
+  return (await send(path, {})).text();
+}
+
+export const upload = <T>(path: string, body: Blob): Promise<T> =>
+  json<T>(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body });
+
+/** A path with its values quoted: at`/api/turns/${id}` */
+export function at(strings: TemplateStringsArray, ...values: string[]): string {
+  return strings.reduce((path, piece, place) => path + encodeURIComponent(values[place - 1] ?? "") + piece);
+}

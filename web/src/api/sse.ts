@@ -1,0 +1,49 @@
+/** Bytes of an event stream in, whole messages out. Pieces may be cut anywhere. */
+
+export interface Frame {
+  id: string | null;
+  event: string;
+  data: string;
+}
+
+export class SseReader {
+  private rest = "";
+  private id: string | null = null;
+  private event = "";
+  private data: string[] = [];
+
+  /** The messages that a piece of text completes. */
+  *feed(piece: string): Generator<Frame> {
+    this.rest += piece;
+    for (;;) {
+      const end = this.rest.search(/[\r\n]/);
+      if (end < 0) return;
+      const isReturn = this.rest[end] === "\r";
+      if (isReturn && end === this.rest.length - 1) return; // the other half of \r\n may be on its way
+      const line = this.rest.slice(0, end);
+      this.rest = this.rest.slice(end + (isReturn && this.rest[end + 1] === "\n" ? 2 : 1));
+      const frame = this.line(line);
+      if (frame) yield frame;
+    }
+  }
+
+  private line(line: string): Frame | null {
+    if (line === "") return this.dispatch();
+    const colon = line.indexOf(":");
+    if (colon === 0) return null; // a comment keeps the connection awake
+    const field = colon < 0 ? line : line.slice(0, colon);
+    let value = colon < 0 ? "" : line.slice(colon + 1);
+    if (value.startsWith(" ")) value = value.slice(1);
+    if (field === "data") this.data.push(value);
+    else if (field === "event") this.event = value;
+    else if (field === "id" && !value.includes("\0")) this.id = value;
+    return null;
+  }
+
+  private dispatch(): Frame | null {
+    const frame = this.data.length ? { id: this.id, event: this.event || "message", data: this.data.join("\n") } : null;
+    this.data = [];
+    this.event = "";
+    return frame;
+  }
+}

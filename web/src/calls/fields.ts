@@ -1,0 +1,84 @@
+/** A schema in, the fields of a form out; none where a form could not hold every value. */
+
+import type { Json, JsonObject, Schema } from "../api/types";
+import { isObject, resolved, typesOf } from "./schema";
+
+export interface Field {
+  name: string;
+  label: string;
+  help: string;
+  required: boolean;
+  kind: "text" | "number" | "integer" | "boolean" | "choice";
+  choices: { value: Json; label: string }[];
+  start: Json | undefined;
+  format: string;
+}
+
+/** `{"anyOf": [X, {"type": "null"}]}` is how "X or nothing" is often written. */
+function unwrapped(schema: Schema, root: Schema): Schema {
+  const rules = resolved(schema, root);
+  const choices = Array.isArray(rules.anyOf) ? rules.anyOf.filter(isObject) : [];
+  const real = choices.filter((choice) => choice.type !== "null");
+  const [only] = real;
+  return only && real.length === 1 && choices.length === 2 ? { ...resolved(only, root), ...omit(rules, "anyOf") } : rules;
+}
+
+function omit(rules: Schema, key: string): Schema {
+  const { [key]: _, ...rest } = rules;
+  return rest;
+}
+
+function choicesOf(rules: Schema): { value: Json; label: string }[] {
+  if (Array.isArray(rules.enum)) {
+    const names = Array.isArray(rules.enumNames) ? rules.enumNames : [];
+    return rules.enum.map((value, place) => ({ value, label: String(names[place] ?? value) }));
+  }
+  const titled = [rules.oneOf, rules.anyOf].find(Array.isArray) ?? [];
+  const found = titled.filter(isObject).filter((choice) => choice.const !== undefined);
+  if (!found.length || found.length !== titled.length) return [];
+  return found.map((choice) => ({ value: choice.const as Json, label: String(choice.title ?? choice.const) }));
+}
+
+function field(name: string, schema: Schema, root: Schema, required: boolean): Field | null {
+  const rules = unwrapped(schema, root);
+  const types = typesOf(rules).filter((type) => type !== "null");
+  const choices = choicesOf(rules);
+  const kinds: Record<string, Field["kind"]> = { string: "text", number: "number", integer: "integer", boolean: "boolean" };
+  const kind = choices.length ? "choice" : types.length === 1 ? kinds[types[0] as string] : undefined;
+  if (!kind) return null;
+  const text = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+  return {
+    name,
+    label: text(rules.title) || name,
+    help: text(rules.description),
+    required,
+    kind,
+    choices,
+    start: rules.default,
+    format: text(rules.format),
+  };
+}
+
+export function fieldsOf(schema: Schema): Field[] | null {
+  const rules = resolved(schema, schema);
+  if (!isObject(rules.properties)) return null;
+  const required = new Set(Array.isArray(rules.required) ? rules.required.map(String) : []);
+  const fields: Field[] = [];
+  for (const [name, property] of Object.entries(rules.properties)) {
+    const made = isObject(property) ? field(name, property, schema, required.has(name)) : null;
+    if (!made) return null;
+    fields.push(made);
+  }
+  return fields.length ? fields : null;
+}
+
+/** What a form begins with: the values there are, then the schema's own. */
+export function startOf(fields: Field[], given: JsonObject): JsonObject {
+  const values: JsonObject = { ...given };
+  for (const { name, start, kind, required } of fields) {
+    if (values[name] !== undefined) continue;
+    if (start !== undefined && start !== null) values[name] = start;
+    else if (kind === "boolean" && required) values[name] = false;
+  }
+  return values;
+}

@@ -1,0 +1,29 @@
+/** How each state of a call looks: its icon and its tone. */
+
+import type { CallState, JsonObject } from "../api/types";
+import type { IconName } from "../parts/icons";
+
+export type Tone = "calm" | "busy" | "warn" | "good" | "bad";
+
+export const LOOKS: Record<CallState, { icon: IconName; tone: Tone }> = {
+  pending: { icon: "tool", tone: "calm" },
+  asked: { icon: "question", tone: "warn" },
+  running: { icon: "clock", tone: "busy" },
+  reviewing: { icon: "eye", tone: "warn" },
+  completed: { icon: "check", tone: "good" },
+  failed: { icon: "cross", tone: "bad" },
+  rejected: { icon: "cross", tone: "bad" },
+  withheld: { icon: "eyeOff", tone: "calm" },
+  skipped: { icon: "skip", tone: "calm" },
+  cancelled: { icon: "stop", tone: "calm" },
+  interrupted: { icon: "warning", tone: "warn" },
+};
+
+/** The arguments on one line: what a person scans for. */
+export function briefly(values: JsonObject, length = 90): string {
+  const shown = Object.values(values).map((value) => (typeof value === "string" ? value : JSON.stringify(value)));
+  const line = shown.join(" · ").replace(/\s+/g, " ").trim();
+  return line.length > length ? `${line.slice(0, length)}…` : line;
+}
+
+export const pretty = (value: unknown): string => JSON.stringify(value, null, 2);

@@ -1,0 +1,50 @@
+/** Files on their way into a message: uploaded as soon as they are there. */
+
+import * as api from "../api/calls";
+import type { FilePart } from "../api/types";
+import { size } from "../i18n/format";
+import { t } from "../i18n/words.svelte";
+import { catalog } from "../state/catalog.svelte";
+import { attempt, tell } from "../state/toasts.svelte";
+
+export interface Attached {
+  id: number;
+  name: string;
+  type: string;
+  size: number;
+  part: FilePart | null;
+}
+
+let count = 0;
+
+export class Attachments {
+  items = $state<Attached[]>([]);
+
+  readonly done = $derived(this.items.flatMap((item) => (item.part ? [$state.snapshot(item.part) as FilePart] : [])));
+  readonly busy = $derived(this.items.some((item) => item.part === null));
+
+  add(files: File[]): void {
+    const limit = catalog.me?.limits?.upload ?? Infinity;
+    for (const file of files) {
+      if (file.size > limit) tell(t().tooLarge(file.name, size(limit)), "error");
+      else void this.upload(file);
+    }
+  }
+
+  remove(id: number): void {
+    this.items = this.items.filter((item) => item.id !== id);
+  }
+
+  clear(): void {
+    this.items = [];
+  }
+
+  private async upload(file: File): Promise<void> {
+    const id = ++count;
+    this.items.push({ id, name: file.name || "file", type: file.type, size: file.size, part: null });
+    const part = await attempt(() => api.attach(file));
+    const item = this.items.find((one) => one.id === id);
+    if (part && item) item.part = part;
+    else this.remove(id);
+  }
+}

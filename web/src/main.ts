@@ -1,0 +1,27 @@
+/** The page begins here. */
+
+import "./style/tokens.css";
+import "./style/page.css";
+import "./style/markdown.css";
+
+import { mount } from "svelte";
+
+import App from "./App.svelte";
+import { speak, t } from "./i18n/words.svelte";
+import { loadRichText } from "./markdown/Markdown.svelte";
+import { app } from "./state/app.svelte";
+import { showTheme } from "./state/settings.svelte";
+import { tell } from "./state/toasts.svelte";
+
+// The server was replaced by a newer one, which has other files.
+addEventListener("vite:preloadError", (event) => {
+  event.preventDefault();
+  tell(t().newVersion, "note", { label: t().reload, run: () => location.reload() }, 60);
+});
+
+showTheme();
+await speak();
+const target = document.getElementById("app");
+if (target) mount(App, { target });
+void app.start();
+void loadRichText();

@@ -1,0 +1,36 @@
+/** HTML in, HTML that can do nothing but be read out. */
+
+import DOMPurify from "dompurify";
+
+const TAGS = (
+  "p br hr h1 h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del ins mark u b i small sub sup kbd " +
+  "a img table thead tbody tr th td span div input details summary"
+).split(" ");
+const ATTRIBUTES = ["href", "title", "src", "alt", "align", "start", "type", "checked", "disabled", "class"];
+const CLASSES = new Set(["math", "remote-image"]);
+
+const purify = DOMPurify();
+
+purify.addHook("afterSanitizeAttributes", (node) => {
+  if (node.hasAttribute("class") && !CLASSES.has(node.className)) node.removeAttribute("class");
+  if (node.tagName === "A") {
+    node.setAttribute("target", "_blank");
+    node.setAttribute("rel", "noopener noreferrer nofollow");
+  } else if (node.tagName === "INPUT") {
+    if (node.getAttribute("type") === "checkbox") node.setAttribute("disabled", "");
+    else node.remove();
+  } else if (node.tagName === "IMG") {
+    if (!/^(?:data:image\/|\/api\/files\/)/.test(node.getAttribute("src") ?? "")) node.remove();
+    else node.setAttribute("loading", "lazy");
+  }
+});
+
+export function sanitise(html: string): string {
+  return purify.sanitize(html, {
+    ALLOWED_TAGS: TAGS,
+    ALLOWED_ATTR: ATTRIBUTES,
+    ADD_URI_SAFE_ATTR: ["align", "start", "type", "checked", "disabled"], // no addresses, so not to be read as such
+    ALLOW_DATA_ATTR: true, // ours alone: what a model writes has lost its attributes before
+    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|tel:|data:image\/|\/api\/files\/|#|\/c\/)/i,
+  });
+}

@@ -1,0 +1,41 @@
+/** Markdown in, blocks out. While text streams in, finished blocks stay as they are and only the tail is read again. */
+
+import { lex } from "./parse";
+
+const OPENS_FORMULA = /^ {0,3}(?:\$\$|\\\[)/;
+
+export class Splitter {
+  private text = "";
+  private settled = 0; // how much of the text stands in finished blocks
+  private finished: string[] = [];
+
+  /** Blocks whose join is the text. All but the last few are the same strings as before. */
+  split(text: string): string[] {
+    if (!text.startsWith(this.text)) {
+      this.settled = 0;
+      this.finished = [];
+    }
+    this.text = text;
+    const tokens = lex(text.slice(this.settled));
+    // A list or a quote may go on after a blank line: it is over when something else has begun.
+    let open = tokens.length - 1;
+    while (open > 0 && tokens[open]?.type === "space") open--;
+    // A formula that is not closed yet looks like paragraphs.
+    const formula = tokens.findIndex((token) => token.type !== "blockMath" && OPENS_FORMULA.test(token.raw));
+    if (formula >= 0) open = Math.min(open, formula);
+    for (const token of tokens.slice(0, Math.max(0, open))) {
+      if (token.type === "space" && this.finished.length) this.finished[this.finished.length - 1] += token.raw;
+      else this.finished.push(token.raw);
+      this.settled += token.raw.length;
+    }
+    const tail = text.slice(this.settled);
+    return tail ? [...this.finished, tail] : [...this.finished];
+  }
+}
+
+const DEFINITION = /^ {0,3}\[[^\]^][^\]]*\]:\s*\S.*$/gm;
+
+/** Link definitions hold for the whole text, wherever they stand. */
+export function definitions(text: string): string {
+  return text.includes("]:") ? (text.match(DEFINITION) ?? []).join("\n") : "";
+}

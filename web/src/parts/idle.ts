@@ -1,0 +1,31 @@
+/** Work for when nothing else is to be done: the newest first, a little at a time. */
+
+const queue: (() => void)[] = [];
+let asked = false;
+
+const idle: (work: (deadline: { timeRemaining: () => number }) => void) => void =
+  typeof requestIdleCallback === "function"
+    ? (work) => requestIdleCallback(work)
+    : (work) => setTimeout(() => work({ timeRemaining: () => 8 }), 30);
+
+function go(): void {
+  idle((deadline) => {
+    do queue.pop()?.();
+    while (queue.length && deadline.timeRemaining() > 6);
+    asked = queue.length > 0;
+    if (asked) go();
+  });
+}
+
+/** Returns what takes it back. */
+export function whenIdle(work: () => void): () => void {
+  queue.push(work);
+  if (!asked) {
+    asked = true;
+    go();
+  }
+  return () => {
+    const place = queue.indexOf(work);
+    if (place >= 0) queue.splice(place, 1);
+  };
+}

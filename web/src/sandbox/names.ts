@@ -1,0 +1,7 @@
+/** The tools that run in the browser, as their group names them. */
+
+const NAMES = ["browser_js_eval", "list_directory", "read_file", "write_file"] as const;
+
+export type Tool = (typeof NAMES)[number];
+
+export const isTool = (name: string): name is Tool => (NAMES as readonly string[]).includes(name);

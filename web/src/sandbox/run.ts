@@ -1,0 +1,74 @@
+/** JavaScript of a model in, its value and what it printed out. Runs in a frame of its own, which is then removed. */
+
+import type { BrowserFiles } from "../files/store";
+
+export interface Outcome {
+  failed: boolean;
+  text: string;
+}
+
+interface Asked {
+  type: "files";
+  id: number;
+  what: string;
+  rest: string[];
+}
+interface Done {
+  type: "done";
+  failed: boolean;
+  text: string;
+  lines: string[];
+}
+
+export const TIMEOUT = 5_000;
+const LINES_LIMIT = 50_000;
+
+/** What the code is allowed to ask of the page. */
+export async function brokered(files: BrowserFiles, what: string, rest: string[]): Promise<unknown> {
+  const [path = "", text = ""] = rest;
+  if (what === "read") return files.read(path);
+  if (what === "write") return files.write(path, text);
+  if (what === "list") return (await files.list(path)).map(({ name, folder, size }) => ({ name, folder, size }));
+  throw new Error(`files cannot ${what}`);
+}
+
+function told({ failed, text, lines }: Done): Outcome {
+  const printed = lines.join("\n").slice(0, LINES_LIMIT);
+  const value = text || (printed ? "" : failed ? "the code failed" : "the code ran, and gave no value");
+  return { failed, text: [printed, value].filter(Boolean).join(printed && value ? "\n\n" : "") };
+}
+
+export function runJavaScript(code: string, files: BrowserFiles, timeout = TIMEOUT): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const frame = document.createElement("iframe");
+    const channel = new MessageChannel();
+    const finish = (outcome: Outcome): void => {
+      clearTimeout(timer);
+      channel.port1.close();
+      frame.remove(); // ends the Worker in it, whatever it is doing
+      resolve(outcome);
+    };
+    const timer = setTimeout(
+      () => finish({ failed: true, text: `the code was stopped after ${timeout / 1000} seconds` }),
+      timeout,
+    );
+    channel.port1.onmessage = ({ data }: MessageEvent<Asked | Done>) => {
+      if (data.type === "done") return finish(told(data));
+      brokered(files, data.what, data.rest).then(
+        (value) => channel.port1.postMessage({ id: data.id, value }),
+        (error: unknown) => channel.port1.postMessage({ id: data.id, problem: String(error instanceof Error ? error.message : error) }),
+      );
+    };
+    frame.setAttribute("sandbox", "allow-scripts");
+    frame.style.display = "none";
+    frame.title = "sandbox";
+    frame.src = "/sandbox";
+    frame.addEventListener(
+      "load",
+      // Its origin is opaque, so no name fits; the port goes to this frame's window and to no other.
+      () => frame.contentWindow?.postMessage({ code }, "*", [channel.port2]),
+      { once: true },
+    );
+    document.body.append(frame);
+  });
+}

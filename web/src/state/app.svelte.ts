@@ -1,0 +1,230 @@
+/** Where the person is: which conversation is shown, which dialog is open, and what they asked for. */
+
+import * as api from "../api/calls";
+import { onSignedOut, Problem } from "../api/client";
+import type { LiveEvent } from "../api/events";
+import type { ConversationSettings } from "../api/types";
+import { t } from "../i18n/words.svelte";
+import { catalog } from "./catalog.svelte";
+import { ConversationView } from "./conversation.svelte";
+import { list } from "./list.svelte";
+import { live } from "./live.svelte";
+import { attempt, tell } from "./toasts.svelte";
+
+export type DialogName = "settings" | "palette" | "files" | "tools" | "none";
+export type SettingsTab = "general" | "permissions" | "prompts" | "usage" | "help";
+
+class App {
+  current = $state.raw<ConversationView | null>(null);
+  signedIn = $state<"unknown" | "yes" | "no">("unknown");
+  dialog = $state<DialogName>("none");
+  settingsTab = $state<SettingsTab>("general");
+  drawer = $state(false);
+  /** Settings chosen before there is a conversation to keep them. */
+  planned = $state<ConversationSettings>({});
+  /** Deletions that may still be taken back. */
+  private pending = new Map<string, ReturnType<typeof setTimeout>>();
+
+  readonly chosen = $derived<ConversationSettings>(this.current?.summary?.settings ?? this.planned);
+
+  async start(): Promise<void> {
+    onSignedOut(() => (this.signedIn = "no"));
+    live.watchVisibility();
+    window.addEventListener("popstate", () => this.show(this.fromAddress(), false));
+    window.addEventListener("pagehide", () => this.deleteNow());
+    await this.enter();
+  }
+
+  /** After a launch link, a cookie or a password. */
+  async enter(): Promise<void> {
+    try {
+      await catalog.load();
+      this.signedIn = "yes";
+    } catch (error) {
+      if (this.signedIn !== "no") tell(error instanceof Error ? error.message : String(error), "error");
+      if (this.signedIn === "unknown") setTimeout(() => void this.enter(), 1500);
+      return;
+    }
+    void attempt(() => list.load());
+    this.show(this.fromAddress(), false);
+  }
+
+  private fromAddress(): string | null {
+    return /^\/c\/([^/]+)/.exec(location.pathname)?.[1] ?? null;
+  }
+
+  show(id: string | null, push = true): void {
+    this.drawer = false;
+    const address = id === null ? "/" : `/c/${id}`;
+    if (push && location.pathname !== address) history.pushState(null, "", address);
+    this.current = id === null ? null : new ConversationView(id);
+    if (id === null) this.planned = {};
+    void catalog.loadTools(id);
+    live.open(id, (event) => this.take(event), () => void attempt(() => list.load()));
+  }
+
+  private take(event: LiveEvent): void {
+    if (event.type === "conversation.changed") {
+      const { type: _, ...item } = event;
+      list.put(item);
+    } else if (event.type === "conversation.deleted") {
+      list.drop(event.id);
+      if (this.current?.id === event.id) this.show(null);
+    } else if (event.type === "snapshot") {
+      list.put(event.conversation);
+    }
+    this.current?.take(event);
+  }
+
+  // ── saying something ──────────────────────────────────────────────────────────────────────────────
+
+  /** True where it was taken. A running turn is steered, or the message waits in line. */
+  async say(parts: api.Said, queue: boolean): Promise<boolean> {
+    const done = await attempt(async () => {
+      const view = this.current ?? (await this.begin());
+      const running = view.running;
+      if (running && !queue && (await this.steer(running.id, parts))) {
+        tell(t().steered);
+        return true;
+      }
+      const started = await api.send(view.id, parts, running ? { queue: true } : {});
+      if (!started.message) tell(t().queued);
+      this.took(view, started, parts);
+      return true;
+    });
+    return done === true;
+  }
+
+  /** False where the turn was over before it could hear. */
+  private async steer(turn: string, parts: api.Said): Promise<boolean> {
+    try {
+      await api.steer(turn, parts);
+      return true;
+    } catch (error) {
+      if (error instanceof Problem && error.status === 409) return false;
+      throw error;
+    }
+  }
+
+  private async begin(): Promise<ConversationView> {
+    const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
+    list.put(made);
+    this.show(made.id);
+    const view = this.current as ConversationView;
+    view.summary = made;
+    return view;
+  }
+
+  /** The stream tells of it, too; this is sooner. */
+  private took(view: ConversationView, started: api.Started, parts: api.Said): void {
+    const id = started.message;
+    if (!id || !view.loaded || view.running || view.messages.has(id)) return;
+    const parent = view.path.at(-1) ?? null;
+    view.put({ id, conversation: view.id, parent, role: "user", parts, turn: started.turn, created: Date.now() / 1000 });
+  }
+
+  async stop(): Promise<void> {
+    const turn = this.current?.running;
+    if (turn) await attempt(() => api.cancel(turn.id));
+  }
+
+  // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────
+
+  async choose(changes: Partial<Record<keyof ConversationSettings, unknown>>): Promise<void> {
+    const view = this.current;
+    if (!view) {
+      const planned = { ...this.planned, ...changes } as Record<string, unknown>;
+      for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
+      this.planned = planned as ConversationSettings;
+      return;
+    }
+    await attempt(async () => {
+      const changed = await api.change(view.id, { settings: changes });
+      view.summary = changed;
+      list.put(changed);
+      if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
+    });
+  }
+
+  async rename(id: string, title: string): Promise<void> {
+    const changed = await attempt(() => api.change(id, { title }));
+    if (!changed) return;
+    list.put(changed);
+    if (this.current?.id === id) this.current.summary = changed;
+  }
+
+  async switchTo(leaf: string): Promise<void> {
+    const view = this.current;
+    if (!view) return;
+    const changed = await attempt(() => api.change(view.id, { leaf }));
+    if (changed) view.summary = changed;
+  }
+
+  async fork(message: string): Promise<void> {
+    const view = this.current;
+    if (!view) return;
+    const made = await attempt(() => api.fork(view.id, message));
+    if (!made) return;
+    list.put(made);
+    this.show(made.id);
+    tell(t().forked);
+  }
+
+  async bring(file: File): Promise<void> {
+    const made = await attempt(async () => api.bring(JSON.parse(await file.text())));
+    if (!made) return;
+    list.put(made);
+    this.show(made.id);
+  }
+
+  /** Hidden at once, gone after some seconds: until then it can be taken back. */
+  deleteSoon(id: string): void {
+    const wasShown = this.current?.id === id;
+    list.hidden.set(id, true);
+    if (wasShown) this.show(null);
+    const timer = setTimeout(() => this.deleteFor(id), 6000);
+    this.pending.set(id, timer);
+    tell(t().deleted, "note", {
+      label: t().undo,
+      run: () => {
+        clearTimeout(this.pending.get(id));
+        this.pending.delete(id);
+        list.hidden.delete(id);
+        if (wasShown) this.show(id);
+      },
+    }, 6);
+  }
+
+  private async deleteFor(id: string): Promise<void> {
+    this.pending.delete(id);
+    const gone = await attempt(async () => (await api.drop(id), true));
+    if (gone) list.drop(id);
+    else list.hidden.delete(id);
+  }
+
+  /** The page is being closed: what was deleted stays deleted. */
+  private deleteNow(): void {
+    for (const [id, timer] of this.pending) {
+      clearTimeout(timer);
+      void fetch(`/api/conversations/${encodeURIComponent(id)}`, {
+        method: "DELETE",
+        keepalive: true,
+        headers: { "Content-Type": "application/json" },
+        body: "{}",
+      });
+    }
+    this.pending.clear();
+  }
+
+  open(dialog: DialogName): void {
+    this.drawer = false;
+    this.dialog = dialog;
+  }
+
+  openSettings(tab: SettingsTab = "general"): void {
+    this.settingsTab = tab;
+    this.open("settings");
+  }
+}
+
+export const app = new App();

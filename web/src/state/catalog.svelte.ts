@@ -1,0 +1,62 @@
+/** What the server offers: models, agents, tools, prompts. Asked for once, and again where it may have changed. */
+
+import * as api from "../api/calls";
+import type { Agent, Group, Me, Model, Prompt, ToolInfo } from "../api/types";
+
+class Catalog {
+  me = $state.raw<Me | null>(null);
+  models = $state.raw<Model[]>([]);
+  defaultModel = $state.raw<string | null>(null);
+  agents = $state.raw<Agent[]>([]);
+  groups = $state.raw<Group[]>([]);
+  prompts = $state.raw<Prompt[]>([]);
+  private groupsOf: string | null | undefined = undefined;
+
+  private readonly offered = $derived.by(() => {
+    const byName = new Map<string, ToolInfo>();
+    for (const { tools } of this.groups) for (const tool of tools) byName.set(tool.offered_as ?? tool.name, tool);
+    return byName;
+  });
+
+  async load(): Promise<void> {
+    this.me = await api.me();
+    this.agents = this.me.agents ?? [];
+    const [models, prompts] = await Promise.allSettled([api.models(), api.prompts()]);
+    if (models.status === "fulfilled") {
+      this.models = models.value.items;
+      this.defaultModel = models.value.default;
+    }
+    if (prompts.status === "fulfilled") this.prompts = prompts.value;
+  }
+
+  async loadTools(conversation: string | null, again = false): Promise<void> {
+    if (!again && this.groupsOf === conversation) return;
+    this.groupsOf = conversation;
+    try {
+      const groups = await api.tools(conversation);
+      if (this.groupsOf === conversation) this.groups = groups;
+    } catch {
+      this.groupsOf = undefined; // asked again with the next conversation
+    }
+  }
+
+  async loadPrompts(): Promise<void> {
+    this.prompts = await api.prompts();
+  }
+
+  /** The name under which a group knows a tool that the model calls by another. */
+  tool(offeredAs: string): ToolInfo | undefined {
+    return this.offered.get(offeredAs);
+  }
+
+  /** What a person should know of a model before they trust it. */
+  noteOf(model: string | undefined): string | null {
+    const name = model ?? this.defaultModel ?? this.me?.model?.name;
+    if (name !== undefined && name !== this.me?.model?.name) {
+      return this.models.find((item) => item.name === name)?.note ?? null;
+    }
+    return this.me?.model?.note ?? null;
+  }
+}
+
+export const catalog = new Catalog();

@@ -1,0 +1,270 @@
+/** One conversation as the page shows it: fed by the live stream, read by the components. */
+
+import { SvelteMap, SvelteSet } from "svelte/reactivity";
+
+import * as api from "../api/calls";
+import type { LiveEvent, TurnEvent } from "../api/events";
+import type { Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
+import { Fold } from "./fold";
+import { perFrame } from "./frame";
+import { attempt } from "./toasts.svelte";
+import { blocks, Branches } from "./tree";
+
+export interface Progress {
+  last: Json;
+  log: string;
+}
+export interface TurnView extends Turn {
+  usage?: Usage;
+  error?: string | null;
+}
+export interface Note {
+  id: number;
+  turn: string;
+  text: string;
+}
+
+const LOG_KEPT = 200_000;
+const DOUBT = 1500; // milliseconds that the stream may be behind the list
+
+export class ConversationView {
+  summary = $state.raw<Summary | null>(null);
+  loaded = $state(false);
+  readonly messages = new SvelteMap<string, Message>();
+  readonly turns = new SvelteMap<string, TurnView>();
+  readonly questions = new SvelteMap<string, Question>();
+  readonly progress = new SvelteMap<string, Progress>();
+  /** Calls that the server said a client is to run. */
+  readonly forClient = new SvelteSet<string>();
+  notes = $state.raw<Note[]>([]);
+
+  private shape = $state(0);
+  private branches = new Branches();
+  private folding: Fold;
+  private dirty = new Set<string>();
+  private noteCount = 0;
+  private refetching = false;
+  private doubt: ReturnType<typeof setTimeout> | undefined;
+  private readonly flushSoon = perFrame(() => this.flush());
+
+  constructor(readonly id: string) {
+    this.folding = this.newFold();
+  }
+
+  // ── what components read ──────────────────────────────────────────────────────────────────────────
+
+  readonly path = $derived.by(() => {
+    void this.shape;
+    const leaf = this.summary?.leaf;
+    return this.branches.path(leaf && this.branches.has(leaf) ? this.branches.tip(leaf) : this.branches.newest());
+  });
+
+  readonly blocks = $derived.by(() => blocks(this.path, (id) => this.kinds.get(id)));
+
+  /** Live turns that work on what is shown. */
+  readonly live = $derived.by(() => {
+    const shown = new Set(this.path);
+    return [...this.turns.values()].filter((turn) => turn.live && (shown.has(turn.message) || !this.branches.has(turn.message)));
+  });
+
+  readonly running = $derived(this.live.at(-1) ?? null);
+
+  /** Roles do not change, so blocks need not look at messages that are being written. */
+  private kinds = new Map<string, Pick<Message, "role" | "author">>();
+
+  versions(id: string): string[] {
+    void this.shape;
+    return this.branches.versions(id);
+  }
+
+  questionsOf(call: string): Question[] {
+    return [...this.questions.values()].filter((question) => question.call === call);
+  }
+
+  // ── what the stream tells ─────────────────────────────────────────────────────────────────────────
+
+  take(event: LiveEvent): void {
+    switch (event.type) {
+      case "snapshot":
+        this.replace(event);
+        break;
+      case "conversation.changed":
+        if (event.id === this.id) this.changed(event);
+        break;
+      case "conversation.deleted":
+        break;
+      default:
+        this.takeTurn(event);
+    }
+  }
+
+  /** The list may know more than the stream told: then the whole is fetched anew. */
+  private changed(summary: Summary): void {
+    this.summary = summary;
+    clearTimeout(this.doubt);
+    const missed = (): boolean => {
+      const { leaf = null, live = false } = this.summary ?? {};
+      return (leaf !== null && !this.branches.has(leaf)) || (!live && this.running !== null);
+    };
+    if (!missed()) return;
+    this.doubt = setTimeout(() => {
+      if (missed()) void attempt(async () => this.replace(await api.tree(this.id)));
+    }, DOUBT);
+  }
+
+  replace(tree: Tree): void {
+    this.branches = new Branches();
+    this.kinds.clear();
+    this.messages.clear();
+    this.turns.clear();
+    this.questions.clear();
+    this.progress.clear();
+    this.dirty.clear();
+    this.folding = this.newFold();
+    for (const message of tree.messages) this.put(message);
+    for (const turn of tree.turns) this.turns.set(turn.id, turn);
+    for (const question of tree.questions) this.questions.set(question.id, question);
+    this.summary = tree.conversation;
+    this.loaded = true;
+    this.shape++;
+  }
+
+  /** A message that this page knows before the stream tells of it. */
+  put(message: Message): void {
+    this.kinds.set(message.id, { role: message.role, author: message.author });
+    if (this.branches.add(message.id, message.parent)) this.shape++;
+    this.messages.set(message.id, message);
+    this.folding.know(message);
+  }
+
+  /** Answered, by us or somebody else: the stream will tell, too. */
+  settle(question: string): void {
+    this.questions.delete(question);
+  }
+
+  private takeTurn(event: TurnEvent): void {
+    const turn = event.turn ?? "";
+    switch (event.type) {
+      case "turn.start":
+        this.began(turn, event.message);
+        break;
+      case "turn.state":
+        this.changeTurn(turn, { state: event.state });
+        break;
+      case "turn.end":
+        this.ended(turn, event);
+        break;
+      case "step.start":
+        if (event.parent !== null && !this.branches.has(event.parent)) void this.refetch();
+        this.changeTurn(turn, { model: event.model });
+        break;
+      case "message.added":
+        this.flush();
+        this.put(event.message);
+        break;
+      case "notice":
+        if (event.kind === "title") break; // the summary brings it
+        this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text: event.text }];
+        break;
+      case "call.asked":
+        if (event.whole) this.questions.set(event.question, event.whole);
+        else void this.refetchQuestions();
+        break;
+      case "call.answered":
+        this.questions.delete(event.question);
+        break;
+      case "call.start":
+        if (event.client) this.forClient.add(event.call);
+        this.forgetQuestions((question) => question.call === event.call);
+        break;
+      case "call.progress":
+        this.report(event.call, event.value);
+        break;
+      case "call.end":
+        this.forClient.delete(event.call);
+        this.forgetQuestions((question) => question.call === event.call);
+        break;
+    }
+    const changed = this.folding.apply(event);
+    if (changed !== null) {
+      this.dirty.add(changed);
+      this.flushSoon();
+    }
+  }
+
+  private flush(): void {
+    for (const id of this.dirty) {
+      const message = this.folding.message(id);
+      if (!message) continue;
+      this.kinds.set(id, { role: message.role, author: message.author });
+      this.messages.set(id, message);
+      if (this.branches.add(id, message.parent)) this.shape++;
+    }
+    this.dirty.clear();
+  }
+
+  private began(turn: string, message: string): void {
+    this.turns.set(turn, {
+      id: turn,
+      message,
+      state: "preparing",
+      live: true,
+      started: Date.now() / 1000,
+      model: null,
+      ...this.turns.get(turn),
+    });
+    this.changeTurn(turn, { live: true });
+    if (!this.branches.has(message)) void this.refetch();
+  }
+
+  private ended(turn: string, event: TurnEvent & { type: "turn.end" }): void {
+    this.flush();
+    this.changeTurn(turn, { state: event.state, live: false, usage: event.usage, error: event.error ?? null });
+    this.forgetQuestions((question) => question.turn === turn);
+  }
+
+  private changeTurn(id: string, changes: Partial<TurnView>): void {
+    const turn = this.turns.get(id);
+    if (turn) this.turns.set(id, { ...turn, ...changes });
+  }
+
+  private forgetQuestions(which: (question: Question) => boolean): void {
+    for (const question of this.questions.values()) if (which(question)) this.questions.delete(question.id);
+  }
+
+  private report(call: string, value: Json): void {
+    const log = this.progress.get(call)?.log ?? "";
+    const text = typeof value === "string" ? value : "";
+    this.progress.set(call, { last: value, log: (log + text).slice(-LOG_KEPT) });
+  }
+
+  // ── what the stream left out ──────────────────────────────────────────────────────────────────────
+
+  /** Messages that the page has not heard of, without touching those that are being written. */
+  private async refetch(): Promise<void> {
+    if (this.refetching) return;
+    this.refetching = true;
+    try {
+      const tree = await api.tree(this.id);
+      for (const message of tree.messages) if (!this.messages.has(message.id)) this.put(message);
+      this.flush();
+      this.shape++;
+    } catch {
+      // the stream's next snapshot will bring them
+    } finally {
+      this.refetching = false;
+    }
+  }
+
+  private async refetchQuestions(): Promise<void> {
+    try {
+      for (const question of await api.questions(this.id)) this.questions.set(question.id, question);
+    } catch {
+      // shown with the next snapshot
+    }
+  }
+
+  private newFold(): Fold {
+    return new Fold(this.id, (id) => this.messages.get(id));
+  }
+}

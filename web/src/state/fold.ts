@@ -1,0 +1,248 @@
+/** Events in, messages out: the page's twin of the server's `messages/fold.py`. No DOM, no network. */
+
+import type { TurnEvent } from "../api/events";
+import type { CallPart, Message, Part, ReasoningPart, TextPart } from "../api/types";
+
+type Open = "text" | "reasoning";
+
+/** A reply while it arrives. Closed parts keep their identity, so that only what changed is drawn again. */
+export class Draft {
+  private parts: Part[] = [];
+  private open = new Map<Open, number>();
+  private calls = new Map<string, number>();
+  private built: Message | null;
+
+  constructor(private head: Message) {
+    this.built = head;
+    head.parts.forEach((part, place) => {
+      this.parts.push(part);
+      if (part.type === "call") this.calls.set(part.id, place);
+    });
+    this.reopen();
+  }
+
+  /** A snapshot does not say whether its last part is over. A delta that follows belongs to it. */
+  private reopen(): void {
+    const last = this.parts.at(-1);
+    if (this.head.finish || !last) return;
+    if (last.type === "text" || last.type === "reasoning") this.open.set(last.type, this.parts.length - 1);
+  }
+
+  get message(): Message {
+    this.built ??= { ...this.head, parts: [...this.parts] };
+    return this.built;
+  }
+
+  apply(event: TurnEvent): void {
+    this.built = null;
+    switch (event.type) {
+      case "reasoning.start":
+        this.begin("reasoning");
+        break;
+      case "text.start":
+        this.begin("text");
+        break;
+      case "reasoning.delta":
+        this.add("reasoning", event.text);
+        break;
+      case "text.delta":
+        this.add("text", event.text);
+        break;
+      case "reasoning.end": {
+        const { signature, wire, opaque, seconds } = event;
+        const place = this.close("reasoning");
+        const text = (this.parts[place] as ReasoningPart).text;
+        this.parts[place] = { type: "reasoning", text, signature, wire, model: this.head.model, opaque, seconds };
+        break;
+      }
+      case "text.end":
+        this.close("text");
+        if (event.was_reasoning) this.parts = this.parts.map((part) => this.asReasoning(part));
+        break;
+      case "call.input.start":
+        this.calls.set(event.call, this.parts.length);
+        this.parts.push({
+          type: "call",
+          id: event.call,
+          tool: event.tool,
+          arguments: {},
+          state: "pending",
+          provider_id: event.provider_id ?? null,
+          partial: "",
+        });
+        break;
+      case "call.input.delta":
+        this.change(event.call, (call) => ({ partial: (call.partial ?? "") + event.text }));
+        break;
+      case "call.input.end":
+        this.change(event.call, () => ({
+          tool: event.tool,
+          arguments: event.arguments ?? {},
+          raw: event.raw ?? null,
+          signature: event.signature ?? null,
+          partial: undefined,
+        }));
+        break;
+      case "call.asked":
+        if (event.kind === "review") this.change(event.call, () => ({ state: "reviewing" }));
+        else if (event.kind !== "tool") {
+          this.change(event.call, () => ({ state: "asked", arguments: event.arguments, partial: undefined }));
+        }
+        break;
+      case "call.start":
+        this.change(event.call, () => ({
+          state: "running",
+          arguments: event.arguments,
+          started: event.at ?? null,
+          partial: undefined,
+        }));
+        break;
+      case "call.end":
+        this.change(event.call, () => ({
+          tool: event.tool,
+          arguments: event.arguments,
+          state: event.state,
+          result: event.result,
+          original: event.original ?? null,
+          ended: event.at ?? null,
+          partial: undefined,
+        }));
+        break;
+      case "message.end":
+        this.open.clear();
+        this.head = { ...this.head, finish: event.finish, usage: event.usage };
+        break;
+      case "error":
+        this.open.clear();
+        this.parts.push({
+          type: "error",
+          message: event.message,
+          kind: event.kind ?? "error",
+          retryable: event.retryable ?? false,
+        });
+        break;
+    }
+  }
+
+  private asReasoning(part: Part): Part {
+    return part.type === "text" ? { type: "reasoning", text: part.text, model: this.head.model } : part;
+  }
+
+  private begin(kind: Open): number {
+    const place = this.parts.length;
+    this.open.set(kind, place);
+    this.parts.push(kind === "text" ? { type: "text", text: "" } : { type: "reasoning", text: "", model: this.head.model });
+    return place;
+  }
+
+  private add(kind: Open, text: string): void {
+    const place = this.open.get(kind) ?? this.begin(kind);
+    const part = this.parts[place] as TextPart | ReasoningPart;
+    this.parts[place] = { ...part, text: part.text + text };
+  }
+
+  private close(kind: Open): number {
+    const place = this.open.get(kind) ?? this.begin(kind);
+    this.open.delete(kind);
+    return place;
+  }
+
+  private change(id: string, changes: (call: CallPart) => Partial<CallPart>): void {
+    const place = this.calls.get(id);
+    if (place === undefined) return;
+    const call = this.parts[place] as CallPart;
+    this.parts[place] = { ...call, ...changes(call) };
+  }
+}
+
+export function emptyReply(id: string, conversation: string, parent: string | null, turn: string, model: string): Message {
+  return { id, conversation, parent, role: "assistant", parts: [], turn, model, finish: null, created: Date.now() / 1000 };
+}
+
+/** Which draft an event belongs to: replies by their turn's last step, calls by the message they stand in. */
+export class Fold {
+  private drafts = new Map<string, Draft>();
+  private current = new Map<string, string>();
+  private homes = new Map<string, string>();
+
+  constructor(
+    private readonly conversation: string,
+    private readonly find: (id: string) => Message | undefined,
+  ) {}
+
+  /** What is there already: calls are found in it, and replies that are not over go on from it. */
+  know(message: Message): void {
+    for (const part of message.parts) if (part.type === "call") this.homes.set(part.id, message.id);
+    const unfinished = message.role === "assistant" && !message.author && !message.finish;
+    if (unfinished && message.turn) this.current.set(message.turn, message.id);
+  }
+
+  /** The id of the message that an event changed, if it changed one. */
+  apply(event: TurnEvent): string | null {
+    const turn = event.turn ?? "";
+    switch (event.type) {
+      case "step.start": {
+        const empty = emptyReply(event.message, this.conversation, event.parent, turn, event.model);
+        this.drafts.set(event.message, new Draft(empty));
+        this.current.set(turn, event.message);
+        return event.message;
+      }
+      case "message.added":
+        this.drafts.delete(event.message.id);
+        this.know(event.message);
+        return null;
+      case "call.input.start": {
+        const home = this.current.get(turn);
+        if (home) this.homes.set(event.call, home);
+        return this.into(home, event);
+      }
+      case "call.asked":
+      case "call.start":
+      case "call.end":
+      case "call.input.delta":
+      case "call.input.end":
+        return this.into(this.homes.get(event.call), event);
+      case "turn.end":
+      case "turn.start":
+      case "turn.state":
+      case "step.end":
+      case "notice":
+      case "call.answered":
+      case "call.progress":
+        return null;
+      default:
+        return this.into(this.current.get(turn), event);
+    }
+  }
+
+  /** The message as it stands after what was applied. */
+  message(id: string): Message | undefined {
+    return this.drafts.get(id)?.message;
+  }
+
+  private into(id: string | undefined, event: TurnEvent): string | null {
+    if (id === undefined) return null;
+    let draft = this.drafts.get(id);
+    if (!draft) {
+      const known = this.find(id);
+      if (!known) return null;
+      draft = new Draft(known);
+      this.drafts.set(id, draft);
+    }
+    draft.apply(event);
+    return id;
+  }
+}
+
+/** The messages a whole turn's events tell of, in the order in which they began. */
+export function fold(events: Iterable<TurnEvent>, conversation = "", turn = ""): Message[] {
+  const messages = new Map<string, Message>();
+  const folding = new Fold(conversation, (id) => messages.get(id));
+  for (const event of events) {
+    if (event.type === "message.added") messages.set(event.message.id, event.message);
+    const id = folding.apply({ ...event, turn });
+    const message = id === null ? undefined : folding.message(id);
+    if (message) messages.set(message.id, message);
+  }
+  return [...messages.values()].filter((message) => message.parts.length > 0);
+}

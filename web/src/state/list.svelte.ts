@@ -1,0 +1,83 @@
+/** The conversations of this person: found by the server, kept fresh by the stream. */
+
+import { SvelteMap } from "svelte/reactivity";
+
+import * as api from "../api/calls";
+import type { Summary } from "../api/types";
+
+class ConversationList {
+  readonly known = new SvelteMap<string, Summary>();
+  search = $state("");
+  loaded = $state(false);
+  private found = $state.raw<string[] | null>(null);
+  private next = $state.raw<string | null>(null);
+  private asked: AbortController | null = null;
+  /** Deleted here, with a while to take it back. */
+  readonly hidden = new SvelteMap<string, true>();
+
+  /** Newest first; with a search, in the order in which the server found them. */
+  readonly shown = $derived.by(() => {
+    const all =
+      this.found === null
+        ? [...this.known.values()].sort((a, b) => b.updated - a.updated)
+        : this.found.flatMap((id) => this.known.get(id) ?? []);
+    return all.filter((item) => !this.hidden.has(item.id) && (this.found !== null || item.parent === null));
+  });
+
+  readonly more = $derived(this.next !== null);
+
+  childrenOf(id: string): Summary[] {
+    return [...this.known.values()]
+      .filter((item) => item.parent?.conversation === id && !this.hidden.has(item.id))
+      .sort((a, b) => a.created - b.created);
+  }
+
+  /** Of a conversation and those below it. */
+  waiting(item: Summary): number {
+    return this.childrenOf(item.id).reduce((sum, child) => sum + this.waiting(child), item.waiting);
+  }
+
+  async load(): Promise<void> {
+    this.asked?.abort();
+    const asked = (this.asked = new AbortController());
+    const search = this.search.trim();
+    try {
+      const page = await api.conversations(search, null, asked.signal);
+      if (asked.signal.aborted) return;
+      for (const item of page.items) this.known.set(item.id, item);
+      if (!search) {
+        const ids = new Set(page.items.map((item) => item.id));
+        const oldest = page.next === null ? -Infinity : (page.items.at(-1)?.updated ?? -Infinity);
+        for (const item of this.known.values()) {
+          if (!ids.has(item.id) && item.parent === null && item.updated > oldest) this.known.delete(item.id);
+        }
+      }
+      this.found = search ? page.items.map((item) => item.id) : null;
+      this.next = page.next;
+      this.loaded = true;
+    } catch (error) {
+      if (!asked.signal.aborted) throw error;
+    }
+  }
+
+  async loadMore(): Promise<void> {
+    if (this.next === null) return;
+    const search = this.search.trim();
+    const page = await api.conversations(search, this.next);
+    for (const item of page.items) this.known.set(item.id, item);
+    if (this.found !== null) this.found = [...this.found, ...page.items.map((item) => item.id)];
+    this.next = page.next;
+  }
+
+  put(item: Summary): void {
+    const snippet = item.snippet ?? this.known.get(item.id)?.snippet;
+    this.known.set(item.id, { ...item, snippet });
+  }
+
+  drop(id: string): void {
+    this.known.delete(id);
+    this.hidden.delete(id);
+  }
+}
+
+export const list = new ConversationList();

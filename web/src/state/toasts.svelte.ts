@@ -1,0 +1,34 @@
+/** Short words at the edge of the page: what went wrong, and what can be taken back. */
+
+export interface Toast {
+  id: number;
+  text: string;
+  kind: "note" | "error";
+  action?: { label: string; run: () => void };
+}
+
+let count = 0;
+export const toasts = $state<Toast[]>([]);
+
+export function dismiss(id: number): void {
+  const place = toasts.findIndex((toast) => toast.id === id);
+  if (place >= 0) toasts.splice(place, 1);
+}
+
+export function tell(text: string, kind: Toast["kind"] = "note", action?: Toast["action"], seconds?: number): number {
+  const id = ++count;
+  toasts.push({ id, text, kind, action });
+  if (toasts.length > 4) toasts.shift();
+  setTimeout(() => dismiss(id), 1000 * (seconds ?? (kind === "error" ? 9 : 5)));
+  return id;
+}
+
+/** Runs something a person asked for; what goes wrong is told, not thrown. */
+export async function attempt<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    tell(error instanceof Error ? error.message : String(error), "error");
+    return undefined;
+  }
+}

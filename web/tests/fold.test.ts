@@ -1,0 +1,207 @@
+/** Events in, messages out: the same cases that hold up the server's fold. */
+
+import { describe, expect, it } from "vitest";
+
+import type { TurnEvent } from "../src/api/events";
+import type { CallPart, Message, Part } from "../src/api/types";
+import { Draft, Fold, fold } from "../src/state/fold";
+
+const EMPTY: Message = {
+  id: "msg_1",
+  conversation: "conv_1",
+  parent: null,
+  role: "assistant",
+  parts: [],
+  turn: "turn_1",
+  model: "some/model",
+  finish: null,
+};
+const USAGE = { input: 3, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost: null };
+
+function drafted(events: TurnEvent[], from: Message = EMPTY): Message {
+  const draft = new Draft(from);
+  for (const event of events) draft.apply(event);
+  return draft.message;
+}
+
+const kinds = (parts: Part[]): string[] => parts.map((part) => ("text" in part ? `${part.type}:${part.text}` : part.type));
+const MADE: TurnEvent[] = [
+  { type: "call.input.start", call: "c", tool: "a" },
+  { type: "call.input.delta", call: "c", text: '{"a"' },
+  { type: "call.input.end", call: "c", tool: "add", arguments: { a: 1 } },
+];
+const callAfter = (...events: TurnEvent[]): CallPart => drafted([...MADE, ...events]).parts[0] as CallPart;
+
+describe("a reply", () => {
+  it("is the same message however its text is cut (W1)", () => {
+    for (const pieces of [["hello world"], ["hel", "lo wor", "ld"], [..."hello world"], ["", "hello world", ""]]) {
+      const message = drafted([
+        { type: "reasoning.start" },
+        ...pieces.map((text): TurnEvent => ({ type: "reasoning.delta", text })),
+        { type: "reasoning.end", signature: "signed", seconds: 0.5 },
+        { type: "text.start" },
+        ...pieces.map((text): TurnEvent => ({ type: "text.delta", text })),
+        { type: "text.end" },
+        { type: "message.end", message: "msg_1", finish: "stop", usage: USAGE },
+      ]);
+      expect(kinds(message.parts)).toEqual(["reasoning:hello world", "text:hello world"]);
+      expect(message.parts[0]).toMatchObject({ signature: "signed", seconds: 0.5, model: "some/model" });
+      expect(message).toMatchObject({ finish: "stop", usage: USAGE });
+    }
+  });
+
+  it("keeps what was never ended (T6)", () => {
+    expect(kinds(drafted([{ type: "text.start" }, { type: "text.delta", text: "half an ans" }]).parts)).toEqual(["text:half an ans"]);
+    expect(kinds(drafted([{ type: "text.delta", text: "no start" }]).parts)).toEqual(["text:no start"]);
+  });
+
+  it("does not make an answer of reasoning that is begun twice (W4)", () => {
+    const parts = drafted([
+      { type: "reasoning.start" },
+      { type: "reasoning.delta", text: "hm" },
+      { type: "reasoning.start" },
+      { type: "reasoning.delta", text: "so" },
+    ]).parts;
+    expect(kinds(parts)).toEqual(["reasoning:hm", "reasoning:so"]);
+  });
+
+  it("may have text and reasoning open at the same time (W4)", () => {
+    const parts = drafted([
+      { type: "text.start" },
+      { type: "reasoning.start" },
+      { type: "text.delta", text: "said " },
+      { type: "reasoning.delta", text: "thought" },
+      { type: "text.delta", text: "aloud" },
+      { type: "reasoning.end" },
+      { type: "text.end" },
+    ]).parts;
+    expect(kinds(parts)).toEqual(["text:said aloud", "reasoning:thought"]);
+  });
+
+  it("turns text into reasoning where it was a thought (W4)", () => {
+    const parts = drafted([{ type: "text.start" }, { type: "text.delta", text: "hm" }, { type: "text.end", was_reasoning: true }]).parts;
+    expect(kinds(parts)).toEqual(["reasoning:hm"]);
+  });
+
+  it("ends with the error it broke off with (T8)", () => {
+    const parts = drafted([{ type: "text.delta", text: "half" }, { type: "error", message: "gone" }]).parts;
+    expect(parts).toMatchObject([{ type: "text", text: "half" }, { type: "error", message: "gone" }]);
+  });
+
+  it("goes on from a snapshot in the middle of a part (E2)", () => {
+    const half: Message = { ...EMPTY, parts: [{ type: "text", text: "half " }] };
+    expect(kinds(drafted([{ type: "text.delta", text: "and half" }], half).parts)).toEqual(["text:half and half"]);
+    expect(kinds(drafted([{ type: "text.start" }, { type: "text.delta", text: "new" }], half).parts)).toEqual(["text:half ", "text:new"]);
+  });
+
+  it("keeps the parts that did not change, so that they are not drawn again", () => {
+    const draft = new Draft(EMPTY);
+    draft.apply({ type: "text.delta", text: "one" });
+    draft.apply({ type: "text.end" });
+    const before = draft.message;
+    draft.apply({ type: "reasoning.delta", text: "two" });
+    expect(draft.message).not.toBe(before);
+    expect(draft.message.parts[0]).toBe(before.parts[0]);
+    expect(draft.message).toBe(draft.message);
+  });
+});
+
+describe("a call", () => {
+  it("shows its arguments while they arrive, and then as they are (C4)", () => {
+    expect(drafted(MADE.slice(0, 2)).parts[0]).toMatchObject({ tool: "a", partial: '{"a"', arguments: {} });
+    expect(callAfter()).toMatchObject({ tool: "add", arguments: { a: 1 }, state: "pending", partial: undefined });
+  });
+
+  it.each([
+    ["approve", "asked"],
+    ["run", "asked"],
+    ["loop", "asked"],
+    ["interrupted", "asked"],
+    ["review", "reviewing"],
+    ["tool", "pending"],
+  ] as const)("is moved by a question of kind %s to %s (C1)", (kind, state) => {
+    const asked: TurnEvent = { type: "call.asked", call: "c", question: "ask_1", kind, tool: "add", arguments: { a: 1 }, text: "May it?" };
+    expect(callAfter(asked).state).toBe(state);
+  });
+
+  it("runs and ends with what it ran with (C1, P3)", () => {
+    const start: TurnEvent = { type: "call.start", call: "c", tool: "add", arguments: { a: 2 }, at: 1 };
+    expect(callAfter(start)).toMatchObject({ state: "running", arguments: { a: 2 }, started: 1 });
+    const end: TurnEvent = {
+      type: "call.end",
+      call: "c",
+      tool: "Add",
+      arguments: { a: 2 },
+      state: "completed",
+      result: { text: "2" },
+      original: { a: 1 },
+      at: 2,
+    };
+    const ended = { tool: "Add", state: "completed", original: { a: 1 }, result: { text: "2" }, started: 1, ended: 2 };
+    expect(callAfter(start, { type: "call.progress", call: "c", value: 0.5 }, end)).toMatchObject(ended);
+  });
+});
+
+describe("a turn", () => {
+  const step = (number: number, attempt = 1): TurnEvent => ({
+    type: "step.start",
+    step: number,
+    attempt,
+    message: `msg_${number}`,
+    parent: null,
+    model: "some/model",
+  });
+  const over = (finish: string): TurnEvent => ({ type: "message.end", message: "", finish, usage: USAGE });
+
+  it("folds into its messages in order; results find their call after the next message has begun (E1)", () => {
+    const added: Message = { ...EMPTY, id: "msg_added", role: "user", parts: [{ type: "text", text: "also" }] };
+    const messages = fold(
+      [
+        { type: "turn.start", conversation: "conv_1", message: "msg_0" },
+        step(1),
+        ...MADE,
+        over("tool_calls"),
+        { type: "message.added", message: added },
+        step(2),
+        { type: "text.delta", text: "so" },
+        { type: "call.end", call: "c", tool: "add", arguments: {}, state: "failed", result: { text: "no" } },
+        over("stop"),
+        { type: "turn.end", state: "completed", text: "so", usage: USAGE },
+      ],
+      "conv_1",
+      "turn_1",
+    );
+    expect(messages.map((message) => message.id)).toEqual(["msg_1", "msg_added", "msg_2"]);
+    expect(messages[0]?.parts[0]).toMatchObject({ state: "failed" });
+    expect(messages[1]).toBe(added);
+    expect(messages[2]).toMatchObject({ turn: "turn_1", parts: [{ text: "so" }] });
+  });
+
+  it("drops what came of a step that is asked again (S3)", () => {
+    const messages = fold([step(1), { type: "text.delta", text: "to" }, ...MADE, step(1, 2), { type: "text.delta", text: "whole" }, over("stop"), step(2)]);
+    expect(messages.map((message) => kinds(message.parts))).toEqual([["text:whole"]]);
+  });
+
+  it("does not mix up two turns that run side by side (T4)", () => {
+    const folding = new Fold("conv_1", () => undefined);
+    folding.apply({ ...step(1), turn: "turn_1" });
+    folding.apply({ ...step(2), turn: "turn_2" });
+    folding.apply({ type: "text.delta", text: "one", turn: "turn_1" });
+    folding.apply({ type: "text.delta", text: "two", turn: "turn_2" });
+    expect(kinds(folding.message("msg_1")?.parts ?? [])).toEqual(["text:one"]);
+    expect(kinds(folding.message("msg_2")?.parts ?? [])).toEqual(["text:two"]);
+  });
+
+  it("finds calls and unfinished replies of a snapshot (E2)", () => {
+    const call: CallPart = { type: "call", id: "c", tool: "add", arguments: {}, state: "asked" };
+    const first: Message = { ...EMPTY, id: "msg_1", parts: [call], finish: "tool_calls" };
+    const second: Message = { ...EMPTY, id: "msg_2", parts: [{ type: "text", text: "st" }] };
+    const folding = new Fold("conv_1", (id) => [first, second].find((message) => message.id === id));
+    folding.know(first);
+    folding.know(second);
+    expect(folding.apply({ type: "call.start", call: "c", tool: "add", arguments: {}, turn: "turn_1" })).toBe("msg_1");
+    expect(folding.apply({ type: "text.delta", text: "ill", turn: "turn_1" })).toBe("msg_2");
+    expect(folding.message("msg_1")?.parts[0]).toMatchObject({ state: "running" });
+    expect(kinds(folding.message("msg_2")?.parts ?? [])).toEqual(["text:still"]);
+  });
+});

@@ -1,0 +1,160 @@
+/** Markdown in, HTML out that can do nothing but be read. */
+
+import { describe, expect, it } from "vitest";
+
+import { parse } from "../src/markdown/parse";
+import { sanitise } from "../src/markdown/sanitise";
+import { definitions, Splitter } from "../src/markdown/split";
+
+const html = (text: string): string => sanitise(parse(text));
+function shown(text: string): HTMLElement {
+  const element = document.createElement("div");
+  element.innerHTML = html(text);
+  return element;
+}
+
+const LONG = `# Title
+
+A paragraph
+of two lines.
+
+- one
+
+- two
+  more
+
+\`\`\`python
+def f():
+
+    return 1
+\`\`\`
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+$$
+x^2
+
++ y
+$$
+
+> quoted
+
+The end`;
+
+describe("splitting", () => {
+  it("loses nothing: the blocks are the text", () => {
+    expect(new Splitter().split(LONG).join("")).toBe(LONG);
+  });
+
+  it("keeps lists, code and formulas with blank lines whole", () => {
+    const blocks = new Splitter().split(LONG);
+    expect(blocks.filter((block) => block.includes("- one"))).toEqual([expect.stringContaining("more")]);
+    expect(blocks.find((block) => block.startsWith("```python"))).toContain("return 1");
+    expect(blocks.find((block) => block.startsWith("$$"))).toContain("+ y");
+  });
+
+  it("ends with the same blocks however the text streams in", () => {
+    const whole = new Splitter().split(LONG);
+    for (const step of [1, 3, 7, 50]) {
+      const splitter = new Splitter();
+      for (let at = step; at < LONG.length; at += step) splitter.split(LONG.slice(0, at));
+      expect(splitter.split(LONG)).toEqual(whole);
+    }
+  });
+
+  it("reads only the last block again while text streams in", () => {
+    const splitter = new Splitter();
+    const before = splitter.split("one\n\ntwo\n\nthr");
+    const after = splitter.split("one\n\ntwo\n\nthree");
+    expect(before.slice(0, -1)).toEqual(["one\n\n", "two\n\n"]);
+    expect(after.slice(0, -1)).toEqual(before.slice(0, -1));
+  });
+
+  it("begins anew where the text is another one", () => {
+    const splitter = new Splitter();
+    splitter.split("one\n\ntwo");
+    expect(splitter.split("three")).toEqual(["three"]);
+  });
+
+  it("finds link definitions wherever they stand", () => {
+    expect(definitions("see [a]\n\n[a]: https://example.org")).toBe("[a]: https://example.org");
+    expect(sanitise(parse("see [a]", "[a]: https://example.org"))).toContain('href="https://example.org"');
+  });
+});
+
+describe("sanitising (U3)", () => {
+  it.each([
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<iframe src='https://evil.example'></iframe>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "![x](javascript:alert(1))",
+    "<style>body{display:none}</style>",
+    "<form action=/api/login><input name=password></form>",
+    "<b onclick=alert(1)>x</b>",
+    "<details open ontoggle=alert(1)>",
+    "<math><mi//xlink:href='data:x,<script>alert(1)</script>'>",
+    "`<img src=x onerror=alert(1)>`",
+    "$<img src=x onerror=alert(1)>$",
+    "```<img onerror=alert(1)>\nx\n```",
+    "[a]: javascript:alert(1)\n\n[a]",
+    "<div data-src='https://evil.example/x.png' class='remote-image'>x</div>",
+  ])("%s runs nothing and loads nothing", (text) => {
+    const element = shown(text);
+    expect(element.querySelectorAll("script, iframe, style, form, svg, object, img, math, .remote-image[data-src^=http]")).toHaveLength(0);
+    for (const node of element.querySelectorAll("*")) {
+      for (const { name, value } of node.attributes) {
+        expect(name).not.toMatch(/^on|style|srcdoc/);
+        expect(value).not.toMatch(/^\s*(?:javascript|data:text)/i);
+      }
+    }
+  });
+
+  it("shows tags that it does not know as text", () => {
+    expect(shown("a <think>b</think> c").textContent).toContain("<think>b</think>");
+  });
+
+  it("keeps plain tags, without what stands in them", () => {
+    expect(html("H<sub>2</sub>O<br>")).toContain("<sub>2</sub>");
+  });
+
+  it("holds back images of other sites, and shows those that are here (U3)", () => {
+    const element = shown("![a cat](https://cats.example/cat.png) ![b](/api/files/abc?type=image/png)");
+    expect([...element.querySelectorAll("img")].map((image) => image.getAttribute("src"))).toEqual(["/api/files/abc?type=image/png"]);
+    expect(element.querySelector<HTMLElement>(".remote-image")?.dataset.src).toBe("https://cats.example/cat.png");
+  });
+
+  it("opens links elsewhere, and tells them nothing", () => {
+    const link = shown("[x](https://example.org)").querySelector("a");
+    expect(link?.getAttribute("target")).toBe("_blank");
+    expect(link?.getAttribute("rel")).toContain("noopener");
+  });
+
+  it("keeps what tables and task lists need", () => {
+    expect(shown("|a|b|\n|-|-:|\n|1|2|").querySelector("td:last-child")?.getAttribute("align")).toBe("right");
+    const boxes = shown("- [x] done\n- [ ] open").querySelectorAll<HTMLInputElement>("input[type=checkbox]");
+    expect([...boxes].map((box) => [box.checked, box.disabled])).toEqual([[true, true], [false, true]]);
+  });
+});
+
+describe("formulas", () => {
+  const formulas = (text: string): string[] => [...shown(text).querySelectorAll(".math")].map((node) => node.textContent ?? "");
+
+  it.each([
+    ["inline $e^{i\\pi}$ here", ["e^{i\\pi}"]],
+    ["\\(a_1 < b\\)", ["a_1 < b"]],
+    ["$$\na *b* c\n$$", ["a *b* c"]],
+    ["\\[x\\]", ["x"]],
+    ["it costs $5 and $6", []],
+    ["`$x$`", []],
+    ["```\n$$x$$\n```", []],
+  ])("%j", (text, expected) => {
+    expect(formulas(text)).toEqual(expected);
+  });
+});

@@ -1,0 +1,109 @@
+/** Bytes in, events out, each once: also when the connection is lost in between. */
+
+import { describe, expect, it, vi } from "vitest";
+
+import { type Frame, SseReader } from "../src/api/sse";
+import { type Connection, LiveStream } from "../src/api/stream";
+
+const TOLD = 'id: a:1\nevent: turn.state\ndata: {"state":"streaming"}\n\n: still here\n\nid: a:2\r\nevent: text.delta\r\ndata: {"text":"h\\u00e9"}\r\n\r\n';
+
+function read(pieces: string[]): Frame[] {
+  const reader = new SseReader();
+  return pieces.flatMap((piece) => [...reader.feed(piece)]);
+}
+
+describe("the reader", () => {
+  const whole = read([TOLD]);
+
+  it("reads events, ids and nothing else", () => {
+    expect(whole).toEqual([
+      { id: "a:1", event: "turn.state", data: '{"state":"streaming"}' },
+      { id: "a:2", event: "text.delta", data: '{"text":"h\\u00e9"}' },
+    ]);
+  });
+
+  it("gives the same wherever the text is cut (E2)", () => {
+    for (let at = 0; at <= TOLD.length; at++) expect(read([TOLD.slice(0, at), TOLD.slice(at)])).toEqual(whole);
+    expect(read([...TOLD])).toEqual(whole);
+  });
+
+  it("joins several data lines", () => {
+    expect(read(["data: one\ndata: two\n\n"])).toEqual([{ id: null, event: "message", data: "one\ntwo" }]);
+  });
+});
+
+/** A server that plays one answer after the other, and keeps what it was asked. */
+function server(answers: (string | number)[]): { fetch: typeof fetch; asked: (string | null)[] } {
+  const asked: (string | null)[] = [];
+  const play = (_: unknown, init?: RequestInit): Promise<Response> => {
+    asked.push(new Headers(init?.headers).get("Last-Event-ID"));
+    const answer = answers.shift();
+    if (answer === undefined) return new Promise(() => {});
+    if (answer === 0) return Promise.reject(new TypeError("no connection"));
+    return Promise.resolve(typeof answer === "number" ? new Response("", { status: answer }) : new Response(answer));
+  };
+  return { fetch: play as typeof fetch, asked };
+}
+
+async function followed(answers: (string | number)[]): Promise<{ events: string[]; asked: (string | null)[]; pauses: number[]; connections: Connection[] }> {
+  const { fetch, asked } = server([...answers, 401]);
+  const events: string[] = [];
+  const pauses: number[] = [];
+  const connections: Connection[] = [];
+  await new LiveStream({
+    address: "/api/events",
+    fetch,
+    onEvent: (event) => events.push(event.type),
+    onConnection: (connection) => connections.push(connection),
+    pause: (milliseconds) => Promise.resolve(void pauses.push(milliseconds)),
+  }).run();
+  return { events, asked, pauses, connections };
+}
+
+describe("the stream", () => {
+  it("resumes after the last event it saw (E2)", async () => {
+    const { asked, events } = await followed([TOLD, "id: a:3\nevent: text.end\ndata: {}\n\n"]);
+    expect(asked).toEqual([null, "a:2", "a:3"]);
+    expect(events).toEqual(["turn.state", "text.delta", "text.end"]);
+  });
+
+  it("waits longer each time nothing is heard, and no longer than five seconds", async () => {
+    const { pauses } = await followed([0, 503, 0, 0, 0, 0, 0, TOLD, 0]);
+    expect(pauses).toEqual([300, 600, 1200, 2400, 4800, 5000, 5000, 300, 600]);
+  });
+
+  it("tells a missing sign-in and a missing conversation from a lost connection", async () => {
+    expect((await followed([0])).connections.at(-1)).toBe("signed-out");
+    expect((await followed([404])).connections.at(-1)).toBe("gone");
+  });
+
+  it("lets go while nobody looks, and goes on after the last event it saw", async () => {
+    const { fetch, asked } = server([TOLD, "id: a:3\nevent: text.end\ndata: {}\n\n", 401]);
+    const events: string[] = [];
+    const stream: LiveStream = new LiveStream({
+      address: "/api/events",
+      fetch,
+      onEvent: (event) => {
+        events.push(event.type);
+        if (event.type === "text.delta") stream.rest();
+      },
+      onConnection: () => {},
+      pause: () => Promise.resolve(),
+    });
+    const over = stream.run();
+    await vi.waitFor(() => expect(events).toHaveLength(2));
+    expect(asked).toHaveLength(1);
+    stream.wakeUp();
+    await over;
+    expect(asked).toEqual([null, "a:2", "a:3"]);
+    expect(events).toEqual(["turn.state", "text.delta", "text.end"]);
+  });
+
+  it("goes on after an event that makes no sense, and says so", async () => {
+    const told = vi.spyOn(console, "error").mockImplementation(() => {});
+    const { events } = await followed(["event: odd\ndata: {not json\n\nevent: text.end\ndata: {}\n\n"]);
+    expect(events).toEqual(["text.end"]);
+    expect(told).toHaveBeenCalledOnce();
+    told.mockRestore();
+  });
+});

@@ -1,0 +1,57 @@
+/** Numbers, times and texts as people read them. */
+
+import { describe, expect, it } from "vitest";
+
+import type { Summary, Usage } from "../src/api/types";
+import { visible } from "../src/calls/visible";
+import { added, cost, count, duration, size } from "../src/i18n/format";
+import { byAge } from "../src/sidebar/age";
+
+const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost });
+
+describe("figures", () => {
+  it.each([
+    [0.04, "40 ms"],
+    [2.34, "2.3 s"],
+    [42, "42 s"],
+    [75, "1 min 15 s"],
+    [7500, "2 h 5 min"],
+  ])("%d seconds are %s", (seconds, words) => {
+    expect(duration(seconds)).toBe(words);
+  });
+
+  it("sizes and counts are short", () => {
+    expect([size(999), size(1500), size(50_000_000), count(999), count(1234), count(2_500_000)]).toEqual(["999 B", "1.5 kB", "50 MB", "999", "1.2k", "2.5M"]);
+  });
+
+  it("an unknown price is not taken for free (T11)", () => {
+    expect(cost(usage(null), "unknown")).toBe("unknown");
+    expect(cost(usage(0), "unknown")).toBe("$0");
+    expect(added(usage(1), usage(null)).cost).toBeNull();
+    expect(added(usage(1), usage(null, 0)).cost).toBe(1);
+    expect(added(usage(1), usage(2)).cost).toBe(3);
+  });
+});
+
+describe("what is approved is what is read (P3)", () => {
+  it("writes out characters that are not seen", () => {
+    expect(visible("rm \u202etxt.exe\u200b")).toBe("rm \\u202etxt.exe\\u200b");
+    expect(visible("line\n\ttab 文件 é")).toBe("line\n\ttab 文件 é");
+  });
+});
+
+describe("the list", () => {
+  const item = (id: string, updated: number): Summary => ({ id, updated }) as Summary;
+  const now = new Date(2026, 5, 15, 12);
+  const at = (days: number): number => now.getTime() / 1000 - days * 86_400;
+
+  it("stands in sections by age", () => {
+    const sections = byAge([item("a", at(0)), item("b", at(1)), item("c", at(3)), item("d", at(40))], false, now);
+    expect(sections.map(({ name }) => name)).toEqual(["today", "yesterday", "week", "earlier"]);
+  });
+
+  it("keeps the order of what a search found", () => {
+    const sections = byAge([item("d", at(40)), item("a", at(0))], true, now);
+    expect(sections.map(({ items }) => items.map(({ id }) => id))).toEqual([["d", "a"]]);
+  });
+});

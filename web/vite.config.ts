@@ -1,0 +1,60 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** The server that `npm run dev` asks. It wants requests to come from its own pages. */
+const SERVER = process.env.DRAGOMAN ?? "http://127.0.0.1:8721";
+const served = { target: SERVER, changeOrigin: true, headers: { origin: SERVER } };
+
+/** The frame is served under its own policy, which lets nothing in but what stands in it: it is not bundled. */
+function sandboxFrame(): Plugin {
+  return {
+    name: "sandbox-frame",
+    generateBundle() {
+      this.emitFile({
+        type: "asset",
+        fileName: "sandbox.html",
+        source: readFileSync(here("sandbox.html"), "utf8"),
+      });
+    },
+  };
+}
+
+/** Every browser that runs this page reads woff2; the other two formats would treble the package. */
+function oneFontFormat(): Plugin {
+  return {
+    name: "one-font-format",
+    enforce: "pre",
+    transform(code, id) {
+      if (!/katex.*\.css/.test(id)) return null;
+      return code.replace(/,url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)/g, "");
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [oneFontFormat(), svelte(), sandboxFrame()],
+  resolve: process.env.VITEST ? { conditions: ["browser"] } : {},
+  build: {
+    outDir: here("../src/dragoman/server/page"),
+    emptyOutDir: true,
+    assetsInlineLimit: 0, // the page's policy allows no data: fonts or scripts
+    modulePreload: { polyfill: false }, // the polyfill is an inline script
+    target: "es2023",
+  },
+  server: {
+    host: "127.0.0.1", // a cookie holds for all ports of a host
+    proxy: { "/api": served, "/sandbox": served },
+  },
+  test: {
+    environment: "jsdom",
+    include: ["tests/**/*.test.ts"],
+    isolate: false, // nothing is left behind, and a page for each file takes longer than the tests
+    reporters: ["dot"],
+  },
+});
