@@ -7,6 +7,7 @@ look at the page by hand: `dragoman serve --config FOLDER/dragoman.toml`, then s
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,8 @@ ATTACKS = """\
 
 SPEED = 0.01  # seconds between pieces
 
+EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
+
 PLAYS: dict[str, list[Line]] = {
     "hello": [says("Hello! How can I help?")],
     "think": [thinks("The person wants me to think.") + says("I have thought about it.")],
@@ -104,7 +107,9 @@ def obey(body: Body) -> Line:
     name = _text(said[-1]["content"]).strip().partition("\n")[0]
     after = body["messages"][body["messages"].index(said[-1]) + 1 :]
     place = sum(message["role"] == "assistant" for message in after)
-    if name.startswith("js: "):
+    if name == EXAMPLE:
+        play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])
+    elif name.startswith("js: "):
         play = [calls("browser_js_eval", code=name.removeprefix("js: ")), says("Done.")]
     else:
         play = PLAYS.get(name, [says(f"You said: {name}")])
@@ -112,6 +117,20 @@ def obey(body: Body) -> Line:
         play = play[-1:]  # only an answer is wanted
     line: Line = play[min(place, len(play) - 1)]
     return replace(line, usage=Usage(100, 20)) if not line.usage.total else line
+
+
+def _example(results: list[str]) -> list[Line]:
+    """It edits the version that it read."""
+    version = re.findall(r"version (\w+)", "".join(results) or "version none")[0]
+    return [
+        thinks("I should read the file before I change it.")
+        + says("Let me look at the file first.")
+        + calls("read_file", path="greet.sh"),
+        says("Line 2 has `wrold` where `world` is meant.")
+        + calls("edit_file", path="greet.sh", old="wrold", new="world", version=version),
+        calls("shell", command="sh greet.sh"),
+        says("Done: `greet.sh` says **Hello, world!** now."),
+    ]
 
 
 def _is_result(message: Body) -> bool:

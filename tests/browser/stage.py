@@ -106,7 +106,10 @@ class Person:
     page: Page
     server: Server
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, *, steer: bool = False) -> None:
+        """When the turn before is over, unless it is to be steered."""
+        if not steer:
+            await expect(self.by("stop")).to_be_hidden(timeout=10_000)
         await self.by("composer-text").fill(text)
         await self.by("composer-text").press("Enter")
 

@@ -105,7 +105,7 @@ async def test_a_running_turn_is_steered(person: Person) -> None:
     """T13"""
     await person.say("nap")
     await person.sees_call("running")
-    await person.say("hurry up")
+    await person.say("hurry up", steer=True)
     await person.by("stop").click()
     await person.sees_call("cancelled")
     await expect(person.page.get_by_text("hurry up")).to_be_visible()

@@ -435,7 +435,7 @@ async def test_events_can_be_watched_and_a_broken_watcher_harms_nobody(tmp_path:
             raise RuntimeError("mine")
 
     assert (await play(tmp_path, [says("hi")], plugins=[Watches()])).text == "hi"
-    assert seen[0] == "turn.state"
+    assert "turn.state" in seen
     assert seen[-1] == "turn.end"
 
 

@@ -1,4 +1,4 @@
-"""Gives a conversation its title after the first answer."""
+"""Gives a conversation its title: how it begins, then what a model would call it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,37 @@ class Titles(Plugin):
         self.by_model = by_model
         self.timeout = timeout
 
-    async def on_turn_end(self, turn: TurnView) -> None:
-        if turn.conversation.title is not None or not any(m.role == "assistant" for m in turn.messages):
-            return
-        said = next((m.text for m in turn.path if m.role == "user" and m.text.strip()), "")
-        if not said:
-            return
-        await turn.set_title(" ".join(said.split())[:30])
-        if self.by_model:
-            try:
-                async with asyncio.timeout(self.timeout):
-                    await self._better(turn, said)
-            except Exception as error:  # a title is never worth an answer
-                turn.notice(f"no title from the model: {error}", "title_failed")
+    async def on_turn_start(self, turn: TurnView) -> None:
+        """At once, and not with the answer: a conversation that waits for a person needs a name too."""
+        title = _beginning(turn)
+        if turn.conversation.title is None and title:
+            await turn.set_title(title)
 
-    async def _better(self, turn: TurnView, said: str) -> None:
+    async def on_turn_end(self, turn: TurnView) -> None:
+        first = all(message.turn == turn.id for message in turn.path)
+        answered = any(message.role == "assistant" for message in turn.messages)
+        if not (self.by_model and first and answered) or turn.conversation.title != _beginning(turn):
+            return
+        try:
+            async with asyncio.timeout(self.timeout):
+                await self._better(turn)
+        except Exception as error:  # a title is never worth an answer
+            turn.notice(f"no title from the model: {error}", "title_failed")
+
+    async def _better(self, turn: TurnView) -> None:
+        said = _said(turn)
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
         request = Request(turn.model, (Said("user", (Text(prompt),)),), options={"max_tokens": 40})
         title = " ".join((await turn.complete(request)).text.split()).strip("\"'“”*# ")
         if title:
             await turn.set_title(title[:80])
+
+
+def _beginning(turn: TurnView) -> str:
+    return " ".join(_said(turn).split())[:30]
+
+
+def _said(turn: TurnView) -> str:
+    """The first thing a person said in words."""
+    return next((m.text for m in turn.path if m.role == "user" and m.author is None and m.text.strip()), "")

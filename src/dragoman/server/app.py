@@ -15,7 +15,7 @@ from dragoman.server.access import Access
 from dragoman.server.desk import Desk, Who
 from dragoman.server.guard import LOOPBACK, Guard
 from dragoman.server.news import News
-from dragoman.server.routes import conversations, events, files, people, questions, tools, turns
+from dragoman.server.routes import conversations, events, files, models, people, questions, tools, turns
 from dragoman.server.shapes import CurrentModel, Problem
 
 UPLOAD_LIMIT = 25_000_000
@@ -64,7 +64,7 @@ def api(
         needs_password=needs_password,
     )
     problems.install(app)
-    for noun in (conversations, turns, events, questions, tools, files, people):
+    for noun in (conversations, turns, events, questions, tools, models, files, people):
         app.include_router(noun.router, prefix="/api")
     return app
 

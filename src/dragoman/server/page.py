@@ -19,7 +19,7 @@ _PAGE = {
             "default-src 'self'",
             "script-src 'self'",
             "style-src 'self' 'unsafe-inline'",
-            "img-src 'self' data: blob:",
+            "img-src 'self' data: blob: https:",  # remote ones are put in only when the person asks for them
             "media-src 'self' blob:",
             "connect-src 'self'",
             "frame-src 'self'",

@@ -1,4 +1,4 @@
-"""The tools there are and which are on; the models; the agents."""
+"""The tools there are and which are on; the agents."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from dragoman.errors import ConfigError
-from dragoman.providers.catalog import Catalog
 from dragoman.server import shapes
-from dragoman.server.desk import Desk, Person, TheDesk
+from dragoman.server.desk import Person, TheDesk
 from dragoman.turn.agent import Agent
 
-router = APIRouter(tags=["tools and models"])
+router = APIRouter(tags=["tools"])
 
 
 @router.get("/tools")
@@ -56,55 +54,6 @@ async def tools(
             shapes.GroupView(group.name, group.rules, on, server, str(state) if state else None, views)
         )
     return shapes.GroupList(groups)
-
-
-@router.get("/models")
-async def models(desk: TheDesk, person: Person) -> shapes.ModelList:
-    """What can answer, whether it could now, and what is missing if not."""
-    default = desk.model.name if desk.model else None
-    find = desk.runtime.kit.model
-    catalog = getattr(find, "catalog", None)
-    if not isinstance(catalog, Catalog):
-        only = find(None)
-        return shapes.ModelList(only.name, [shapes.ModelView(only.name, "", only.name, context=only.context)])
-    items = []
-    for provider in catalog.providers.values():
-        missing = _missing(desk, provider.name)
-        for model in provider.models:
-            if "*" in model or "?" in model:
-                continue
-            traits = catalog.traits(provider, model)
-            items.append(
-                shapes.ModelView(
-                    f"{provider.name}/{model}",
-                    provider.name,
-                    provider.title,
-                    traits.context,
-                    list(traits.modalities),
-                    traits.tools,
-                    ready=missing is None,
-                    missing=missing,
-                )
-            )
-    if default is not None and default not in {item.name for item in items}:
-        provider_name, _, _ = default.partition("/")
-        items.insert(0, shapes.ModelView(default, provider_name, provider_name))
-    for item in items:
-        if desk.model is not None and item.name == default:
-            item.note = desk.model.note
-    return shapes.ModelList(default, sorted(items, key=lambda item: not item.ready))
-
-
-def _missing(desk: Desk, provider: str) -> str | None:
-    """What keeps a provider's models from answering, in words."""
-    find = desk.runtime.kit.model
-    try:
-        found = find.catalog.providers[provider]  # type: ignore[attr-defined]  # a `Models`: the caller looked
-        found.address()
-        find.keys.needed(found)  # type: ignore[attr-defined]
-    except ConfigError as error:
-        return str(error)
-    return None
 
 
 @router.get("/agents")
