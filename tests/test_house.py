@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import ScriptedModel
+from dragoman import ScriptedModel, reject
 from dragoman.config.settings import Settings, load
 from dragoman.errors import ConfigError
 from dragoman.house import House, furnished
+from dragoman.messages.parts import CallState
 from dragoman.wire.scripted import Script, calls, says
 from tests.house import only_call
 
@@ -79,3 +80,22 @@ async def test_the_workspace_is_where_the_file_is(tmp_path: Path) -> None:
 def test_what_cannot_be_is_said(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         opened(tmp_path, text)
+
+
+async def test_what_becomes_code_or_prompt_is_asked_about_whatever_is_allowed(tmp_path: Path) -> None:
+    """P1: and the store cannot be read or written at all."""
+    paths = ["tools/evil.py", "skills/x/SKILL.md", ".dragoman/skills/x/SKILL.md", "dragoman.toml"]
+    script = [*(calls("write_file", path=path, text="x") for path in paths), says("done")]
+    async with opened(tmp_path, 'allow = ["files.*"]', script).runtime as runtime:
+        turn = await runtime.send("go")
+        asked = []
+        async for event in turn.events():
+            if event.type == "call.asked":
+                asked.append(event.arguments["path"])
+                await turn.answer(event.question, reject())
+        assert asked == paths
+    script = [calls("read_file", path="chat.db"), calls("write_file", path="ok.txt", text="x"), says("done")]
+    async with opened(tmp_path, 'allow = ["files.*"]', script).runtime as runtime:
+        result = await (await runtime.send("go")).result()
+        states = [call.state for message in result.messages for call in message.calls]
+        assert states == [CallState.REJECTED, CallState.COMPLETED]

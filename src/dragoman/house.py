@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,7 +85,11 @@ def furnished(
             *_servers(settings, workspace),
         ],
         agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
-        rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
+        rules=[
+            Rule("skills", "*", "allow"),
+            *_rules(settings, said, ""),
+            *_protected(settings, workspace, store or store_of(settings)),
+        ],
         system=said.get("system", ""),
         options=said.get("options"),
         mode=said.get("mode", "auto"),
@@ -143,6 +148,27 @@ def _servers(settings: Settings, workspace: Path) -> list[Source]:
 
     servers = servers_of(said, settings.path(file) if file else None, settings.origins)
     return [*sources_of(servers, workspace=workspace)]
+
+
+def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:
+    """What lies in the workspace and is more than a file: it becomes code, or prompt, when the house is next
+    opened. To write there is asked about whatever else is allowed; the store itself is out of bounds."""
+    asked = [
+        *(_within(workspace, file) for file in settings.files),
+        *(f"{_within(workspace, settings.folder / name)}/*" for name in ("tools", "skills", ".dragoman")),
+        *(f"{name}/*" for name in ("skills", ".dragoman")),
+    ]
+    kept = f"{_within(workspace, store)}*"
+    rules = [
+        *(Rule("files.write", path, "ask") for path in dict.fromkeys(asked)),
+        *(Rule(f"files.{what}", kept, "deny") for what in ("read", "write")),
+    ]
+    return [rule for rule in rules if not rule.pattern.startswith("..")]
+
+
+def _within(workspace: Path, file: Path) -> str:
+    """As the file tools name it; beginning with .. where it lies elsewhere."""
+    return Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix()
 
 
 def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:

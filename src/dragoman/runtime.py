@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +44,7 @@ from dragoman.turn.task import Tasks
 from dragoman.wire.wire import Model
 
 T = TypeVar("T")
+_PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
 class Runtime:
@@ -155,9 +157,7 @@ class Runtime:
         else:
             await self.store.conversation(id)
             if settings:
-                raise ConfigError(
-                    f"conversation {id} is there already: change its settings with set_settings"
-                )
+                raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
         return ConversationHandle(id, self.store, self.driver, self.inbox)
 
     async def send(
@@ -195,7 +195,8 @@ class Runtime:
         for inner in await self.store.within(conversation):
             for row in await self.store.turns(inner):
                 if row.live and await self.inbox.cancel(row.id, "the conversation is deleted"):
-                    await self.turn(row.id).reached("cancelled")
+                    with suppress(TimeoutError):  # another process may hold it: the deletion fences it off
+                        await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:

@@ -237,3 +237,60 @@ async def test_a_blank_message_and_unknown_settings_are_refused_in_words(tmp_pat
         odd = await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"self": 1}})
         assert (odd.status, "no setting" in odd.body["detail"]) == (422, True)
         assert blank.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_queued_turn_can_be_seen_and_called_off(tmp_path: Path) -> None:
+    """T4"""
+    async with served(tmp_path, [calls("nap"), says("done")], tools=[nap]) as site:
+        id = await site.conversation()
+        first = await site.say("go", id)
+        second = await site.say("later", id, queue=True)
+        assert (await site.get(f"/api/turns/{second}"))["state"] == "queued"
+        tree = await site.get(f"/api/conversations/{id}/tree")
+        assert [one["id"] for one in tree["queued"]] == [second]
+        assert await site.post(f"/api/turns/{second}/cancel") == {"cancelled": True}
+        assert (await site.get(f"/api/conversations/{id}/tree"))["queued"] == []
+        await site.post(f"/api/turns/{first}/cancel")
+
+
+async def test_settings_changed_at_the_same_time_all_count(tmp_path: Path) -> None:
+    """R1: none is lost between the reading and the writing."""
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        for _ in range(10):
+            await asyncio.gather(
+                *(
+                    site.ask("PATCH", f"/api/conversations/{id}", {"settings": change})
+                    for change in ({"mode": "ask"}, {"system": "x"}, {"options": {"seed": 1}})
+                )
+            )
+            settings = (await site.get(f"/api/conversations/{id}"))["settings"]
+            assert set(settings) == {"mode", "system", "options"}
+            gone = {"mode": None, "system": None, "options": None}
+            await site.ask("PATCH", f"/api/conversations/{id}", {"settings": gone})
+
+
+async def test_a_review_is_edited_with_a_text_only(tmp_path: Path) -> None:
+    """P5: what cannot be shown instead must not show the original."""
+    async with served(tmp_path, [calls("secret"), says("done")], tools=[secret]) as site:
+        await site.say("go")
+        question = await site.question()
+        answer = {"verdict": "release", "value": {"text": "redacted"}}
+        bad = await site.ask("POST", f"/api/questions/{question['id']}/answer", answer)
+        assert bad.status == 422
+
+
+async def test_a_result_of_a_call_that_runs_here_is_not_taken(tmp_path: Path) -> None:
+    async with served(tmp_path, [calls("nap"), says("done")], tools=[nap]) as site:
+        turn = await site.say("go")
+        told = await site.until(f"/api/turns/{turn}/events", "call.start")
+        call = told[-1].data["call"]
+        assert (await site.ask("POST", f"/api/calls/{call}/result", {"text": "x"})).status == 422
+        await site.post(f"/api/turns/{turn}/cancel")
+
+
+async def test_an_unknown_agent_or_model_is_not_set(tmp_path: Path) -> None:
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        for setting in ({"agent": "cook"}, {"model": "no/such"}):
+            assert (await site.ask("PATCH", f"/api/conversations/{id}", {"settings": setting})).status == 422

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ def test_a_host_is_read_properly(host: str, name: str | None) -> None:
     [
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "https://127.0.0.1:1"},
         {"sec_fetch_site": "cross-site"},
         {"sec_fetch_site": "same-site"},
@@ -229,6 +231,53 @@ async def test_nobody_sees_or_touches_what_is_somebody_elses(tmp_path: Path) -> 
         await ada.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow", "scope": "always"})
         (grant,) = (await ada.get("/api/grants"))["items"]
         assert (await bob.ask("DELETE", f"/api/grants/{grant['id']}")).status == 404
+
+
+async def test_of_strangers_no_body_is_read(tmp_path: Path) -> None:
+    """U2: the answer comes before the body does."""
+    async with served(tmp_path, [says("x")]) as site:
+        host = site.url.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        head = f"POST /api/import HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: 40000000\r\n\r\n[".encode())
+        async with asyncio.timeout(5):
+            assert b" 401 " in await reader.readline()
+        writer.close()
+
+
+async def test_who_is_removed_or_whose_password_changed_is_out(tmp_path: Path) -> None:
+    """U2"""
+    async with served(tmp_path, [says("x")], password="old") as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        cookies = []
+        for password in ("key of ada", "old"):
+            answer = await site.ask("POST", "/api/login", {"password": password}, headers=NOBODY)
+            cookies.append(answer.headers["set-cookie"].partition(";")[0])
+            assert await status(site, "GET", "/api/me", authorization="", cookie=cookies[-1]) == 200
+        await site.runtime.store.remove_person("ada")
+        assert await status(site, "GET", "/api/me", authorization="", cookie=cookies[0]) == 401
+    async with served(tmp_path, [says("x")], password="new") as site:
+        assert await status(site, "GET", "/api/me", authorization="", cookie=cookies[1]) == 401
+
+
+async def test_guessing_many_at_once_keeps_nobody_else_out(tmp_path: Path) -> None:
+    """U1"""
+    async with served(tmp_path, [says("x")], password="open sesame") as site:
+        wrong = [
+            asyncio.create_task(status(site, "POST", "/api/login", {"password": f"{n}"}, authorization=""))
+            for n in range(12)
+        ]
+        assert (await site.ask("GET", "/?token=launch", headers=NOBODY)).status == 303
+        answers = [await task for task in wrong]
+        assert sorted(set(answers)) == [401, 429]
+        assert (await site.ask("GET", "/?token=open+sesame", headers=NOBODY)).status == 403
+
+
+@pytest.mark.parametrize("body", [b'{"text": "\\ud800"}', b'{"text": "x", "options": {"a": "\\ud800"}}'])
+async def test_half_a_character_is_refused(tmp_path: Path, body: bytes) -> None:
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        assert await status(site, "POST", f"/api/conversations/{id}/turns", body) == 422
 
 
 async def test_a_password_signs_in_and_a_wrong_one_does_not(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from dragoman import tool
 from dragoman.server import feed as feeds
 from dragoman.server.feed import Feed, cursor, places
 from dragoman.wire.scripted import calls, says
+from tests.house import house
 from tests.server.site import Told, served
 
 pytestmark = pytest.mark.slow
@@ -198,6 +200,67 @@ async def test_a_new_conversation_and_a_new_title_are_told_to_the_list(tmp_path:
         assert (await anext(events)).data["title"] == "Birds"
         await site.ask("DELETE", f"/api/conversations/{id}")
         assert (await anext(events)).type == "conversation.deleted"
+
+
+async def test_what_another_process_does_is_told(tmp_path: Path) -> None:
+    """E2: to a single reader too, and whole."""
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            await anext(events)
+            async with house(tmp_path, [says("from elsewhere")]) as other:
+                await (await (await other.conversation(id)).send("hi")).result()
+            async with asyncio.timeout(5):
+                told = await anext(events)
+        assert told.type == "snapshot"
+        assert [message["role"] for message in told.data["messages"]] == ["user", "assistant"]
+
+
+async def test_a_turn_of_our_own_is_not_told_twice(tmp_path: Path) -> None:
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            await site.say("hi", id)
+            types = []
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2.5):
+                    async for event in events:
+                        types.append(event.type)
+        assert types.count("snapshot") == 1
+
+
+async def test_who_missed_something_of_the_list_is_told_so(tmp_path: Path) -> None:
+    """E2"""
+    async with served(tmp_path, [says("x")]) as site, site.events("/api/events", "other:5") as events:
+        assert (await anext(events)).type == "list.reset"
+
+
+async def test_nothing_is_told_of_what_is_deleted(tmp_path: Path) -> None:
+    async with served(tmp_path, [says(TEXT, waits=0.001)]) as site, site.events("/api/events") as events:
+        ids = [await site.conversation() for _ in range(5)]
+        for id in ids:
+            await site.say("go", id)
+            await site.ask("DELETE", f"/api/conversations/{id}")
+        last = await site.conversation()
+        gone: set[str] = set()
+        async for event in events:
+            assert event.data["id"] not in gone
+            if event.type == "conversation.deleted":
+                gone.add(event.data["id"])
+            if event.data["id"] == last:
+                break
+        assert gone == set(ids)
+
+
+async def test_a_turn_that_is_over_has_nothing_more_for_who_heard_it(tmp_path: Path) -> None:
+    """E2: a client that comes back of itself stops coming back."""
+    async with served(tmp_path, [says("x")]) as site:
+        turn = await site.say("go")
+        told = await site.until(f"/api/turns/{turn}/events", "turn.end")
+        again = await site.ask(
+            "GET", f"/api/turns/{turn}/events", headers={"last-event-id": told[-1].id or "9"}
+        )
+        assert again.status == 204
 
 
 async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:

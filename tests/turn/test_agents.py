@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman import Agent, Limits, Rule, Runtime, ScriptedModel, allow_once, tool
+from dragoman import Agent, Limits, Rule, Runtime, ScriptedModel, allow_once, reject, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.parts import CallState, Text, ToolCall
 from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
 from dragoman.tools.toolbox import Group
 from dragoman.wire.scripted import Line, calls, says
 from tests.house import calls_of, house, model_of, only_call
@@ -139,6 +142,47 @@ async def test_what_a_task_asks_reaches_the_same_person(tmp_path: Path) -> None:
                 assert question.id == event.value["asks"]
                 await runtime.answer(question.id, allow_once())
         assert (await turn.result()).text == "all done"
+
+
+@pytest.mark.parametrize("settings", [{"tools": {"notes.note": False}}, {"mode": "ask"}])
+async def test_a_task_may_not_do_what_its_conversation_may_not(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """C11, P8: what is switched off, or asked about, is so in the sub-conversation too."""
+    script = by_depth([calls("note", text="x"), says("noted")])
+    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+        turn = await (await runtime.conversation(**settings)).send("outer")
+        inner = None
+        async for event in turn.events():
+            if event.type == "call.asked":
+                await runtime.answer(event.question, allow_once())
+            if event.type == "call.progress" and isinstance(event.value, dict) and "asks" in event.value:
+                inner = str(event.value["asks"])
+                await runtime.answer(inner, reject())
+        made = [
+            call
+            for one in await runtime.conversations()
+            for message in await (await runtime.conversation(one.id)).messages()
+            for call in message.calls
+        ]
+        states = {call.tool: call.state for call in made}
+        assert states["note"] in (CallState.REJECTED, CallState.FAILED)
+
+
+async def test_what_a_task_uses_counts(tmp_path: Path) -> None:
+    """T12"""
+
+    def line(request: Request) -> Line:
+        if asked(request) != "outer":
+            return replace(says("noted"), usage=Usage(5000, 5000))
+        if sum(message.role == "assistant" for message in request.messages) < 2:
+            return calls("task", agent="clerk", request=f"inner {len(request.messages)}")
+        return says("enough")
+
+    async with house(tmp_path, line, tools=GROUPS, agents=[CLERK], max_tokens=1000) as runtime:
+        result = await (await runtime.send("outer")).result()
+        states = [call.state for call in calls_of(result.messages)]
+        assert states == [CallState.COMPLETED, CallState.SKIPPED]
 
 
 async def test_cancelling_a_turn_cancels_its_tasks(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from rich.console import Console
+from rich.markup import escape
 
 from dragoman.cli.chosen import Chosen, choose
 from dragoman.cli.little import is_boxed, too_much_for
@@ -29,6 +31,12 @@ from dragoman.server.news import News
 from dragoman.server.shapes import CurrentModel
 
 HOST, PORT = "127.0.0.1", 8721
+_UVICORN: dict[str, Any] = {
+    "log_level": "warning",
+    "access_log": False,
+    "timeout_graceful_shutdown": 3,
+    "limit_concurrency": 2000,
+}
 
 
 def serve(settings: Settings) -> None:
@@ -57,7 +65,7 @@ async def _serve(settings: Settings) -> None:
             _tell(settings, chosen, house, link)
             if said.get("open", _has_screen()):
                 webbrowser.open(link)
-            config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
+            config = uvicorn.Config(app, **_UVICORN)
             await _Server(config, app.state.desk.news).serve(sockets=[listener])
 
 
@@ -160,13 +168,13 @@ async def _fetched(chosen: Chosen) -> None:
 def _tell(settings: Settings, chosen: Chosen, house: House, link: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"[bold]Dragoman[/bold]  {link}")
-    console.print(f"  model      {chosen.name} [dim]({chosen.reason})[/dim]")
+    console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
     if chosen.note:
-        console.print(f"             [yellow]{chosen.note}[/yellow]")
-    console.print(f"  workspace  {_short(workspace_of(settings))}")
-    console.print(f"  store      {_short(store_of(settings))}")
+        console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
+    console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
+    console.print(f"  store      {escape(_short(store_of(settings)))}")
     for trouble in house.troubles:
-        console.print(f"  [red]left out[/red]   {trouble}")
+        console.print(f"  [red]left out[/red]   {escape(trouble)}")
     console.print("  Ctrl-C stops it; what runs goes on at the next start.", style="dim")
 
 

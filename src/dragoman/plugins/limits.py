@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dragoman.errors import ConfigError
+from dragoman.messages.codec import Codec
 from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
 from dragoman.turn.agent import Limits
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
+
+USAGE: Codec[Usage] = Codec(Usage)
 
 
 class RoundLimit(Plugin):
@@ -58,8 +64,16 @@ class Budget(Plugin):
             call.skip(f"The limit of {reached} is reached: this call did not run. Answer with what there is.")
 
 
+def _of_tasks(turn: TurnView) -> Iterator[Usage]:
+    """What the turns used that this one's calls began."""
+    for call in turn.calls:
+        spent = call.result.metadata.get("usage") if call.result is not None else None
+        if isinstance(spent, dict):
+            yield USAGE.from_json(spent)
+
+
 def _reached(limits: Limits, call: PlannedCall, turn: TurnView) -> str | None:
-    usage = turn.turn.usage
+    usage = sum(_of_tasks(turn), turn.turn.usage)
     if limits.max_tokens is not None and usage.total >= limits.max_tokens:
         return f"{limits.max_tokens} tokens"
     if limits.max_cost is not None and (usage.cost or 0) >= limits.max_cost:

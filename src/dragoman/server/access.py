@@ -6,11 +6,14 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
@@ -18,6 +21,8 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.store.store import Store
 
+STRANGER = "sign in first: open the link that the server printed, or send a key"
+_AT_ONCE = 5  # sign-ins from one address
 _LASTS = 30 * 24 * 3600  # seconds a sign-in holds
 
 
@@ -39,7 +44,7 @@ class Access:
         self._secret = secret
         self._password = password
         self._clock = clock
-        self._door = asyncio.Lock()
+        self._trying: Counter[str] = Counter()  # sign-ins under way, by address
         self.cookie = f"dragoman_{hashlib.sha256(secret).hexdigest()[:8]}"  # two servers, two names
 
     async def who(self, request: HTTPConnection) -> str | None:
@@ -47,24 +52,35 @@ class Access:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return await self._holder(key.strip())
-        return self._signed_in(request.cookies.get(self.cookie, ""))
+        return await self._signed_in(request.cookies.get(self.cookie, ""))
 
-    async def sign_in(self, password: str) -> str | None:
-        """Who this password or key belongs to. One try at a time, and a wrong one takes a second."""
-        async with self._door:
+    def launched(self, token: str) -> bool:
+        """Whether this is the token of the link that was printed."""
+        return _same(token, self.token)
+
+    async def sign_in(self, password: str, address: str) -> str | None:
+        """Who this password or key belongs to. A wrong one takes a second; so does whoever guesses many."""
+        if self._trying[address] >= _AT_ONCE:
+            raise HTTPException(429, "too many tries at once: wait a moment")
+        self._trying[address] += 1
+        try:
             if self._password is not None and _same(password, self._password):
                 return LOCAL
             person = await self._holder(password)
             if person is None:
                 await asyncio.sleep(1)
             return person
+        finally:
+            self._trying[address] -= 1
+            self._trying += Counter()  # those at nought are forgotten
 
-    def welcome(self, response: Response, person: str, *, secure: bool) -> None:
+    async def welcome(self, response: Response, person: str, *, secure: bool) -> None:
         until = int(self._clock()) + _LASTS
         body = base64.urlsafe_b64encode(f"{person}\n{until}".encode()).decode()
+        mark = self._mark(body, await self._right(person) or "")
         response.set_cookie(
             self.cookie,
-            f"{body}.{self._mark(body)}",
+            f"{body}.{mark}",
             max_age=_LASTS,
             httponly=True,
             samesite="strict",
@@ -79,15 +95,24 @@ class Access:
             return LOCAL
         return await self._store.person_with_key(key_hash(key))
 
-    def _signed_in(self, cookie: str) -> str | None:
+    async def _signed_in(self, cookie: str) -> str | None:
         body, _, mark = cookie.rpartition(".")
-        if not body or not _same(mark, self._mark(body)):
+        try:
+            person, _, until = base64.urlsafe_b64decode(body).decode().rpartition("\n")
+            right = await self._right(person)
+            if right is None or not _same(mark, self._mark(body, right)):
+                return None
+            return person if int(until) > self._clock() else None
+        except ValueError:
             return None
-        person, _, until = base64.urlsafe_b64decode(body).decode().rpartition("\n")
-        return person if int(until) > self._clock() else None
 
-    def _mark(self, body: str) -> str:
-        return hmac.new(self._secret, body.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+    async def _right(self, person: str) -> str | None:
+        """What gave them the right to come in: another password or key, and the sign-in is void."""
+        return key_hash(self._password or "") if person == LOCAL else await self._store.key_of(person)
+
+    def _mark(self, body: str, right: str) -> str:
+        said = f"{body}.{right}".encode("utf-8", "surrogateescape")
+        return hmac.new(self._secret, said, hashlib.sha256).hexdigest()
 
 
 def key_hash(key: str) -> str:
@@ -112,8 +137,6 @@ def kept_secret(file: Path) -> bytes:
 
 
 def _private(path: str, flags: int) -> int:
-    import os
-
     return os.open(path, flags, 0o600)
 
 

@@ -12,6 +12,7 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
 from dragoman.server import page, problems
 from dragoman.server.access import Access
+from dragoman.server.description import described
 from dragoman.server.desk import Desk, Who
 from dragoman.server.guard import LOOPBACK, Guard
 from dragoman.server.news import News
@@ -29,6 +30,7 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
         (409, "Somebody was faster, or the turn is busy or over"),
         (413, "Too much"),
         (415, "No JSON"),
+        (421, "Not a name of this server"),
         (422, "It cannot be done as asked; `detail` says why"),
     )
 }
@@ -66,6 +68,7 @@ def api(
     problems.install(app)
     for noun in (conversations, turns, events, questions, tools, models, files, people):
         app.include_router(noun.router, prefix="/api")
+    app.openapi = described(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
@@ -86,7 +89,7 @@ def server(
     app.state.access = access
     app.include_router(people.door, prefix="/api")
     page.install(app)
-    app.add_middleware(Guard, hosts=hosts, upload_limit=upload_limit)
+    app.add_middleware(Guard, hosts=hosts, upload_limit=upload_limit, access=access)
     return app
 
 

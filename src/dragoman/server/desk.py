@@ -15,9 +15,10 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
+from dragoman.server.access import STRANGER
 from dragoman.server.news import News
 from dragoman.server.shapes import CurrentModel
-from dragoman.store.store import TurnRow
+from dragoman.store.store import Queued, TurnRow
 
 T = TypeVar("T")
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
@@ -48,6 +49,12 @@ class Desk:
         found = await self.runtime.store.turn(id)
         return await self._if_own(found, "turn", id, found.conversation, person)
 
+    async def queued(self, id: str, person: str) -> Queued | None:
+        """A turn that has not begun."""
+        for found in await self.runtime.store.queued(turn=id):
+            return await self._if_own(found, "turn", id, found.conversation, person)
+        return None
+
     async def call(self, id: str, person: str) -> ToolCall:
         found, conversation, _ = await self.runtime.store.call(id)
         return await self._if_own(found, "call", id, conversation, person)
@@ -75,7 +82,7 @@ def desk_of(request: Request) -> Desk:
 async def person_of(request: Request) -> str:
     person = await desk_of(request).who(request)
     if person is None:
-        raise HTTPException(401, "sign in first: open the link that the server printed, or send a key")
+        raise HTTPException(401, STRANGER)
     return person
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.server.access import STRANGER, Access
 from dragoman.server.problems import problem
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
-IMPORT_LIMIT = 100_000_000
+IMPORT_LIMIT = 50_000_000
+_SLOWEST = 30.0  # seconds between two pieces of a body
 _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -24,12 +28,18 @@ _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Guard:
-    """Stands before the app. What it lets through comes from our own page, or from no page at all."""
+    """Stands before the app. What it lets through comes from our own page, or from no page at all.
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str] = LOOPBACK, upload_limit: int) -> None:
+    Of strangers no body is read, except at the door.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, hosts: Collection[str] = LOOPBACK, upload_limit: int, access: Access
+    ) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,6 +48,8 @@ class Guard:
         refusal = self._refusal(scope["method"], path, headers)
         if refusal is not None:
             return await problem(*refusal)(scope, receive, send)
+        if _private(path) and await self._access.who(HTTPConnection(scope)) is None:
+            return await problem(401, STRANGER)(scope, receive, send)
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
@@ -51,8 +63,8 @@ class Guard:
             return 400, "the length of the body is no number"
         if not path.startswith("/api"):
             return None
-        if (origin := headers.get("origin")) is not None and urlsplit(origin).netloc != host:
-            return 403, f"pages of {origin} may not use this server"
+        if (origin := headers.get("origin")) is not None and _netloc(origin) != host:
+            return 403, "pages of another origin may not use this server"
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return 403, "other pages may not use this server"
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
@@ -76,6 +88,17 @@ def hostname(host: str) -> str | None:
     return parts.hostname if not parts.path and not parts.query and parts.username is None else None
 
 
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def _private(path: str) -> bool:
+    return path.startswith("/api") and path not in ("/api/login", "/api/openapi.json")
+
+
 def _path(scope: Mapping[str, object]) -> str:
     """Below where we are mounted."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
@@ -88,11 +111,16 @@ def _fits(path: str, headers: Headers) -> bool:
 
 
 def _bounded(receive: Receive, limit: int) -> Receive:
-    seen = 0
+    seen, more = 0, True
 
     async def bounded() -> Message:
-        nonlocal seen
-        message = await receive()
+        nonlocal seen, more
+        try:
+            async with asyncio.timeout(_SLOWEST if more else None):
+                message = await receive()
+        except TimeoutError as error:
+            raise HTTPException(408, "the body came too slowly") from error
+        more = more and bool(message.get("more_body"))
         seen += len(message.get("body", b""))
         if seen > limit:  # more than was said
             raise HTTPException(413, f"at most {limit} bytes are taken here")

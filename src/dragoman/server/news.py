@@ -17,6 +17,7 @@ from dragoman.store.rows import MESSAGE, QUESTION
 from dragoman.turn.log import TurnLog
 
 _FORGOTTEN = 120.0  # seconds after which a feed that nobody reads is dropped
+_REMEMBERED = 1000  # deleted conversations
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
 _MOVES_THE_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
 
@@ -30,6 +31,8 @@ class News:
         self._people: dict[str, Feed] = {}
         self._revisions: dict[str, int] = {}
         self._changed: set[str] = set()
+        self._gone: dict[str, None] = {}  # deleted not long ago: nothing more is told of them
+        self.closing = asyncio.Event()
         self._teller: asyncio.Task[None] | None = None
         self._glance: asyncio.Task[None] | None = None
         runtime.driver.watchers.append(self._watch)
@@ -46,6 +49,7 @@ class News:
 
         async def snapshot() -> tuple[str, int]:
             view = await tree_of(self._runtime, id)
+            self._revisions[id] = view.revision
             return TREE.dump(view), feed.last
 
         return Subject(feed, snapshot)
@@ -62,16 +66,17 @@ class News:
             self._teller = asyncio.create_task(self._tell_changes())
 
     def deleted(self, conversation: str, owner: str) -> None:
-        told = f'{{"id":"{conversation}"}}'
-        gone = self._conversations.pop(conversation, None)
-        for feed in (gone, self._people.get(owner)):
-            if feed is not None:
-                feed.publish("conversation.deleted", told)
-        if gone is not None:
-            gone.close()
+        self._gone[conversation] = None
+        while len(self._gone) > _REMEMBERED:
+            self._gone.pop(next(iter(self._gone)))
+        if (list := self._people.get(owner)) is not None:
+            list.publish("conversation.deleted", f'{{"id":"{conversation}"}}')
+        if (feed := self._conversations.pop(conversation, None)) is not None:
+            feed.close()
 
     def close(self) -> None:
         """The house closes: everybody may go."""
+        self.closing.set()
         for feed in (*self._conversations.values(), *self._people.values()):
             feed.close()
         for task in (self._teller, self._glance):
@@ -97,6 +102,8 @@ class News:
                     whole = QUESTION.dump(log.questions[event.question])
                     data = f'{data[:-1]},"whole":{whole}}}'
                 feed.publish(event.type, data)
+            if isinstance(event, e.TurnEnd):
+                self._revisions.pop(conversation, None)  # what it changed has been told
             if isinstance(event, _MOVES_THE_LIST) or (isinstance(event, e.Notice) and event.kind == "title"):
                 self.changed(conversation)
 
@@ -117,32 +124,46 @@ class News:
                 (line,) = await summaries(self._runtime, [info])
             except NotFound:
                 continue
-            if (feed := self._people.get(info.owner)) is not None:
+            if (feed := self._people.get(info.owner)) is not None and id not in self._gone:
                 feed.publish("conversation.changed", SUMMARY.dump(line))
 
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
     async def _look_elsewhere(self) -> None:
         """Conversations that somebody reads and no turn of ours changes: if they change, tell it whole."""
-        while any(feed.readers for feed in self._conversations.values()):
+        while self._conversations:
             await asyncio.sleep(_GLANCE)
+            _forget(self._conversations)
             read = [id for id, feed in self._conversations.items() if feed.readers]
             ours = {running.log.conversation.id for running in self._runtime.driver.running.values()}
-            now = await self._runtime.store.revisions(read)
+            now = await self._runtime.store.revisions(read) if read else {}
             for id, revision in now.items():
                 before = self._revisions.get(id)
                 if id in ours:
                     self._revisions.pop(id, None)  # what has been told is not to be told again
-                    continue
-                self._revisions[id] = revision
-                feed = self._conversations.get(id)
-                if before not in (None, revision) and feed is not None:
-                    feed.publish("snapshot", TREE.dump(await tree_of(self._runtime, id)))
-                    self.changed(id)
+                else:
+                    self._revisions[id] = revision
+                    if before not in (None, revision):
+                        await self._tell_whole(id)
+
+    async def _tell_whole(self, id: str) -> None:
+        try:
+            view = await tree_of(self._runtime, id)
+        except NotFound:
+            return  # deleted meanwhile
+        if (feed := self._conversations.get(id)) is not None:
+            feed.publish("snapshot", TREE.dump(view))
+        self.changed(id)
 
 
 def _opened(feeds: dict[str, Feed], key: str) -> Feed:
+    _forget(feeds)
+    feed = feeds.setdefault(key, Feed())
+    feed.left = time.monotonic()  # whoever asked for it is about to read it
+    return feed
+
+
+def _forget(feeds: dict[str, Feed]) -> None:
     long_ago = time.monotonic() - _FORGOTTEN
     for name in [name for name, feed in feeds.items() if not feed.readers and feed.left < long_ago]:
         del feeds[name]
-    return feeds.setdefault(key, Feed())

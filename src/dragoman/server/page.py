@@ -61,7 +61,7 @@ def install(app: FastAPI) -> None:
         access: Access = request.app.state.access
         token = request.query_params.get("token")
         if token is not None:
-            return _through_the_door(request, access, await access.sign_in(token) if token else None)
+            return await _through_the_door(request, access, token)
         return _file("index.html", _PAGE)
 
     @router.get("/sandbox")
@@ -72,12 +72,12 @@ def install(app: FastAPI) -> None:
     app.mount("/assets", StaticFiles(directory=BUILT / "assets", check_dir=False), name="assets")
 
 
-def _through_the_door(request: Request, access: Access, person: str | None) -> Response:
-    if person is None:
+async def _through_the_door(request: Request, access: Access, token: str) -> Response:
+    if not access.launched(token):
         text = "This link is not valid any more. The server prints a new one each time it starts."
         return PlainTextResponse(text, 403)
     response = RedirectResponse(request.url.path, 303)
-    access.welcome(response, person or LOCAL, secure=request.url.scheme == "https")
+    await access.welcome(response, LOCAL, secure=request.url.scheme == "https")
     return response
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -34,6 +35,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ConfigError, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(UnicodeEncodeError, _half_a_character)
+    app.add_exception_handler(PydanticSerializationError, _half_a_character)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -59,6 +62,10 @@ def _malformed(request: Request, error: Exception) -> Response:
     ]
     first = f"{faults[0]['at']}: {faults[0]['what']}" if faults else "the request cannot be read"
     return problem(422, first, errors=faults)
+
+
+def _half_a_character(request: Request, error: Exception) -> Response:
+    return problem(422, "a text holds half a character (a lone surrogate), which cannot be stored")
 
 
 def _http(request: Request, error: Exception) -> Response:

@@ -127,7 +127,14 @@ class LiveTurn:
     state: str
     live: bool
     started: float
-    model: str | None = None
+
+
+@dataclass(slots=True)
+class QueuedTurn:
+    """What a person said that waits for the turn before it."""
+
+    id: str
+    message: Message
 
 
 @dataclass(slots=True)
@@ -138,6 +145,8 @@ class TreeView:
     messages: list[Message]
     turns: list[LiveTurn]
     questions: list[Question]
+    queued: list[QueuedTurn]
+    revision: int
 
 
 @dataclass(slots=True)

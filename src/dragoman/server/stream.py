@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.server.feed import Feed, cursor, places
 
+log = logging.getLogger("dragoman.server")
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
 STUCK = 60.0  # seconds a client may take to read what it was sent
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -29,21 +31,27 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, chunks: AsyncIterator[bytes], closing: asyncio.Event) -> None:
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._chunks = chunks
+        self._closing = closing  # of the house: nobody has to wait for us then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         work = asyncio.create_task(self._send_all(send))
-        gone = asyncio.create_task(_gone(receive))
+        others = [asyncio.create_task(_gone(receive)), asyncio.create_task(self._closing.wait())]
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([work, *others], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (work, gone):
+            for task in (work, *others):
                 task.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+            await asyncio.gather(work, *others, return_exceptions=True)
+        if self._closing.is_set():
+            async with asyncio.timeout(1):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if not work.cancelled() and (error := work.exception()) is not None:
+            log.error("a stream broke off", exc_info=error)
 
     async def _send_all(self, send: Send) -> None:
         try:
@@ -78,6 +86,8 @@ async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[
                 continue
             if subject.snapshot is None:
                 at[feed.name] = feed.last
+                if after:  # something was missed: it has to be asked for again
+                    yield _numbered(b"event: list.reset\ndata: {}\n\n", feeds, at)
                 continue
             data, at[feed.name] = await subject.snapshot()
             yield _numbered(f"event: snapshot\ndata: {data}\n\n".encode("utf-8", "replace"), feeds, at)

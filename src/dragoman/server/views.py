@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message
 from dragoman.runtime import Runtime
-from dragoman.server.shapes import LiveTurn, Origin, Summary, TreeView
+from dragoman.server.shapes import LiveTurn, Origin, QueuedTurn, Summary, TreeView
 from dragoman.store.store import Busy, TurnRow
 from dragoman.turn.log import TurnLog
 
@@ -46,26 +45,27 @@ async def tree_of(runtime: Runtime, id: str) -> TreeView:
     whoever counts the events told so far counts exactly those that are in it.
     """
     while True:
-        before = _running(runtime, id)
+        before, launched = _running(runtime, id), runtime.driver.launched
         info = await runtime.store.conversation(id)
-        messages, _ = await runtime.store.messages(id)
+        messages, revision = await runtime.store.messages(id)
+        queued = await runtime.store.queued(conversation=id)
         rows = [row for row in await runtime.store.turns(id) if row.live]
         questions = {question.id: question for question in await runtime.store.questions(conversation=id)}
         logs = await _heard(before)
-        if _running(runtime, id).keys() == before.keys():
-            break
+        if _running(runtime, id).keys() == before.keys() and runtime.driver.launched == launched:
+            break  # else one may have begun and ended meanwhile
     tree = Tree(messages)
     for log in logs:
         shown = log.snapshot()
-        for message in (*shown.messages, *(message for message in log.path if message.turn == log.id)):
-            if message.id not in tree or not _is_draft(message, log):
-                tree.add(message)
+        for message in shown.messages:
+            tree.add(message)
         for old in [question for question in questions.values() if question.turn == log.id]:
             del questions[old.id]
         questions.update({question.id: question for question in shown.questions})
     busy = Busy(bool(rows), len(questions))
     turns = [_live(row, next((log for log in logs if log.id == row.id), None)) for row in rows]
-    return TreeView(summary(info, busy), list(tree), turns, list(questions.values()))
+    waiting = [QueuedTurn(one.turn, one.message) for one in queued]
+    return TreeView(summary(info, busy), list(tree), turns, list(questions.values()), waiting, revision)
 
 
 def _running(runtime: Runtime, conversation: str) -> dict[str, TurnLog]:
@@ -79,10 +79,6 @@ async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
         await waiting[0].stored()
         await asyncio.sleep(0)  # what is told of a write is told right after it
     return list(logs.values())
-
-
-def _is_draft(message: Message, log: TurnLog) -> bool:
-    return log.draft is not None and log.draft.id == message.id
 
 
 def _live(row: TurnRow, log: TurnLog | None) -> LiveTurn:

@@ -12,12 +12,12 @@ from dragoman.store.store import Person, Spent
 
 
 class People(SqliteFile):
-    async def pin(self, tool: str) -> str | None:
-        rows = await self._all("pin", tool=tool)
+    async def pin(self, user: str, tool: str) -> str | None:
+        rows = await self._all("pin", user=user, tool=tool)
         return rows[0]["seal"] if rows else None
 
-    async def set_pin(self, tool: str, seal: str) -> None:
-        key = {"tool": tool, "seal": seal}
+    async def set_pin(self, user: str, tool: str, seal: str) -> None:
+        key = {"user": user, "tool": tool, "seal": seal}
         await self._writer.submit(lambda db: db.execute(self._sql["set_pin"], key).rowcount)
 
     async def add_person(self, name: str, key: str, created: float) -> None:
@@ -32,6 +32,10 @@ class People(SqliteFile):
     async def person_with_key(self, key: str) -> str | None:
         rows = await self._all("person_with_key", key=key)
         return rows[0]["name"] if rows else None
+
+    async def key_of(self, person: str) -> str | None:
+        rows = await self._all("key_of_person", id=person)
+        return rows[0]["key"] if rows else None
 
     async def people(self) -> list[Person]:
         return [Person(row["name"], row["created"]) for row in await self._all("people")]

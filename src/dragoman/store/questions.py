@@ -53,6 +53,8 @@ class Questions(SqliteFile):
                 raise NotFound("turn", turn)
             if not row["live"] or (kind == "steer" and not row["steerable"]):
                 return False
+            if kind == "result":
+                self._first_result(db, turn, body["call"])
             text = JSON.dump(body)
             db.execute(self._sql["add_letter"], {"turn": turn, "kind": kind, "body": text})
             return True
@@ -74,6 +76,10 @@ class Questions(SqliteFile):
         await self._change("grant", grant, "revoke_grant")
 
     # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+
+    def _first_result(self, db: sqlite3.Connection, turn: str, call: JsonValue) -> None:
+        if db.execute(self._sql["delivered"], {"turn": turn, "call": call}).fetchone() is not None:
+            raise AlreadyAnswered(str(call), "a result was delivered before")
 
     def _add_question(self, db: sqlite3.Connection, question: Question) -> None:
         row = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from dragoman.store.rows import (
     turn_of,
     whole_message,
 )
-from dragoman.store.store import Busy, Change, Found, Start, Started, TurnRow, Unread
+from dragoman.store.store import Busy, Change, Found, Queued, Start, Started, TurnRow, Unread
 
 
 class SqliteStore(Questions, People):
@@ -72,9 +72,17 @@ class SqliteStore(Questions, People):
     async def set_title(self, conversation: str, title: str) -> None:
         await self._change("conversation", conversation, "set_title", title=title)
 
-    async def set_settings(self, conversation: str, settings: dict[str, JsonValue]) -> None:
-        body = JSON.dump(settings)
-        await self._change("conversation", conversation, "set_settings", settings=body)
+    async def change_settings(
+        self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
+    ) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            row = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
+            if row is None:
+                raise NotFound("conversation", conversation)
+            settings = JSON.dump(change(JSON.load(row["settings"])))
+            db.execute(self._sql["set_settings"], {"id": conversation, "settings": settings})
+
+        await self._writer.submit(write)
 
     async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
         def write(db: sqlite3.Connection) -> None:
@@ -150,7 +158,7 @@ class SqliteStore(Questions, People):
 
     async def begin_queued(self, turn: str) -> Started | None:
         def write(db: sqlite3.Connection) -> Started | None:
-            row = db.execute(self._sql["queued"], {"turn": turn}).fetchone()
+            row = db.execute(self._sql["queued"], {"turn": turn, "conversation": None}).fetchone()
             if row is None:
                 return None
             body = JSON.load(row["body"])
@@ -169,7 +177,23 @@ class SqliteStore(Questions, People):
         return await self._writer.submit(write)
 
     async def is_queued(self, turn: str) -> bool:
-        return bool(await self._all("queued", turn=turn))
+        return bool(await self.queued(turn=turn))
+
+    async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
+        rows = await self._all("queued", turn=turn, conversation=conversation)
+        return [
+            Queued(row["turn"], row["conversation"], MESSAGE.from_json(JSON.load(row["body"])["message"]))
+            for row in rows
+        ]
+
+    async def unqueue(self, turn: str) -> bool:
+        def write(db: sqlite3.Connection) -> bool:
+            row = db.execute(self._sql["queued"], {"turn": turn, "conversation": None}).fetchone()
+            if row is not None:
+                db.execute(self._sql["dequeue"], {"turn": turn})
+            return row is not None
+
+        return await self._writer.submit(write)
 
     async def queue(self) -> list[str]:
         return [row["turn"] for row in await self._all("queue")]

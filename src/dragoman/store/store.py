@@ -8,7 +8,7 @@ write. What it has returned from is on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -122,6 +122,15 @@ class Busy:
 
 
 @dataclass(slots=True, frozen=True)
+class Queued:
+    """A turn that begins when the one before it is over, and what it begins with."""
+
+    turn: str
+    conversation: str
+    message: Message
+
+
+@dataclass(slots=True, frozen=True)
 class Person:
     """Somebody who may use a server."""
 
@@ -159,7 +168,11 @@ class Store(Protocol):
 
     async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]: ...
     async def set_title(self, conversation: str, title: str) -> None: ...
-    async def set_settings(self, conversation: str, settings: dict[str, JsonValue]) -> None: ...
+    async def change_settings(
+        self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
+    ) -> None:
+        """Make new settings of the old ones, with nobody in between. What `change` raises changes nothing."""
+
     async def set_leaf(self, conversation: str, leaf: str, at: float) -> None: ...
     async def delete_conversation(self, id: str) -> None:
         """And with it the conversations that its calls opened."""
@@ -182,6 +195,12 @@ class Store(Protocol):
 
     async def begin_queued(self, turn: str) -> Started | None: ...
     async def is_queued(self, turn: str) -> bool: ...
+    async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
+        """What waits for its turn, the first first."""
+
+    async def unqueue(self, turn: str) -> bool:
+        """Call it off. False where it has begun, or was never there."""
+
     async def queue(self) -> list[str]:
         """Turns that may begin now: the one they waited for is over."""
 
@@ -230,14 +249,17 @@ class Store(Protocol):
     async def revoke(self, grant: str) -> None: ...
 
     # pins, people, prompts, usage
-    async def pin(self, tool: str) -> str | None:
-        """The seal of a foreign tool's definition when it was last allowed to run."""
+    async def pin(self, user: str, tool: str) -> str | None:
+        """The seal of a foreign tool's definition when this person last let it run."""
 
-    async def set_pin(self, tool: str, seal: str) -> None: ...
+    async def set_pin(self, user: str, tool: str, seal: str) -> None: ...
     async def add_person(self, name: str, key: str, created: float) -> None:
         """`key` is a hash: the key itself is nowhere."""
 
     async def person_with_key(self, key: str) -> str | None: ...
+    async def key_of(self, person: str) -> str | None:
+        """The hash of their key, as long as they may come in."""
+
     async def people(self) -> list[Person]: ...
     async def remove_person(self, name: str) -> None: ...
     async def prompts(self, user: str) -> dict[str, str]: ...

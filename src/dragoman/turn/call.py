@@ -38,6 +38,7 @@ REJECTED = "A person did not let this call run."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
+REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 EDITED = "A person changed the arguments before the call ran. It ran with: "
 
 
@@ -117,6 +118,9 @@ class CallRun:
             said = self._said(question, answer, letter.letter)
             return await self._settle(call, fitted.state, ToolResult(fitted.text), said=said)
         call, tool = fitted
+        if tool.seal != question.seal:
+            said = self._said(question, answer, letter.letter)
+            return await self._settle(call, CallState.FAILED, ToolResult(REDEFINED), said=said)
         said = self._said(question, answer, letter.letter, approved=call.hash)
         return await self._start(call, tool, Leave(call.hash, "person"), said)
 
@@ -186,7 +190,7 @@ class CallRun:
     async def _began(self, call: ToolCall, tool: Tool, said: _Said) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
         if tool.seal is not None:
-            await self._log.store.set_pin(tool.permission, tool.seal)
+            await self._log.store.set_pin(self._log.conversation.owner, tool.permission, tool.seal)
         running = replace(call, state=CallState.RUNNING, started=self._log.now())
         await self._log.record(
             *said.facts,

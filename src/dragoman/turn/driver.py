@@ -47,6 +47,7 @@ class Driver:
         self._watch: asyncio.Task[None] | None = None
         self._closing = False
         self.running: dict[str, Running] = {}
+        self.launched = 0  # how many turns have begun to run here
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
 
     async def open(self) -> None:
@@ -142,6 +143,7 @@ class Driver:
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 
     def _launch(self, log: TurnLog) -> Running:
+        self.launched += 1
         for watch in self.watchers:
             watch(log)
         runner = Runner(self._kit, log)

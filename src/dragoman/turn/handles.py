@@ -245,8 +245,7 @@ class ConversationHandle:
 
     async def change(self, **settings: JsonValue) -> None:
         """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
-        before = (await self.info()).settings
-        await self._store.set_settings(self.id, checked(merged(before, settings)))
+        await self._store.change_settings(self.id, lambda before: checked(merged(before, settings)))
 
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:

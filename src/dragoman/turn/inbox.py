@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -80,10 +81,14 @@ class Inbox:
         fact = TurnStarted(message.id if message else str(again), options, at)
         body = FACT.dump(fact)
         start = Start(turn, conversation, body, at, message, again, root, queue)
+        beginning = asyncio.create_task(self._begin(start, fact))
+        await asyncio.shield(beginning)  # who is cancelled here has begun it: it must not lie there unowned
+        return turn
+
+    async def _begin(self, start: Start, fact: TurnStarted) -> None:
         started = await self._store.start(start)
         if started is not None:
             await self._driver.begin(started, fact)
-        return turn
 
     def _check(self, options: TurnOptions) -> None:
         """What can be known to be wrong is refused before anything is stored."""
@@ -129,9 +134,9 @@ class Inbox:
         turn = (await self._store.turn_of_call(call)).id
         if found.state is not CallState.RUNNING:
             raise AlreadyAnswered(call, f"the call is {found.state}")
-        for letter in await self._store.letters(turn):
-            if letter.kind == "result" and letter.body.get("call") == call:
-                raise AlreadyAnswered(call, "a result was delivered before")
+        tool = self._tool(found.tool)
+        if tool is not None and not tool.client:
+            raise BadRequest(f"call {call} is run here, not by a client")
         body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
         if not await self._store.post(turn, "result", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
@@ -163,6 +168,8 @@ class Inbox:
                 raise BadRequest(f"the edited arguments do not fit: {what}") from error
         if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
             raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+        if asked.kind == "review" and not isinstance(answer.value, str | None):
+            raise BadRequest("what is released instead of a result is a text")
         wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
         if wants_object and not isinstance(answer.value, dict):
             raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")

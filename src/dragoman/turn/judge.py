@@ -106,7 +106,7 @@ async def _by_rules(
     if action == "deny":
         text = f"A rule forbids {tool.permission} here: the call did not run."
         return Answered(call, CallState.REJECTED, text)
-    if tool.seal is not None and await prepared.log.store.pin(tool.permission) not in (None, tool.seal):
+    if await _changed_its_mind(prepared, tool):
         return MustAsk(call, question_about(prepared.log, call, tool, "approve", text=_redefined(tool)))
     if asked is not None and not await _may_repeat(prepared, call, asked[0]):
         return MustAsk(call, question_about(prepared.log, call, tool, asked[0], text=asked[1]))
@@ -124,6 +124,14 @@ async def _action(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Action:
     if action == "ask":
         action = decide(tool.permission, patterns, [*rules, *await _granted(prepared)]).action
     return action
+
+
+async def _changed_its_mind(prepared: PreparedTurn, tool: Tool) -> bool:
+    """Whether a foreign tool says of itself something else than when this person last let it run."""
+    if tool.seal is None:
+        return False
+    pinned = await prepared.log.store.pin(prepared.log.conversation.owner, tool.permission)
+    return pinned not in (None, tool.seal)
 
 
 def _redefined(tool: Tool) -> str:

@@ -65,6 +65,7 @@ def question_about(
         choices=tuple(choices),
         schema=_schema(tool, kind, schema),
         result=result,
+        seal=tool.seal if tool is not None else None,
         asked=log.now(),
     )
 

@@ -4,6 +4,7 @@ its own."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -18,8 +19,10 @@ from dragoman.turn.driver import Driver
 from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.inbox import Inbox
 from dragoman.turn.kit import Kit
+from dragoman.turn.prepare import mode_of
 
 _DEEPEST = 3  # tasks of tasks of tasks
+_STRICTER = ("auto", "ask", "manual", "off")
 _A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
 
 
@@ -38,11 +41,12 @@ class Tasks:
         if self._house is None:
             raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
         kit, driver, inbox = self._house
-        turn = await self._begun(agent, request, context)
-        where = {"conversation": turn[0], "turn": turn[1], "agent": agent}
-        context.progress({**where})
-        handle = TurnHandle(turn[1], kit.store, driver, inbox)
+        id = derived_id("conv", context.idempotency_key)
         try:
+            turn = await self._begun(id, agent, request, context)
+            where: dict[str, JsonValue] = {"conversation": id, "turn": turn, "agent": agent}
+            context.progress({**where})
+            handle = TurnHandle(turn, kit.store, driver, inbox)
             async for event in handle.events():
                 if isinstance(event, CallAsked):
                     context.progress({**where, "asks": event.question, "text": event.text})
@@ -51,23 +55,24 @@ class Tasks:
             raise ToolFailed(f"the task failed: {error}") from error
         finally:
             if context.cancelled():
-                await inbox.cancel(turn[1], "the call that opened it was cancelled")
+                for row in await kit.store.turns(id):
+                    await inbox.cancel(row.id, "the call that opened it was cancelled")
         if result.state != "completed":
             raise ToolFailed(f"the task was {result.state} before it had an answer")
-        return ToolOutput(result.text, title=agent, metadata={**where})
+        spent: JsonValue = {**asdict(result.usage)}
+        return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
 
-    async def _begun(self, agent: str, request: str, context: ToolContext) -> tuple[str, str]:
+    async def _begun(self, id: str, agent: str, request: str, context: ToolContext) -> str:
         assert self._house is not None
         kit, driver, inbox = self._house
-        id = derived_id("conv", context.idempotency_key)
         try:
             await kit.store.conversation(id)
         except NotFound:
             await self._open(id, agent, request, context)
         turns = await kit.store.turns(id)
         if turns:
-            return id, turns[-1].id
-        return id, (await ConversationHandle(id, kit.store, driver, inbox).send(request)).id
+            return turns[0].id
+        return (await ConversationHandle(id, kit.store, driver, inbox).send(request)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
         assert self._house is not None
@@ -84,13 +89,32 @@ class Tasks:
                 id,
                 title=request.strip()[:30] or agent,
                 user=parent.user,
-                settings={"agent": agent},
+                settings=self._settings(parent, agent, context),
                 created=now,
                 updated=now,
                 parent=parent.id,
                 call=context.call,
             )
         )
+
+    def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
+        """What is switched off here is off there, and whoever decides about calls here decides there too."""
+        assert self._house is not None
+        kit, driver, _ = self._house
+        settings: dict[str, JsonValue] = {"agent": agent}
+        if "tools" in parent.settings:
+            settings["tools"] = parent.settings["tools"]
+        running = driver.running.get(context.turn)
+        if running is not None:
+            outer = kit.agent(running.log.turn.options.agent or _text(parent.settings.get("agent")))
+            here = mode_of(kit, running.log, outer)
+            there = kit.agent(agent).mode or kit.mode
+            settings["mode"] = max(here, there, key=_STRICTER.index)
+        return settings
+
+
+def _text(setting: JsonValue) -> str | None:
+    return setting if isinstance(setting, str) else None
 
 
 def _task_tool(agents: Mapping[str, Agent], tasks: Tasks) -> Tool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import JsonValue
+from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, NotFound
 from dragoman.server import shapes
 from dragoman.server.desk import Desk, Person, TheDesk
 from dragoman.server.views import TREE, summaries, summary, tree_of
@@ -41,7 +43,7 @@ async def list_conversations(
 
 @router.post("/conversations", status_code=201)
 async def new_conversation(desk: TheDesk, person: Person, body: shapes.NewConversation) -> shapes.Summary:
-    handle = await desk.runtime.conversation(user=desk.user(person), **_settings(body.settings))
+    handle = await desk.runtime.conversation(user=desk.user(person), **_settings(desk, body.settings))
     if body.title:
         await handle.rename(body.title)
     desk.news.changed(handle.id)
@@ -61,12 +63,13 @@ async def change_conversation(
     """Its title, its settings, and which branch of it is looked at."""
     await desk.conversation(id, person)
     handle = await desk.runtime.conversation(id)
-    if body.settings is not None:
-        await handle.change(**_settings(body.settings))
+    settings = _settings(desk, body.settings or {})
+    if body.leaf is not None:
+        await handle.move_to(body.leaf)  # first: it may be refused, and then nothing is changed
+    if settings:
+        await handle.change(**settings)
     if body.title is not None:
         await handle.rename(body.title)
-    if body.leaf is not None:
-        await handle.move_to(body.leaf)
     desk.news.changed(id)
     return await _line(desk, id)
 
@@ -75,8 +78,10 @@ async def change_conversation(
 async def delete_conversation(desk: TheDesk, person: Person, id: str) -> None:
     """With everything said in it. What runs there is cancelled first."""
     await desk.conversation(id, person)
+    inner = await desk.runtime.store.within(id)
     await desk.runtime.delete(id)
-    desk.news.deleted(id, person)
+    for each in inner:
+        desk.news.deleted(each, person)
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
@@ -110,18 +115,34 @@ async def export(
     return JSONResponse(await desk.runtime.export(id), headers=name)
 
 
-@router.post("/import", status_code=201)
-async def import_conversation(
-    desk: TheDesk,
-    person: Person,
-    data: Annotated[dict[str, Any], Body(description="what an export gave")],
-) -> shapes.Summary:
+@router.post(
+    "/import",
+    status_code=201,
+    openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
+)
+async def import_conversation(desk: TheDesk, person: Person, request: Request) -> shapes.Summary:
+    """The body is what an export gave."""
+    raw = await request.body()
+    try:
+        data = await asyncio.to_thread(from_json, raw)  # it may be long
+    except ValueError as error:
+        raise BadRequest(f"this is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BadRequest("an export is a JSON object")
     made = await desk.runtime.import_conversation(data, user=desk.user(person))
     desk.news.changed(made.id)
     return await _line(desk, made.id)
 
 
-def _settings(said: dict[str, JsonValue]) -> dict[str, Any]:
+def _settings(desk: Desk, said: dict[str, JsonValue]) -> dict[str, Any]:
+    """The same, if they can be followed."""
+    kit = desk.runtime.kit
+    for name, find in (("agent", kit.agent), ("model", kit.model)):
+        if isinstance(wanted := known(said).get(name), str):
+            try:
+                find(wanted)
+            except NotFound as error:
+                raise BadRequest(str(error)) from error
     return dict(known(said))
 
 

@@ -11,12 +11,15 @@ from dragoman.server.desk import Person, TheDesk
 from dragoman.server.stream import EventStream, follow
 
 router = APIRouter(tags=["live"])
-_STREAM: dict[int | str, dict[str, object]] = {200: {"content": {"text/event-stream": {}}}}
+STREAM: dict[int | str, dict[str, object]] = {
+    200: {"content": {"text/event-stream": {}}},
+    204: {"description": "There is nothing more to tell"},
+}
 After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
 LastEventId = Annotated[str | None, Header(max_length=500)]
 
 
-@router.get("/events", response_class=Response, responses=_STREAM)
+@router.get("/events", response_class=Response, responses=STREAM)
 async def events(
     desk: TheDesk,
     person: Person,
@@ -29,13 +32,13 @@ async def events(
     if conversation is not None:
         await desk.conversation(conversation, person)
         subjects.append(desk.news.of_conversation(conversation))
-    return EventStream(follow(subjects, last_event_id or after))
+    return EventStream(follow(subjects, last_event_id or after), desk.news.closing)
 
 
-@router.get("/conversations/{id}/events", response_class=Response, responses=_STREAM)
+@router.get("/conversations/{id}/events", response_class=Response, responses=STREAM)
 async def conversation_events(
     desk: TheDesk, person: Person, id: str, after: After = "", last_event_id: LastEventId = None
 ) -> Response:
     """Everything that happens in one conversation, a snapshot first."""
     await desk.conversation(id, person)
-    return EventStream(follow([desk.news.of_conversation(id)], last_event_id or after))
+    return EventStream(follow([desk.news.of_conversation(id)], last_event_id or after), desk.news.closing)

@@ -15,13 +15,14 @@ from dragoman.server.desk import Person, TheDesk
 
 router = APIRouter(tags=["files"])
 
-_SHOWN = re.compile(r"(?:image/(?:png|jpeg|gif|webp|avif|bmp)|audio/[\w.+-]+|video/[\w.+-]+)")
+_SHOWN = re.compile(r"(?:image/(?:png|jpeg|gif|webp|avif|bmp)|(?:audio|video)/[a-z0-9.+-]+)")
 _HEADERS = {
     "content-security-policy": "sandbox; default-src 'none'",
     "cache-control": "private, max-age=31536000, immutable",
     "accept-ranges": "bytes",
 }
-MediaType = Annotated[str, Query(pattern=r"^[\w.+-]{1,100}/[\w.+-]{1,100}$", examples=["image/png"])]
+_WORD = "[A-Za-z0-9.+_-]{1,100}"
+MediaType = Annotated[str, Query(pattern=f"^{_WORD}/{_WORD}$", examples=["image/png"])]
 Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
 
 
@@ -64,9 +65,10 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     shown = not download and _SHOWN.fullmatch(type) is not None
     headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}
     kind = type if shown else "application/octet-stream"
-    if range is None:
+    wanted = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (range or "").strip())
+    if wanted is None or not any(wanted.groups()):  # no range, or one that we may leave alone
         return Response(data, media_type=kind, headers=headers)
-    piece = _piece(range, len(data))
+    piece = _piece(*wanted.groups(), size=len(data))
     if piece is None:
         return Response(status_code=416, headers={"content-range": f"bytes */{len(data)}"})
     first, last = piece
@@ -78,12 +80,8 @@ def _disposition(how: str, name: str | None) -> str:
     return f"{how}; filename*=UTF-8''{quote(name, safe='')}" if name else how
 
 
-def _piece(header: str, size: int) -> tuple[int, int] | None:
-    """The first and last byte of a single range."""
-    found = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", header.strip())
-    if found is None or not any(found.groups()):
-        return None
-    start, end = found.groups()
+def _piece(start: str, end: str, *, size: int) -> tuple[int, int] | None:
+    """The first and the last byte; None where there are none."""
     if not start:
         first, last = max(0, size - int(end)), size - 1
     else:

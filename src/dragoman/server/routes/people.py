@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from importlib.metadata import version
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
@@ -22,8 +23,6 @@ PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"]
 @router.get("/me")
 async def me(desk: TheDesk, person: Person) -> shapes.Me:
     """What a client needs to know first."""
-    from importlib.metadata import version
-
     kit = desk.runtime.kit
     return shapes.Me(
         person,
@@ -82,11 +81,11 @@ door = APIRouter(tags=["people"])
 async def login(request: Request, body: shapes.Login) -> Response:
     """A password, or a key, for a cookie."""
     access: Access = request.app.state.access
-    person = await access.sign_in(body.password)
+    person = await access.sign_in(body.password, request.client.host if request.client else "")
     if person is None:
         raise HTTPException(401, "that is not the password")
     response = JSONResponse({"user": person})
-    access.welcome(response, person, secure=request.url.scheme == "https")
+    await access.welcome(response, person, secure=request.url.scheme == "https")
     return response
 
 

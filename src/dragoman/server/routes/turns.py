@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from starlette.responses import PlainTextResponse, Response
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.events import EVENT
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.usage import Usage
 from dragoman.server import shapes
 from dragoman.server.desk import Person, TheDesk
+from dragoman.server.routes.events import STREAM, LastEventId
 from dragoman.server.stream import EventStream
 from dragoman.server.turn_stream import follow_turn
 from dragoman.turn.facts import FACT, TurnOptions
@@ -49,7 +52,12 @@ async def edit(desk: TheDesk, person: Person, id: str, body: shapes.Said) -> sha
 
 
 @router.post("/messages/{id}/rerun", status_code=202)
-async def rerun(desk: TheDesk, person: Person, id: str, body: shapes.Again) -> shapes.Begun:
+async def rerun(
+    desk: TheDesk,
+    person: Person,
+    id: str,
+    body: shapes.Again = shapes.Again(),  # noqa: B008
+) -> shapes.Begun:
     """A new version of an answer."""
     old = await desk.message(id, person)
     turn = await desk.runtime.inbox.rerun(id, options=TurnOptions(model=body.model))
@@ -59,6 +67,9 @@ async def rerun(desk: TheDesk, person: Person, id: str, body: shapes.Again) -> s
 
 @router.get("/turns/{id}")
 async def turn(desk: TheDesk, person: Person, id: str) -> shapes.TurnInfo:
+    if (waiting := await desk.queued(id, person)) is not None:
+        said = waiting.message
+        return shapes.TurnInfo(id, waiting.conversation, said.id, "queued", True, said.created, Usage())
     row = await desk.turn(id, person)
     now = await desk.runtime.turn(id).turn()
     return shapes.TurnInfo(
@@ -74,28 +85,37 @@ async def facts(desk: TheDesk, person: Person, id: str) -> list[dict[str, Any]]:
 
 
 @router.get(
-    "/turns/{id}/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}}
+    "/turns/{id}/events", response_class=Response, responses={**STREAM, 204: {"description": "it is over"}}
 )
 async def events(
     desk: TheDesk,
     person: Person,
     id: str,
-    after: Annotated[int, Query(ge=0)] = 0,
-    last_event_id: Annotated[str | None, Header()] = None,
+    after: Annotated[int, Query(ge=0, le=10**18)] = 0,
+    last_event_id: LastEventId = None,
 ) -> Response:
-    """One turn's events, each with its number; those after `Last-Event-ID` where that is given."""
-    await desk.turn(id, person)
-    seen = (
-        int(last_event_id)
-        if last_event_id and last_event_id.isdecimal() and len(last_event_id) < 18
-        else after
-    )
-    return EventStream(follow_turn(desk.runtime.turn(id), seen, EVENT.dump))
+    """One turn's events, each with its number; those after `Last-Event-ID` where that is given.
+
+    Of a turn that is over, what it said; and nothing (204) to who has heard of it before.
+    """
+    row = await desk.turn(id, person)
+    seen = int(last_event_id) if last_event_id and re.fullmatch(r"[0-9]{1,18}", last_event_id) else after
+    if seen and not row.live:
+        return Response(status_code=204)
+    return EventStream(follow_turn(desk.runtime.turn(id), seen, EVENT.dump), desk.news.closing)
 
 
 @router.post("/turns/{id}/cancel")
-async def cancel(desk: TheDesk, person: Person, id: str, body: shapes.Cancel) -> shapes.Cancelled:
-    """Stop it, in whatever state it is. What it has said is kept."""
+async def cancel(
+    desk: TheDesk,
+    person: Person,
+    id: str,
+    body: shapes.Cancel = shapes.Cancel(),  # noqa: B008
+) -> shapes.Cancelled:
+    """Stop it, in whatever state it is. What it has said is kept. One that is queued is called off."""
+    if (waiting := await desk.queued(id, person)) is not None:
+        desk.news.changed(waiting.conversation)
+        return shapes.Cancelled(await desk.runtime.store.unqueue(id))
     await desk.turn(id, person)
     return shapes.Cancelled(await desk.runtime.inbox.cancel(id, body.reason))
 
@@ -131,7 +151,7 @@ async def output(desk: TheDesk, person: Person, id: str) -> str:
 async def deliver(desk: TheDesk, person: Person, id: str, body: shapes.Result) -> shapes.Done:
     """The result of a call that the client ran. The first one counts."""
     await desk.call(id, person)
-    if body.text is None and body.value is None:
+    if not body.model_fields_set & {"text", "value"}:
         raise BadRequest("a result is a text or a value: there is neither")
     text = body.text if body.text is not None else canonical(body.value)
     await desk.runtime.inbox.deliver(id, ToolResult(text, value=body.value), failed=body.failed)

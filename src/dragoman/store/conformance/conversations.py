@@ -54,7 +54,7 @@ class Conversations(Suite):
                 store.revoke,
                 store.blob,
                 lambda key: store.set_title(key, "x"),
-                lambda key: store.set_settings(key, {}),
+                lambda key: store.change_settings(key, dict),
                 lambda key: store.set_leaf("conv_1", key, 1.0),
                 lambda key: store.answer(key, Answer("allow")),
                 lambda key: store.post(key, "cancel", {}),
@@ -87,7 +87,7 @@ class Conversations(Suite):
             )
             await store.add_conversation(Conversation("conv_2"), [scene.user("msg_3", conversation="conv_2")])
             await store.set_title("conv_1", "new")
-            await store.set_settings("conv_1", {"mode": "off"})
+            await store.change_settings("conv_1", lambda before: {**before, "mode": "off"})
             await store.set_leaf("conv_1", "msg_1", 9.0)
             found = await store.conversation("conv_1")
             assert (found.title, found.settings, found.leaf) == ("new", {"mode": "off"}, "msg_1")

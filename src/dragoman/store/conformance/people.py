@@ -19,11 +19,12 @@ class People(Suite):
 
     async def test_a_pin_is_the_last_one_set(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
-            assert await store.pin("mcp.maps.find") is None
-            await store.set_pin("mcp.maps.find", "one")
-            await store.set_pin("mcp.maps.find", "two")
+            assert await store.pin("ada", "mcp.maps.find") is None
+            await store.set_pin("ada", "mcp.maps.find", "one")
+            await store.set_pin("ada", "mcp.maps.find", "two")
         async with self.opened(tmp_path) as store:
-            assert await store.pin("mcp.maps.find") == "two"
+            assert await store.pin("ada", "mcp.maps.find") == "two"
+            assert await store.pin("bob", "mcp.maps.find") is None
 
     async def test_a_person_is_known_by_the_hash_of_a_key_until_removed(self, tmp_path: Path) -> None:
         """U2"""
@@ -33,6 +34,8 @@ class People(Suite):
                 await store.add_person("ada", "other", 2.0)
             assert await store.people() == [Person("ada", 1.0)]
             assert await store.person_with_key("hash") == "ada"
+            assert await store.key_of("ada") == "hash"
+            assert await store.key_of("bob") is None
             assert await store.person_with_key("other") is None
             await store.remove_person("ada")
             assert await store.person_with_key("hash") is None

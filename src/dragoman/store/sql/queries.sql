@@ -170,6 +170,10 @@ UPDATE questions SET open = 0, body = :body WHERE id = :id AND open = 1;
 -- name: add_letter
 INSERT INTO letters (turn, kind, body) VALUES (:turn, :kind, :body);
 
+-- name: delivered
+-- Whether a client's result for this call lies in the box already.
+SELECT 1 FROM letters WHERE turn = :turn AND kind = 'result' AND json_extract(body, '$.call') = :call;
+
 -- name: letters
 SELECT seq, kind, body FROM letters WHERE turn = :turn ORDER BY seq;
 
@@ -194,7 +198,8 @@ SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id
 WHERE t.live = 0 ORDER BY q.seq;
 
 -- name: queued
-SELECT turn, conversation, body, after FROM queue WHERE turn = :turn;
+SELECT turn, conversation, body, after FROM queue
+WHERE (:turn IS NULL OR turn = :turn) AND (:conversation IS NULL OR conversation = :conversation) ORDER BY seq;
 
 -- name: place_in_line
 -- Where a queued message hangs: on the leaf, if that has grown from the turn it waited for, else on that turn's end.
@@ -239,16 +244,20 @@ DELETE FROM grants WHERE id = :id;
 -- ── pins, people, prompts, usage ─────────────────────────────────────────────────────────────────
 
 -- name: pin
-SELECT seal FROM pins WHERE tool = :tool;
+SELECT seal FROM pins WHERE user = :user AND tool = :tool;
 
 -- name: set_pin
-INSERT INTO pins (tool, seal) VALUES (:tool, :seal) ON CONFLICT (tool) DO UPDATE SET seal = :seal;
+INSERT INTO pins (user, tool, seal) VALUES (:user, :tool, :seal)
+ON CONFLICT (user, tool) DO UPDATE SET seal = :seal;
 
 -- name: add_person
 INSERT INTO people (name, key, created) VALUES (:id, :key, :created);
 
 -- name: person_with_key
 SELECT name FROM people WHERE key = :key;
+
+-- name: key_of_person
+SELECT key FROM people WHERE name = :id;
 
 -- name: people
 SELECT name, created FROM people ORDER BY name;

@@ -102,9 +102,11 @@ CREATE TABLE grants (
 
 -- How a foreign tool described itself when it was last allowed to run.
 CREATE TABLE pins (
-  tool  TEXT PRIMARY KEY,
-  seal  TEXT NOT NULL
-);
+  user  TEXT NOT NULL,
+  tool  TEXT NOT NULL,
+  seal  TEXT NOT NULL,
+  PRIMARY KEY (user, tool)
+) WITHOUT ROWID;
 
 -- Who may use a server, and the hash of the key they show.
 CREATE TABLE people (

@@ -8,9 +8,11 @@ CREATE INDEX conversations_by_parent ON conversations (parent) WHERE parent IS N
 ALTER TABLE grants ADD COLUMN user TEXT;
 
 CREATE TABLE pins (
-  tool  TEXT PRIMARY KEY,
-  seal  TEXT NOT NULL
-);
+  user  TEXT NOT NULL,
+  tool  TEXT NOT NULL,
+  seal  TEXT NOT NULL,
+  PRIMARY KEY (user, tool)
+) WITHOUT ROWID;
 
 CREATE TABLE people (
   name     TEXT PRIMARY KEY,
