@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
+from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
+from dragoman.messages.message import Message
+from dragoman.messages.parts import File
 from dragoman.store.blobs import Blobs
+from dragoman.store.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -28,9 +33,9 @@ def test_a_blob_is_named_after_what_is_in_it(blobs: Blobs) -> None:
 def test_the_same_bytes_are_stored_once(blobs: Blobs, tmp_path: Path) -> None:
     """S4"""
     key = blobs.put(b"hello")
-    written = blobs.path(key).stat().st_mtime_ns
+    written = blobs.path(key).stat().st_ino
     assert blobs.put(b"hello") == key
-    assert blobs.path(key).stat().st_mtime_ns == written
+    assert blobs.path(key).stat().st_ino == written
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [blobs.path(key)]
 
 
@@ -84,3 +89,24 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="blobs"):
         Blobs(tmp_path / "blobs").put(b"x")
     assert [path.name for path in tmp_path.iterdir()] == ["blobs"]
+
+
+async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: Path) -> None:
+    """S4: what another one mentions stays, and so does what came just now."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    try:
+        only, shared, new = [await store.put_blob(data) for data in (b"only", b"shared", b"new")]
+        for key in (only, shared):
+            file = tmp_path / "chat.db.files" / "blobs" / key[:2] / key[2:]
+            os.utime(file, (1, 1))
+        for id, keys in (("conv_1", (only, shared, new)), ("conv_2", (shared,))):
+            parts = tuple(File("text/plain", blob=key) for key in keys)
+            message = Message(f"msg_{id}", id, None, "user", parts)
+            await store.add_conversation(Conversation(id, leaf=message.id), [message])
+        await store.delete_conversation("conv_1")
+        assert (await store.blob(shared), await store.blob(new)) == (b"shared", b"new")
+        with pytest.raises(NotFound):
+            await store.blob(only)
+    finally:
+        await store.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,6 +34,8 @@ from dragoman.store.rows import (
     whole_message,
 )
 from dragoman.store.store import Busy, Change, Found, Queued, Start, Started, TurnRow, Unread
+
+_BLOB = re.compile(r'"blob":"([0-9a-f]{64})"')
 
 
 class SqliteStore(Questions, People):
@@ -92,15 +95,22 @@ class SqliteStore(Questions, People):
         await self._writer.submit(write)
 
     async def delete_conversation(self, id: str) -> None:
-        def write(db: sqlite3.Connection) -> None:
+        def write(db: sqlite3.Connection) -> set[str]:
             inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
+            mentioned: set[str] = set()
             for each in inner:
+                for row in db.execute(self._sql["bodies"], {"id": each}):
+                    mentioned.update(_BLOB.findall(row["body"]))
                 for name in ("forget_text", "forget_turns", "forget_parents"):
                     db.execute(self._sql[name], {"id": each})
                 if not db.execute(self._sql["delete_conversation"], {"id": each}).rowcount:
                     raise NotFound("conversation", id)
+            return {
+                key for key in mentioned if not db.execute(self._sql["mentions"], {"key": key}).fetchone()
+            }
 
-        await self._writer.submit(write)
+        unwanted = await self._writer.submit(write)
+        await asyncio.to_thread(self._blobs.sweep, unwanted)
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────
 

@@ -54,6 +54,20 @@ SELECT id FROM inner ORDER BY depth DESC;
 -- name: delete_conversation
 DELETE FROM conversations WHERE id = :id;
 
+-- name: bodies
+-- Everything a conversation says, to see which files it mentions.
+SELECT body FROM messages WHERE conversation = :id
+UNION ALL SELECT c.body FROM calls c JOIN messages m ON m.id = c.message WHERE m.conversation = :id
+UNION ALL SELECT c.held FROM calls c JOIN messages m ON m.id = c.message
+  WHERE m.conversation = :id AND c.held IS NOT NULL;
+
+-- name: mentions
+-- Whether anything still mentions a file.
+SELECT 1 FROM messages WHERE instr(body, :key)
+UNION ALL SELECT 1 FROM calls WHERE instr(body, :key) OR instr(coalesce(held, ''), :key)
+UNION ALL SELECT 1 FROM queue WHERE instr(body, :key)
+UNION ALL SELECT 1 FROM letters WHERE instr(body, :key) LIMIT 1;
+
 -- name: forget_text
 DELETE FROM message_text WHERE rowid IN (SELECT seq FROM messages WHERE conversation = :id);
 
