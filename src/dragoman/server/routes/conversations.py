@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from dragoman.errors import BadRequest, NotFound
-from dragoman.server import shapes
+from dragoman.server import bodies, shapes
 from dragoman.server.desk import Desk, Person, TheDesk
 from dragoman.server.views import TREE, summaries, summary, tree_of
 from dragoman.store.store import Busy
@@ -42,7 +42,7 @@ async def list_conversations(
 
 
 @router.post("/conversations", status_code=201)
-async def new_conversation(desk: TheDesk, person: Person, body: shapes.NewConversation) -> shapes.Summary:
+async def new_conversation(desk: TheDesk, person: Person, body: bodies.NewConversation) -> shapes.Summary:
     handle = await desk.runtime.conversation(user=desk.user(person), **_settings(desk, body.settings))
     if body.title:
         await handle.rename(body.title)
@@ -58,7 +58,7 @@ async def conversation(desk: TheDesk, person: Person, id: str) -> shapes.Summary
 
 @router.patch("/conversations/{id}")
 async def change_conversation(
-    desk: TheDesk, person: Person, id: str, body: shapes.ConversationChange
+    desk: TheDesk, person: Person, id: str, body: bodies.ConversationChange
 ) -> shapes.Summary:
     """Its title, its settings, and which branch of it is looked at."""
     await desk.conversation(id, person)
@@ -85,7 +85,7 @@ async def delete_conversation(desk: TheDesk, person: Person, id: str) -> None:
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
-async def fork(desk: TheDesk, person: Person, id: str, body: shapes.Fork) -> shapes.Summary:
+async def fork(desk: TheDesk, person: Person, id: str, body: bodies.Fork) -> shapes.Summary:
     """A new conversation with the path to this message."""
     await desk.conversation(id, person)
     made = await desk.runtime.fork(id, body.message)

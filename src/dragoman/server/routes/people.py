@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from dragoman.messages.usage import Usage
-from dragoman.server import shapes
+from dragoman.server import bodies, shapes
 from dragoman.server.access import Access
 from dragoman.server.desk import Person, TheDesk
 from dragoman.server.routes.tools import agent_view
@@ -61,7 +61,7 @@ async def prompts(desk: TheDesk, person: Person) -> shapes.PromptList:
 
 @router.put("/prompts/{name}")
 async def set_prompt(
-    desk: TheDesk, person: Person, name: PromptName, body: shapes.Prompt
+    desk: TheDesk, person: Person, name: PromptName, body: bodies.Prompt
 ) -> shapes.NamedPrompt:
     await desk.runtime.store.set_prompt(person, name, body.text)
     return shapes.NamedPrompt(name, body.text)
@@ -78,7 +78,7 @@ door = APIRouter(tags=["people"])
 
 
 @door.post("/login")
-async def login(request: Request, body: shapes.Login) -> Response:
+async def login(request: Request, body: bodies.Login) -> Response:
     """A password, or a key, for a cookie."""
     access: Access = request.app.state.access
     person = await access.sign_in(body.password, request.client.host if request.client else "")

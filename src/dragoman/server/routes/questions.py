@@ -10,14 +10,14 @@ from pydantic import Field, JsonValue
 from dragoman.errors import NotFound
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import Answer, Question, Scope, Verdict
-from dragoman.server import shapes
+from dragoman.server import bodies, shapes
 from dragoman.server.desk import Person, TheDesk
 from dragoman.tools.permissions import rules_in_words
 
 router = APIRouter(tags=["questions"])
 
 
-class Decision(shapes.Body):
+class Decision(bodies.Body):
     """What a person decided. Which verdicts fit depends on the kind of question."""
 
     verdict: Verdict

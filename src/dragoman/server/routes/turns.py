@@ -12,7 +12,7 @@ from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.events import EVENT
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
-from dragoman.server import shapes
+from dragoman.server import bodies, shapes
 from dragoman.server.desk import Person, TheDesk
 from dragoman.server.routes.events import STREAM, LastEventId
 from dragoman.server.stream import EventStream
@@ -23,7 +23,7 @@ router = APIRouter(tags=["turns"])
 
 
 @router.post("/conversations/{id}/turns", status_code=202)
-async def send(desk: TheDesk, person: Person, id: str, body: shapes.NewTurn) -> shapes.Begun:
+async def send(desk: TheDesk, person: Person, id: str, body: bodies.NewTurn) -> shapes.Begun:
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
     await desk.conversation(id, person)
     handle = await desk.runtime.conversation(id)
@@ -43,7 +43,7 @@ async def send(desk: TheDesk, person: Person, id: str, body: shapes.NewTurn) -> 
 
 
 @router.post("/messages/{id}/edit", status_code=202)
-async def edit(desk: TheDesk, person: Person, id: str, body: shapes.Said) -> shapes.Begun:
+async def edit(desk: TheDesk, person: Person, id: str, body: bodies.Said) -> shapes.Begun:
     """A new version of what a person said, and its answer. The old one stays."""
     old = await desk.message(id, person)
     turn = await desk.runtime.inbox.edit(id, body.content())
@@ -56,7 +56,7 @@ async def rerun(
     desk: TheDesk,
     person: Person,
     id: str,
-    body: shapes.Again = shapes.Again(),  # noqa: B008
+    body: bodies.Again = bodies.Again(),  # noqa: B008
 ) -> shapes.Begun:
     """A new version of an answer."""
     old = await desk.message(id, person)
@@ -110,7 +110,7 @@ async def cancel(
     desk: TheDesk,
     person: Person,
     id: str,
-    body: shapes.Cancel = shapes.Cancel(),  # noqa: B008
+    body: bodies.Cancel = bodies.Cancel(),  # noqa: B008
 ) -> shapes.Cancelled:
     """Stop it, in whatever state it is. What it has said is kept. One that is queued is called off."""
     if (waiting := await desk.queued(id, person)) is not None:
@@ -121,7 +121,7 @@ async def cancel(
 
 
 @router.post("/turns/{id}/steer", status_code=202)
-async def steer(desk: TheDesk, person: Person, id: str, body: shapes.Said) -> shapes.Done:
+async def steer(desk: TheDesk, person: Person, id: str, body: bodies.Said) -> shapes.Done:
     """Say something to a running turn: its next request contains it."""
     await desk.turn(id, person)
     await desk.runtime.inbox.steer(id, body.content())
@@ -148,7 +148,7 @@ async def output(desk: TheDesk, person: Person, id: str) -> str:
 
 
 @router.post("/calls/{id}/result", status_code=202)
-async def deliver(desk: TheDesk, person: Person, id: str, body: shapes.Result) -> shapes.Done:
+async def deliver(desk: TheDesk, person: Person, id: str, body: bodies.Result) -> shapes.Done:
     """The result of a call that the client ran. The first one counts."""
     await desk.call(id, person)
     if not body.model_fields_set & {"text", "value"}:
