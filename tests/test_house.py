@@ -86,8 +86,9 @@ async def test_what_becomes_code_or_prompt_is_asked_about_whatever_is_allowed(tm
     """P1: and the store cannot be read or written at all."""
     paths = ["tools/evil.py", "skills/x/SKILL.md", ".dragoman/skills/x/SKILL.md", "dragoman.toml"]
     script = [*(calls("write_file", path=path, text="x") for path in paths), says("done")]
-    async with opened(tmp_path, 'allow = ["files.*"]', script).runtime as runtime:
-        turn = await runtime.send("go")
+    bold = 'allow = ["files.*"]\n[agents.bold]\nallow = ["files.*"]'
+    async with opened(tmp_path, bold, script).runtime as runtime:
+        turn = await runtime.send("go", agent="bold")
         asked = []
         async for event in turn.events():
             if event.type == "call.asked":

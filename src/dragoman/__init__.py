@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dragoman.runtime import Runtime, run_sync
     from dragoman.tools.skills import Skills
     from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
-    from dragoman.tools.toolbox import Group
+    from dragoman.tools.toolbox import Group, Source
     from dragoman.turn.agent import Agent, Limits
     from dragoman.turn.plugin import Plugin
     from dragoman.turn.view import TurnView
@@ -59,6 +59,7 @@ _HOME = {
     "Runtime": "dragoman.runtime",
     "ScriptedModel": "dragoman.wire.scripted",
     "Skills": "dragoman.tools.skills",
+    "Source": "dragoman.tools.toolbox",
     "ToolContext": "dragoman.tools.tool",
     "ToolFailed": "dragoman.errors",
     "ToolOutput": "dragoman.tools.tool",
@@ -96,6 +97,7 @@ __all__ = [
     "Runtime",
     "ScriptedModel",
     "Skills",
+    "Source",
     "ToolContext",
     "ToolFailed",
     "ToolOutput",

@@ -85,11 +85,8 @@ def furnished(
             *_servers(settings, workspace),
         ],
         agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
-        rules=[
-            Rule("skills", "*", "allow"),
-            *_rules(settings, said, ""),
-            *_protected(settings, workspace, store or store_of(settings)),
-        ],
+        rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
+        bounds=_protected(settings, workspace, store or store_of(settings)),
         system=said.get("system", ""),
         options=said.get("options"),
         mode=said.get("mode", "auto"),
@@ -118,12 +115,13 @@ def _built_in(settings: Settings, without: set[str]) -> list[Group]:
 
 
 def _own(settings: Settings, troubles: list[str]) -> list[Tool | Group]:
-    """What lies in the `tools` folder beside the settings."""
-    folder = settings.folder / "tools"
-    if not settings.files or not folder.is_dir():
-        return []
-    found, wrong = load_folder(folder)
-    troubles += wrong
+    """What lies in a `tools` folder beside a settings file. Beside no file nothing is loaded: a folder that
+    one merely stands in is not to be trusted."""
+    found: list[Tool | Group] = []
+    for file in settings.files:
+        tools, wrong = load_folder(file.resolve().parent / "tools")
+        found += [one for one in tools if one.name not in {other.name for other in found}]
+        troubles += wrong
     return found
 
 

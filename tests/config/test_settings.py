@@ -128,3 +128,13 @@ def test_editors_get_a_schema_with_every_table() -> None:
 )
 def test_a_key_is_found_on_its_line(text: str, path: list[str | int], line: int | None) -> None:
     assert line_of(text, path) == line
+
+
+def test_a_misspelled_variable_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean DRAGOMAN_MODE or DRAGOMAN_MODEL"):
+        load(write(tmp_path, ""), environment={"DRAGOMAN_MODLE": "x"})
+
+
+def test_a_path_of_the_environment_starts_where_we_are(tmp_path: Path) -> None:
+    settings = load(write(tmp_path, ""), environment={"DRAGOMAN_STORE": "chat.db"})
+    assert settings.path(settings.said["store"]) == Path.cwd() / "chat.db"

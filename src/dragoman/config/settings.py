@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,6 +20,7 @@ from dragoman.errors import ConfigError
 FILE = "dragoman.toml"
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
 _MERGED = ("limits", "agents", "mcp", "server", "providers", "families", "options", "private")
+_PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
 _NOT_SETTINGS = ("CONFIG", "CACHE", "RECORDINGS")  # variables of ours that are something else
 
 
@@ -176,7 +177,7 @@ def _paths(tables: Mapping[str, Any]) -> list[str]:
 
 def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
-    said = []
+    said: list[tuple[str, dict[str, Any]]] = []
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("DRAGOMAN_")
         if name == variable or name in _NOT_SETTINGS or not text:
@@ -184,11 +185,22 @@ def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[st
         key = name.lower()
         table, _, rest = key.partition("_")
         hints = get_type_hints(ConfigTable)
-        if key in hints:
+        if key in _PATHS:
+            said.append((variable, {key: str(Path(text).expanduser().absolute())}))
+        elif key in hints:
             said.append((variable, {key: _value(text)}))
         elif table in ("server", "limits") and rest in get_type_hints(hints[table]):
             said.append((variable, {table: {rest: _value(text)}}))
+        else:
+            _check_spelling(variable, key, hints)
     return said
+
+
+def _check_spelling(variable: str, key: str, settings: Iterable[str]) -> None:
+    """Other programs may have variables that begin like ours; one that is nearly ours is a slip."""
+    if near := get_close_matches(key, settings, n=2, cutoff=0.8):
+        meant = " or ".join(f"DRAGOMAN_{name.upper()}" for name in near)
+        raise ConfigError(f"{variable}: there is no such setting: did you mean {meant}?")
 
 
 def _value(text: str) -> object:

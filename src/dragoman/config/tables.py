@@ -15,11 +15,11 @@ Rules: TypeAlias = list[str]
 Positive: TypeAlias = Annotated[int, Field(gt=0)]
 
 
-def _seconds(said: object) -> object:
+def _number(said: object) -> object:
     return float(said) if type(said) is int else said
 
 
-Seconds: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_seconds)]
+Amount: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_number)]
 
 
 @with_config(extra="forbid", strict=True)
@@ -28,8 +28,8 @@ class LimitsTable(TypedDict, total=False):
 
     max_rounds: Annotated[int, Field(ge=0, description="batches of calls; 0 means no tools")]
     max_tokens: Annotated[Positive, Field(description="tokens, input and output")]
-    max_cost: Annotated[Seconds, Field(description="US dollars, where the price is known")]
-    max_seconds: Annotated[Seconds, Field(description="seconds from its start, waiting included")]
+    max_cost: Annotated[Amount, Field(description="US dollars, where the price is known")]
+    max_seconds: Annotated[Amount, Field(description="seconds from its start, waiting included")]
     max_calls: Annotated[Positive, Field(description="tool calls")]
 
 

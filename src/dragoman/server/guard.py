@@ -34,7 +34,12 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, hosts: Collection[str] = LOOPBACK, upload_limit: int, access: Access
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Collection[str] = LOOPBACK,
+        upload_limit: int,
+        access: Access | None = None,
     ) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
@@ -48,7 +53,8 @@ class Guard:
         refusal = self._refusal(scope["method"], path, headers)
         if refusal is not None:
             return await problem(*refusal)(scope, receive, send)
-        if _private(path) and await self._access.who(HTTPConnection(scope)) is None:
+        access = self._access
+        if access is not None and _private(path) and await access.who(HTTPConnection(scope)) is None:
             return await problem(401, STRANGER)(scope, receive, send)
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:

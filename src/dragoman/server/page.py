@@ -54,8 +54,8 @@ _NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. T
 def install(app: FastAPI) -> None:
     router = APIRouter(include_in_schema=False)
 
-    @router.get("/")
-    @router.get("/c/{conversation}")
+    @router.api_route("/", methods=["GET", "HEAD"])
+    @router.api_route("/c/{conversation}", methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
         """The launch link signs in, and goes on without its token."""
         access: Access = request.app.state.access

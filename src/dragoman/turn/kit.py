@@ -31,6 +31,7 @@ class Kit:
     plugins: Sequence[Plugin] = ()
     agents: Mapping[str, Agent] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
+    bounds: Sequence[Rule] = ()  # come last: no agent gets around them
     system: str = ""
     options: dict[str, JsonValue] = field(default_factory=dict)
     mode: Mode = "auto"

@@ -41,8 +41,8 @@ class PreparedTurn:
 
     @property
     def rules(self) -> list[Rule]:
-        """Those of the house, then those of the agent."""
-        return [*self.kit.rules, *self.agent.rules]
+        """Those of the house, then those of the agent, then those that nobody gets around."""
+        return [*self.kit.rules, *self.agent.rules, *self.kit.bounds]
 
 
 @dataclass(slots=True, frozen=True)

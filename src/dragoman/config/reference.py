@@ -1,0 +1,236 @@
+"""The tables of `tables.py` in, the reference of every setting as Markdown out.
+
+`python -m dragoman.config.reference docs/configuration.md` writes it into the file, between the two marks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic.fields import FieldInfo
+from typing_extensions import is_typeddict
+
+from dragoman.config.tables import AgentTable, ConfigTable, LimitsTable, ServerTable
+from dragoman.errors import ConfigError
+from dragoman.providers.catalog import Provider, Traits
+from dragoman.providers.tables import ProviderTable, TraitsTable
+from dragoman.runtime import Runtime
+from dragoman.tools.mcp.settings import McpServer
+
+BEGIN = "<!-- made by `python -m dragoman.config.reference`: change the code, not this -->"
+END = "<!-- the reference ends -->"
+
+
+@dataclass(slots=True, frozen=True)
+class Section:
+    """A table of the file under its heading. `words` are for keys whose annotation has none."""
+
+    heading: str
+    table: type
+    defaults: Mapping[str, object]
+    words: Mapping[str, str]
+
+
+def sections() -> tuple[Section, ...]:
+    """In the order in which they are read."""
+    house = _of_signature(Runtime)
+    return (
+        Section("At the top of the file", ConfigTable, {**house, **_ELSEWHERE["top"]}, _TOP),
+        Section("`[limits]`", LimitsTable, house, {}),
+        Section("`[agents.NAME]`", AgentTable, {}, {}),
+        Section("`[server]`", ServerTable, _ELSEWHERE["server"], {}),
+        Section("`[mcp.NAME]`", McpServer, _of_fields(McpServer), {}),
+        Section("`[providers.NAME]`", ProviderTable, _of_fields(Provider), _PROVIDER),
+        Section(
+            "`[providers.NAME.models]`, `[providers.NAME.defaults]` and `[families]`",
+            TraitsTable,
+            _of_fields(Traits),
+            _TRAITS,
+        ),
+    )
+
+
+def reference() -> str:
+    """One heading, one sentence and one Markdown table for each table of the file."""
+    return "\n\n".join(_rendered(section) for section in sections())
+
+
+def rewritten(text: str) -> str:
+    """The text with the reference between its marks. ConfigError where it has not both."""
+    before, begun, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not begun or not ended:
+        raise ConfigError(f"there is no place for the reference: it goes between {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{reference()}\n\n{END}{after}"
+
+
+def _rendered(section: Section) -> str:
+    sentence = " ".join((inspect.getdoc(section.table) or "").split())
+    rows = [f"| `{key}` | {kind} | {words} | {default} |" for key, kind, words, default in rows_of(section)]
+    head = ["| key | type | meaning | default |", "|---|---|---|---|"]
+    return "\n".join([f"### {section.heading}", "", sentence, "", *head, *rows])
+
+
+def rows_of(section: Section) -> Iterator[tuple[str, str, str, str]]:
+    """Key, type in words, meaning and default of every setting of a table."""
+    for key, kind in get_type_hints(section.table, include_extras=True).items():
+        words = _described(kind) or section.words.get(key, "")
+        yield key, in_words(kind), words.replace("|", "\\|"), _shown(section.defaults.get(key))
+
+
+# ── types in words ────────────────────────────────────────────────────────────────────────────────
+
+_PLAIN: dict[Any, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+
+
+def in_words(kind: Any) -> str:
+    """What a person writes there: `list[str]` is a list of texts."""
+    bare, marks = _parted(kind)
+    origin, arguments = get_origin(bare), get_args(bare)
+    if origin is Literal:
+        return ", ".join(f"`{json.dumps(word) if isinstance(word, bool) else word}`" for word in arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(in_words(one) for one in arguments if one is not NoneType)
+    if origin in (list, tuple):
+        return f"list: {in_words(arguments[0])}" if _is_choice(arguments[0]) else "list of texts"
+    if origin is dict:
+        return "a table each" if _is_table(arguments[1]) else "table"
+    if _is_table(bare):
+        return "table"
+    return f"{_PLAIN[bare]}{_bounds(marks)}"
+
+
+def _parted(kind: Any) -> tuple[Any, list[Any]]:
+    """`Annotated[int, Gt(0)]` → both; pydantic keeps bounds inside its own description of a field."""
+    bare, *marks = get_args(kind) if hasattr(kind, "__metadata__") else (kind,)
+    inner = [bound for mark in marks if isinstance(mark, FieldInfo) for bound in mark.metadata]
+    return bare, [*marks, *inner]
+
+
+def _bounds(marks: list[Any]) -> str:
+    said = {name: getattr(mark, name) for mark in marks for name in ("gt", "ge", "le") if hasattr(mark, name)}
+    match said:
+        case {"ge": low, "le": high}:
+            return f" from {low} to {high}"
+        case {"gt": low, "le": high}:
+            return f" above {low}, at most {high:,}"
+        case {"gt": low}:
+            return f" above {low}"
+        case {"ge": low}:
+            return f" of {low} or more"
+    return ""
+
+
+def _described(kind: Any) -> str:
+    _, marks = _parted(kind)
+    said = (mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description)
+    return next(said, "")
+
+
+def _is_table(kind: Any) -> bool:
+    return is_typeddict(kind) or is_dataclass(kind)
+
+
+def _is_choice(kind: Any) -> bool:
+    return get_origin(kind) is Literal
+
+
+# ── defaults ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Found(str):
+    """A default that is found out at the start, in words."""
+
+    __slots__ = ()
+
+
+# What is decided in rooms above this one. A test compares it with what holds there.
+_ELSEWHERE: dict[str, dict[str, object]] = {
+    "top": {
+        "model": Found("the best that is there"),
+        "store": Found("`dragoman.db` in the data folder"),
+        "workspace": Found("the folder of the settings"),
+        "tools": ("basics", "files", "shell", "web", "browser"),
+    },
+    "server": {
+        "host": "127.0.0.1",
+        "port": 8721,
+        "upload_limit": 25_000_000,
+        "open": Found("where there is a screen"),
+    },
+}
+
+
+def _of_signature(house: type) -> dict[str, object]:
+    return {name: one.default for name, one in inspect.signature(house).parameters.items()}
+
+
+def _of_fields(kind: Any) -> dict[str, object]:
+    return {one.name: one.default for one in fields(kind) if one.default is not MISSING}
+
+
+def _shown(default: object) -> str:
+    """As TOML has it; nothing where nothing, or an empty thing, is the default."""
+    if default is None or default is inspect.Parameter.empty or default in ("", ()):
+        return ""
+    if isinstance(default, Found):
+        return str(default)
+    if isinstance(default, tuple):
+        return f"`{json.dumps(list(default))}`"
+    if isinstance(default, str | bool | int | float):
+        return f"`{json.dumps(default)}`"
+    return ""
+
+
+# ── words for keys that have none in their annotation ─────────────────────────────────────────────
+
+_TOP = {
+    "limits": "what one turn may use",
+    "agents": "named sets of prompt, model, tools, permissions and limits",
+    "mcp": "servers that bring tools",
+    "server": "`dragoman serve`",
+    "providers": "who serves models, over the built-in catalog",
+    "families": "open models by a pattern of their names, whoever serves them",
+}
+_PROVIDER = {
+    "title": "its name for people",
+    "base_url": "the address, with `/v1` or what else the wire's paths follow",
+    "base_url_from": "the environment variable that holds the address",
+    "keys": "environment variables that hold the key; the first that is set counts; one may be a text",
+    "wire": "the protocol it speaks",
+    "endpoint": "`azure`: addresses and keys as Azure has them",
+    "headers": "sent with each request; no place for a secret",
+    "query": "put behind each address",
+    "local": "it works without a key",
+    "default": "the model for who has its key and names none",
+    "prices": "what the package `genai-prices` calls it",
+    "quirks": "in what it differs from its wire: `wire/quirks.py`",
+    "defaults": "of its models, under what is said of each",
+    "models": "by a pattern of the name; the first that fits counts",
+}
+_TRAITS = {
+    "context": "tokens it can take",
+    "modalities": "what it can be shown",
+    "tools": "`native`, or the dialect in which it writes its calls",
+    "spills": "the dialect in which calls slip into its text all the same, or `none`",
+    "reasoning": "where its thoughts are: fields of the wire, tags in the text, or a tag the prompt opens",
+    "led": "it calls by examples, in steps: for the smallest, served here",
+    "file": "the GGUF file of a model that is served here",
+    "note": "what a person should know before they trust it",
+    "options": "of every request, under those of the conversation",
+    "extra": "goes into every body as it is",
+}
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m dragoman.config.reference FILE")
+    page = Path(sys.argv[1])
+    page.write_text(rewritten(page.read_text("utf-8")), "utf-8")

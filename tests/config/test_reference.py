@@ -1,0 +1,71 @@
+"""The reference of the settings: made from the code, and the same in the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from dragoman.cli.serve import HOST, PORT
+from dragoman.config.reference import in_words, reference, rewritten, rows_of, sections
+from dragoman.errors import ConfigError
+from dragoman.house import DEFAULT_TOOLS
+from dragoman.server.app import UPLOAD_LIMIT
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_docs_say_what_the_code_says() -> None:
+    text = PAGE.read_text("utf-8")
+    assert text == rewritten(text), "run: python -m dragoman.config.reference docs/configuration.md"
+
+
+@pytest.mark.parametrize("section", sections(), ids=lambda section: section.table.__name__)
+def test_every_setting_is_explained_and_nothing_else_is(section: Any) -> None:
+    rows = list(rows_of(section))
+    assert [key for key, _, words, _ in rows if not words] == []
+    assert set(section.words) <= {key for key, *_ in rows}
+
+
+def test_defaults_from_other_rooms_are_those_that_hold_there() -> None:
+    shown = {
+        (section.heading, key): default for section in sections() for key, _, _, default in rows_of(section)
+    }
+    assert shown["At the top of the file", "tools"] == f"`{list(DEFAULT_TOOLS)}`".replace("'", '"')
+    assert shown["`[server]`", "host"] == f'`"{HOST}"`'
+    assert shown["`[server]`", "port"] == f"`{PORT}`"
+    assert shown["`[server]`", "upload_limit"] == f"`{UPLOAD_LIMIT}`"
+    assert shown["`[limits]`", "max_rounds"] == "`10`"
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (str, "text"),
+        (bool, "`true` or `false`"),
+        (str | None, "text"),
+        (float | Literal[False], "number or `false`"),
+        (Literal["a", "b"], "`a`, `b`"),
+        (list[str], "list of texts"),
+        (list[Literal["a", "b"]], "list: `a`, `b`"),
+        (dict[str, str], "table"),
+        (Annotated[int, Field(gt=0)], "whole number above 0"),
+        (Annotated[int, Field(ge=0, le=9)], "whole number from 0 to 9"),
+    ],
+)
+def test_a_type_is_said_in_words(kind: Any, words: str) -> None:
+    assert in_words(kind) == words
+
+
+def test_what_stands_around_the_reference_stays() -> None:
+    text = PAGE.read_text("utf-8")
+    spoiled = text.replace(reference(), "old")
+    assert spoiled != text
+    assert rewritten(spoiled) == text
+
+
+def test_a_file_without_a_place_for_it_is_left_alone() -> None:
+    with pytest.raises(ConfigError, match="no place"):
+        rewritten("# Settings")
