@@ -79,7 +79,7 @@ class Questions(SqliteFile):
 
     def _first_result(self, db: sqlite3.Connection, turn: str, call: JsonValue) -> None:
         if db.execute(self._sql["delivered"], {"turn": turn, "call": call}).fetchone() is not None:
-            raise AlreadyAnswered(str(call), "a result was delivered before")
+            raise AlreadyAnswered(str(call), "there is a result already")
 
     def _add_question(self, db: sqlite3.Connection, question: Question) -> None:
         row = {

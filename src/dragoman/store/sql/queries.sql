@@ -185,8 +185,9 @@ UPDATE questions SET open = 0, body = :body WHERE id = :id AND open = 1;
 INSERT INTO letters (turn, kind, body) VALUES (:turn, :kind, :body);
 
 -- name: delivered
--- Whether a client's result for this call lies in the box already.
-SELECT 1 FROM letters WHERE turn = :turn AND kind = 'result' AND json_extract(body, '$.call') = :call;
+-- Whether a client's result for this call lies in the box already, or was taken from there.
+SELECT 1 FROM letters WHERE turn = :turn AND kind = 'result' AND json_extract(body, '$.call') = :call
+UNION ALL SELECT 1 FROM calls WHERE id = :call AND state <> 'running';
 
 -- name: letters
 SELECT seq, kind, body FROM letters WHERE turn = :turn ORDER BY seq;
