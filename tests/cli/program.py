@@ -35,24 +35,30 @@ class Ended:
         return last
 
 
-async def started(*arguments: str, folder: Path, stdin: int = PIPE) -> Process:
-    """The program, running in this folder, with no keys and no settings from outside."""
-    private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_")
-    environment = {name: value for name, value in os.environ.items() if not any(w in name for w in private)}
+def surroundings(folder: Path) -> dict[str, str]:
+    """The environment of a person with no keys and no settings, whose own folders are in this one."""
+    private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_", "EDITOR", "VISUAL")
+    kept = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
+    home = folder / "home"
+    return {**kept, "XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
+
+
+async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environment: str) -> Process:
+    """The program, running in this folder."""
     return await asyncio.create_subprocess_exec(
         *PROGRAM,
         *arguments,
         cwd=folder,
-        env=environment,
+        env={**surroundings(folder), **environment},
         stdin=stdin,
         stdout=PIPE,
         stderr=PIPE,
     )
 
 
-async def program(*arguments: str, folder: Path, said: str | bytes = "") -> Ended:
+async def program(*arguments: str, folder: Path, said: str | bytes = "", **environment: str) -> Ended:
     """From start to end, with this on its standard input."""
-    process = await started(*arguments, folder=folder)
+    process = await started(*arguments, folder=folder, stdin=PIPE, **environment)
     given = said.encode() if isinstance(said, str) else said
     async with asyncio.timeout(60):
         out, err = await process.communicate(given)

@@ -330,7 +330,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a blank message": (("--model", "ollama/x", " "), "the message is blank"),
     "a limit below zero": (
         ("--model", "ollama/x", "--max-rounds", "-1", "Hi"),
-        "max_rounds is a whole number",
+        "max_rounds: it should be greater than or equal to 0",
     ),
     "a wrong rule": (("--model", "ollama/x", "--allow", ":x", "Hi"), "is no rule"),
     "no such file of settings": (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import JsonValue
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dragoman.cli.catalog import catalog_of
 from dragoman.cli.printing import print_json
+from dragoman.config.settings import Settings
+from dragoman.house import catalog_of
 from dragoman.providers.catalog import Catalog, Provider, Traits
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.keys import Key, Keys
@@ -28,8 +28,8 @@ class Listed:
     price: Price | None
 
 
-def models(config: Path | None, *, as_json: bool) -> None:
-    catalog, keys = catalog_of(config), Keys()
+def models(settings: Settings, *, as_json: bool) -> None:
+    catalog, keys = catalog_of(settings), Keys()
     servers = {server.provider: server for server in asyncio.run(discover())}
     listed = {
         name: (keys.find(provider), _models(catalog, provider, servers.get(name)))

@@ -1,12 +1,15 @@
-"""JSON values in, lines on a stream out: the same bytes whatever the locale says."""
+"""Values and texts in, lines on a stream or a file out: the same bytes whatever the locale says."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from pydantic import JsonValue
+
+from dragoman.errors import BadRequest
 
 
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
@@ -18,3 +21,13 @@ def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | 
     except UnicodeEncodeError:  # half a surrogate pair, or a terminal that knows few letters
         text = json.dumps(value, indent=indent)
     print(text, file=stream, flush=True)
+
+
+def write_down(file: Path, text: str) -> Path:
+    """Into this file. BadRequest says why it cannot be."""
+    target = file.expanduser()
+    try:
+        target.write_text(text, "utf-8")
+    except OSError as error:
+        raise BadRequest(f"{target} cannot be written: {error.strerror}") from error
+    return target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -11,31 +11,36 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dragoman.cli.asking import Asking
-from dragoman.cli.catalog import catalog_of
+from dragoman.cli.asking import Asking, question_in
+from dragoman.cli.chosen import Chosen, choose
+from dragoman.cli.files import attached
+from dragoman.cli.ids import conversation_named
+from dragoman.cli.interrupt import cancelled_by_interrupt
 from dragoman.cli.screen import Lines, Reading, Screen, not_begun
+from dragoman.cli.trouble import told
+from dragoman.config.settings import Settings, load
 from dragoman.errors import BadRequest, ConfigError, DragomanError
+from dragoman.house import catalog_of, furnished
 from dragoman.messages import events as e
+from dragoman.messages.parts import Text
 from dragoman.providers.catalog import Catalog, Provider
-from dragoman.providers.discover import discover
 from dragoman.providers.keys import Keys
-from dragoman.providers.models import Models, wire
+from dragoman.providers.models import wire
 from dragoman.runtime import Runtime
-from dragoman.store.blobs import Blobs
-from dragoman.store.sqlite import SqliteStore
 from dragoman.tools.custom import load_tools
-from dragoman.turn.handles import TurnHandle
+from dragoman.turn.handles import ConversationHandle, TurnHandle
 
 STATUS = {"completed": 0, "error": 1, "cancelled": 130}
+STDIN = "-"
 ELSEWHERE = "server"  # who serves a model that is named without a provider
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Order:
-    """What a person wants done, as the command line says it."""
+    """What a person wants done, as the command line says it. What it leaves out, the settings say."""
 
-    message: str | None
-    model: str | None
+    message: Sequence[str]
+    model: str | None = None
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     wire: str | None = None
@@ -43,9 +48,15 @@ class Order:
     tools: Sequence[Path] = ()
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
-    system: str = ""
-    max_rounds: int = 10
+    attach: Sequence[Path] = ()
+    agent: str | None = None
+    mode: str | None = None
+    system: str | None = None
+    max_rounds: int | None = None
+    conversation: str | None = None
     store: Path | None = None
+    forget: bool = False
+    workspace: Path | None = None
     config: Path | None = None
     as_json: bool = False
 
@@ -56,8 +67,10 @@ def run(order: Order) -> int:
     with redirect_stdout(sys.stderr):  # what a tool prints must not stand between our lines
         try:
             end = asyncio.run(_turn(order, screen))
-        except DragomanError as error:
-            end = not_begun(str(error))
+        except BrokenPipeError:
+            raise  # whoever read along has gone: there is nobody to tell
+        except (DragomanError, OSError, sqlite3.Error) as error:
+            end = not_begun(told(error))
         except KeyboardInterrupt:
             end = not_begun("interrupted", "cancelled")
     screen.end(end)
@@ -65,99 +78,127 @@ def run(order: Order) -> int:
 
 
 async def _turn(order: Order, screen: Screen) -> e.TurnEnd:
-    message, tools = _message(order), load_tools(order.tools)
-    with _database(order) as path:
-        store = SqliteStore(path)
-        models = await _models(order, Blobs(store.files / "blobs"))
-        house = Runtime(
-            store,
-            model=models,
+    message, tools, settings = _message(order), load_tools(order.tools), _settings(order)
+    chosen = await _chosen(order, settings)
+    chosen.models(None)  # a missing key is told before anything is stored
+    with _database(order) as store:
+        house = furnished(
+            settings,
+            model=chosen.models,
             tools=tools,
+            without=["browser"],
+            store=store,
             allow=order.allow,
             deny=order.deny,
-            system=order.system,
-            max_rounds=order.max_rounds,
+            adopts=False,  # what other programs left behind is not ours to go on with
         )
-        async with models, house as runtime:
-            return await _watched(await runtime.send(message), screen)
+        for trouble in house.troubles:
+            print(f"· left out: {trouble}", file=sys.stderr)
+        async with chosen.models, house.runtime as runtime:
+            files = [await attached(runtime.store, str(path)) for path in order.attach]
+            chat = await _conversation(order, runtime)
+            turn = await chat.send([Text(message), *files], agent=order.agent)
+            return await _watched(runtime, turn, screen)
 
 
-async def _watched(turn: TurnHandle, screen: Screen) -> e.TurnEnd:
-    asking = Asking(turn, terminal=sys.stdin is not None and sys.stdin.isatty())
-    end = not_begun("the turn went on elsewhere")
-    with _cancelled_by_interrupt(turn):
+async def _conversation(order: Order, runtime: Runtime) -> ConversationHandle:
+    if order.conversation is None:
+        return await runtime.conversation()
+    return await runtime.conversation((await conversation_named(runtime.store, order.conversation)).id)
+
+
+async def _watched(runtime: Runtime, turn: TurnHandle, screen: Screen) -> e.TurnEnd:
+    asking = Asking(runtime, turn, terminal=sys.stdin is not None and sys.stdin.isatty())
+    end: e.TurnEnd | None = None
+    with cancelled_by_interrupt(turn, once=True):
         async for event in turn.events():
             screen.show(event)
-            if isinstance(event, e.CallAsked):
-                asking.ask(event)
+            if (question := question_in(event)) is not None:
+                asking.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
                 asking.decline(event)
             elif isinstance(event, e.TurnEnd):
                 end = event
         await asking.close()
+    if end is None:  # the store could not be written, or another program took the turn over
+        await turn.result()
+        return not_begun("the turn went on elsewhere")
     return end
-
-
-@contextmanager
-def _cancelled_by_interrupt(turn: TurnHandle) -> Iterator[None]:
-    """Ctrl-C ends the turn in order; pressed twice, it ends the program."""
-    loop = asyncio.get_running_loop()
-    cancelling: list[asyncio.Task[bool]] = []
-
-    def cancel() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        cancelling.append(loop.create_task(turn.cancel("interrupted at the keyboard")))
-
-    try:
-        loop.add_signal_handler(signal.SIGINT, cancel)
-    except NotImplementedError:  # Windows: there Ctrl-C ends the program
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 # ── what the command line means ───────────────────────────────────────────────────────────────────
 
 
 def _message(order: Order) -> str:
-    if order.message is not None and order.message != "-":
-        return order.message
+    """The words of the command line; where one is `-`, or there are none, what comes in beside them."""
+    words = list(order.message) or [STDIN]
+    if STDIN not in words:
+        return " ".join(words)
+    at = words.index(STDIN)
+    said = (" ".join(words[:at]), _read(), " ".join(words[at + 1 :]))
+    return "\n\n".join(part for part in said if part)
+
+
+def _read() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise BadRequest("there is no message: write it behind the options, or send it to standard input")
     return sys.stdin.buffer.read().decode(errors="replace")
 
 
+def _settings(order: Order) -> Settings:
+    flags = {
+        "model": _named(order),
+        "mode": order.mode,
+        "system": order.system,
+        "limits.max_rounds": order.max_rounds,
+        "store": str(order.store.absolute()) if order.store else None,
+        "workspace": str(order.workspace.resolve()) if order.workspace else None,
+    }
+    return load(order.config, flags=flags)
+
+
 @contextmanager
-def _database(order: Order) -> Iterator[Path]:
-    if order.store is not None:
-        yield order.store
-    else:
-        with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder) / "run.db"
+def _database(order: Order) -> Iterator[Path | None]:
+    """None: where the settings say."""
+    if not order.forget:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "run.db"
 
 
-async def _models(order: Order, blobs: Blobs) -> Models:
-    catalog = catalog_of(order.config)
-    name = order.model or await _running_here()
-    given = {}
+def _named(order: Order) -> str | None:
+    """The model, with a provider also where only an address is known."""
+    if order.model is None or order.base_url is None or "/" in order.model:
+        return order.model
+    return f"{ELSEWHERE}/{order.model}"
+
+
+async def _chosen(order: Order, settings: Settings) -> Chosen:
+    catalog, keys = catalog_of(settings), Keys()
+    named = settings.said.get("model")
     if order.base_url is not None or order.wire is not None:
-        name, provider = _elsewhere(order, name, catalog)
-        catalog = catalog.with_provider(provider)
+        if named is None:
+            raise ConfigError("--base-url and --wire are of a model: name it with --model")
+        catalog = catalog.with_provider(_elsewhere(order, named, catalog))
     if order.api_key:
-        given[catalog.find(name)[0].name] = order.api_key
-    return Models(name, catalog=catalog, keys=Keys(given), dialect=order.dialect, load=blobs.get)
+        if named is None:
+            raise ConfigError("--api-key is for a model: name it with --model")
+        keys = Keys({catalog.find(named)[0].name: order.api_key})
+    chosen = await choose(settings, catalog=catalog, keys=keys, dialect=order.dialect, progress=_progress)
+    if named is None:
+        print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
+    if chosen.note:
+        print(f"· {chosen.note}", file=sys.stderr)
+    return chosen
 
 
-def _elsewhere(order: Order, name: str, catalog: Catalog) -> tuple[str, Provider]:
+def _elsewhere(order: Order, name: str, catalog: Catalog) -> Provider:
     """The provider of a model with the address and the wire that were named.
 
     Who imitates OpenAI at an address of its own speaks Chat Completions, unless it is said otherwise.
     """
-    who, slash, _ = name.partition("/")
-    name, who = (name, who) if slash else (f"{ELSEWHERE}/{name}", ELSEWHERE)
+    who = name.partition("/")[0]
     if order.base_url is None:
         provider, _ = catalog.find(name)
     else:
@@ -166,13 +207,9 @@ def _elsewhere(order: Order, name: str, catalog: Catalog) -> tuple[str, Provider
         provider = replace(provider, base_url=order.base_url, base_url_from=None, wire=spoken, local=True)
         if not order.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"--base-url begins with http:// or https://, not {order.base_url!r}")
-    return name, replace(provider, wire=wire(order.wire).name if order.wire else provider.wire)
+    return replace(provider, wire=wire(order.wire).name if order.wire else provider.wire)
 
 
-async def _running_here() -> str:
-    """The first model of a server on this machine, for who names none."""
-    for server in await discover():
-        for model in server.models:
-            print(f"· no model is named: taking {server.provider}/{model}", file=sys.stderr)
-            return f"{server.provider}/{model}"
-    raise ConfigError("no model is named, and no local server runs: say --model PROVIDER/MODEL")
+def _progress(done: int, size: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r· fetching the model: {100 * done // max(size, 1)} %", end="", file=sys.stderr, flush=True)

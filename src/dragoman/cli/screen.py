@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Protocol, TextIO
 
 from pydantic import JsonValue
 
+from dragoman.cli.plain import one_line, plain, shown_json
 from dragoman.cli.printing import print_json
 from dragoman.messages import events as e
 from dragoman.messages.events import EVENT
@@ -51,20 +52,21 @@ class Reading:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._in_line = False
+        self._safe: Callable[[str], str] = plain if out.isatty() else str  # a file gets it to the letter
 
     def show(self, event: e.Event) -> None:
         match event:
             case e.TextDelta():
-                print(event.text, end="", file=self._out, flush=True)
+                print(self._safe(event.text), end="", file=self._out, flush=True)
                 self._in_line = not event.text.endswith("\n")
             case e.TextEnd():
                 self._end_line()
             case e.CallStart():
-                _aside(f"⚙ {event.tool} {json.dumps(event.arguments, ensure_ascii=False)}")
+                _aside(f"⚙ {plain(event.tool)} {one_line(shown_json(event.arguments), 1000)}")
             case e.CallEnd():
-                _aside(f"→ {event.tool} {event.state}: {_short(event.result.text)}")
+                _aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
             case e.Notice() if event.kind != "title":
-                _aside(f"· {event.text}")
+                _aside(f"· {plain(event.text)}")
             case _:
                 pass
 
@@ -90,8 +92,3 @@ def _complain(end: e.TurnEnd) -> None:
 
 def _aside(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHOWN else f"{line[:SHOWN]}…"

@@ -1,0 +1,1 @@
+"""`dragoman chat`: a conversation at the terminal."""

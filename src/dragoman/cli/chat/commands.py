@@ -1,0 +1,71 @@
+"""`/words` in, what they do out: each is a function of the session, listed in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from dragoman.cli.chat import about, branches
+from dragoman.cli.chat.session import Session
+from dragoman.errors import BadRequest
+from dragoman.turn.handles import TurnHandle
+
+Do: TypeAlias = Callable[[Session, str], Awaitable[TurnHandle | None]]
+
+
+class Quit(Exception):
+    """The person has had enough."""
+
+
+@dataclass(slots=True, frozen=True)
+class Command:
+    usage: str
+    told: str
+    do: Do
+
+
+async def help(session: Session, said: str) -> None:
+    for command in COMMANDS.values():
+        session.console.print(f"  {command.usage:<28}{command.told}", markup=False, highlight=False)
+    session.tell("Enter sends, Alt-Enter begins a new line, Ctrl-C stops the turn, Ctrl-D leaves.")
+    session.tell("@FILE in a message attaches a file. Put a space before a message that begins with a slash.")
+
+
+async def quit(session: Session, said: str) -> None:
+    raise Quit
+
+
+COMMANDS: dict[str, Command] = {
+    "model": Command("/model [NAME]", "which model answers here; another one", about.model),
+    "agent": Command("/agent [NAME | none]", "which agent answers here; another one", about.agent),
+    "mode": Command("/mode [WORD]", "who decides about calls: auto, ask, manual or off", about.mode),
+    "tools": Command("/tools [GROUP on|off]", "the tools there are; switch a group or a tool", about.tools),
+    "grants": Command("/grants [revoke N]", "what you allowed for good; take it back", about.grants),
+    "cost": Command("/cost", "tokens and money spent in this conversation", about.cost),
+    "thoughts": Command("/thoughts", "show what the model thinks, or only its first line", about.thoughts),
+    "rerun": Command("/rerun [MODEL]", "a new version of the last answer", branches.rerun),
+    "edit": Command("/edit", "a new version of what you said last", branches.edit),
+    "undo": Command("/undo", "go back before what you said last; nothing is lost", branches.undo),
+    "branches": Command("/branches [N]", "the versions of this conversation; go to one", branches.branches),
+    "fork": Command("/fork", "go on in a copy of this conversation", branches.fork),
+    "attach": Command("/attach FILE", "send a file with your next message", about.attach),
+    "export": Command("/export FILE", "write it down: .md for reading, else JSON", about.export),
+    "title": Command("/title [TEXT]", "the title of this conversation; another one", about.title),
+    "new": Command("/new", "begin another conversation", branches.new),
+    "list": Command("/list", "your conversations", branches.list_conversations),
+    "open": Command("/open ID", "go to another conversation", branches.open),
+    "help": Command("/help", "this list", help),
+    "quit": Command("/quit", "leave; what runs goes on at the next start", quit),
+}
+
+
+async def obey(session: Session, said: str) -> TurnHandle | None:
+    """The turn that came of it, if one did."""
+    word, _, rest = said.removeprefix("/").partition(" ")
+    if word not in COMMANDS:
+        near = get_close_matches(word, COMMANDS, n=1)
+        hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
+        raise BadRequest(f"there is no /{word}: {hint}")
+    return await COMMANDS[word].do(session, rest.strip())

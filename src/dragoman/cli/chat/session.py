@@ -1,0 +1,140 @@
+"""A person at the terminal: which conversation they are in, what they say, and the turns that answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.text import Text
+
+from dragoman.cli.asking import question_in
+from dragoman.cli.chat.asking import Asking
+from dragoman.cli.chat.keyboard import Interrupted, Keyboard
+from dragoman.cli.chat.past import show_messages
+from dragoman.cli.chat.view import Fetching, View
+from dragoman.cli.chosen import Chosen
+from dragoman.cli.files import said_with_files
+from dragoman.cli.interrupt import cancelled_by_interrupt
+from dragoman.cli.plain import plain
+from dragoman.errors import BadRequest
+from dragoman.messages import events as e
+from dragoman.messages.parts import File
+from dragoman.runtime import Runtime
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.questions import asked
+from dragoman.turn.settings import checked
+
+SHOWN = 6  # messages of a conversation that is opened
+_GLANCE = 0.2  # seconds between looks at a turn that another process runs
+
+
+class Session:
+    """What `/commands` work on. A conversation begins with the first thing that is said in it."""
+
+    def __init__(
+        self, runtime: Runtime, console: Console, keyboard: Keyboard, chosen: Chosen, fetching: Fetching
+    ) -> None:
+        self.runtime = runtime
+        self.console = console
+        self.keyboard = keyboard
+        self.chosen = chosen
+        self.chat: ConversationHandle | None = None
+        self.attachments: list[File] = []
+        self.thoughts = False
+        self._fetching = fetching
+        self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
+        self._seen: set[str] = set()  # calls that stand on the screen already
+        self._asking = Asking(runtime, console, keyboard)
+
+    # ── the conversation ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def here(self) -> ConversationHandle:
+        if self.chat is None:
+            raise BadRequest("nothing has been said in this conversation yet")
+        return self.chat
+
+    async def settings(self) -> dict[str, JsonValue]:
+        return (await self.chat.info()).settings if self.chat is not None else self._settings
+
+    async def change(self, **settings: JsonValue) -> None:
+        if self.chat is not None:
+            return await self.chat.change(**settings)
+        kept = {**self._settings, **settings}
+        self._settings = checked({name: value for name, value in kept.items() if value is not None})
+        return None
+
+    def begin_anew(self) -> None:
+        """With the settings that hold for new ones; what was attached is dropped."""
+        self.chat, self._settings = None, {}
+        self.attachments.clear()
+
+    async def open(self, conversation: str) -> TurnHandle | None:
+        """Shows the end of it. The turn that is to be followed, if one is under way."""
+        self.begin_anew()
+        self.chat = await self.runtime.conversation(conversation)
+        info, messages = await self.chat.info(), await self.chat.messages()
+        self.console.print(Text(f"— {plain(info.title or 'untitled')} · {info.id}", "bold"))
+        if len(messages) > SHOWN:
+            self.tell(f"{len(messages) - SHOWN} earlier messages: dragoman show {info.id}")
+        show_messages(self.console, messages[-SHOWN:], thoughts=self.thoughts)
+        self._seen = {call.id for message in messages for call in message.calls if call.state.settled}
+        live = [row for row in await self.runtime.store.turns(conversation) if row.live]
+        return self.chat.turn(live[-1].id) if live else None
+
+    async def say(self, text: str) -> TurnHandle:
+        said = await said_with_files(self.runtime.store, text, self.attachments)
+        if self.chat is None:
+            self.chat = await self.runtime.conversation(None, user=None, **self._settings)
+        turn = await self.chat.send(said)
+        self.attachments.clear()
+        return turn
+
+    def tell(self, text: str, style: str = "dim") -> None:
+        self.console.print(Text(f"· {plain(text)}", style))
+
+    # ── a turn ────────────────────────────────────────────────────────────────────────────────────
+
+    async def follow(self, turn: TurnHandle) -> None:
+        """To its end. Ctrl-C cancels it. `Left` where the person goes away while it asks."""
+        view = View(self.console, thoughts=self.thoughts, server_of=self._server_of, fetching=self._fetching)
+        ended = False
+        with view, cancelled_by_interrupt(turn):
+            async for event in self._events(turn):
+                if not (isinstance(event, e.CallEnd) and event.call in self._seen):
+                    view.show(event)
+                question = question_in(event)
+                if question is not None:
+                    with view.aside():
+                        try:
+                            await self._asking.settle(question)
+                        except Interrupted:
+                            await turn.cancel("interrupted at the keyboard")
+                elif isinstance(event, e.CallStart) and event.client:
+                    why = f"{event.tool} runs in the page, and the person is at a terminal"
+                    await turn.deliver(event.call, why, failed=True)
+                ended = ended or isinstance(event, e.TurnEnd)
+        if not ended:  # the store could not be written, or another program took the turn over
+            await turn.result()
+        self.console.print()
+
+    async def _events(self, turn: TurnHandle) -> AsyncIterator[e.Event]:
+        """Of a turn that another process runs, the questions, and in the end what it said."""
+        row = await self.runtime.store.turn(turn.id)
+        if row.live and await self.runtime.driver.take_up(turn.id) is None:
+            self.tell("another program carries this turn on; its answer is shown when it is there")
+            seen: set[str] = set()
+            while (await self.runtime.store.turn(turn.id)).live:
+                for question in await self.runtime.store.questions_of(turn.id):
+                    if question.open and question.id not in seen:
+                        seen.add(question.id)
+                        yield asked(question)
+                await asyncio.sleep(_GLANCE)
+        async for event in turn.events():
+            yield event
+
+    def _server_of(self, tool: str) -> str | None:
+        found = self.runtime.kit.toolbox.offer().find(tool)
+        return found[1].server if found is not None else None

@@ -1,0 +1,162 @@
+"""What was said, in lists and whole: out of the store, into it, and away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.text import Text
+
+from dragoman.cli.ids import all_conversations, conversation_named
+from dragoman.cli.looking import looking
+from dragoman.cli.plain import one_line, plain
+from dragoman.cli.printing import print_json, write_down
+from dragoman.config.settings import Settings
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest
+from dragoman.house import store_of
+from dragoman.store.store import Busy, Found
+
+
+def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
+    listed = asyncio.run(_listed(settings, limit)) if store_of(settings).exists() else []
+    if as_json:
+        print_json([_line(*one) for one in listed], indent=2)
+        return
+    for conversation, busy in listed:
+        state = "waits for you" if busy.waiting else "is running" if busy.live else ""
+        when = datetime.fromtimestamp(conversation.updated).strftime("%Y-%m-%d %H:%M")
+        print(
+            "\t".join((conversation.id, when, one_line(conversation.title or "untitled", 80), state)).rstrip()
+        )
+    if not listed:
+        print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
+
+
+async def _listed(settings: Settings, limit: int) -> list[tuple[Conversation, Busy]]:
+    found: list[Conversation] = []
+    async with looking(settings) as runtime:
+        async for conversation in all_conversations(runtime.store):
+            if len(found) == limit:
+                break
+            found.append(conversation)
+        busy = await runtime.store.busy([one.id for one in found])
+    return [(one, busy.get(one.id, Busy())) for one in found]
+
+
+def titles(settings: Settings) -> list[tuple[str, str]]:
+    """For completion: the ids used last, and what they are about."""
+    if not store_of(settings).exists():
+        return []
+    return [(one.id, one_line(one.title or "untitled", 60)) for one, _ in asyncio.run(_listed(settings, 50))]
+
+
+def _line(conversation: Conversation, busy: Busy) -> JsonValue:
+    return {
+        "id": conversation.id,
+        "title": conversation.title,
+        "user": conversation.owner,
+        "created": conversation.created,
+        "updated": conversation.updated,
+        "running": busy.live,
+        "questions": busy.waiting,
+        "tokens": conversation.usage.total,
+        "cost": conversation.usage.cost,
+    }
+
+
+def show(name: str, settings: Settings, *, thoughts: bool, as_json: bool) -> None:
+    async def read() -> None:
+        from dragoman.cli.chat.past import show_messages
+
+        async with looking(settings) as runtime:
+            info = await conversation_named(runtime.store, name)
+            if as_json:
+                print_json(await runtime.export(info.id), indent=2)
+                return
+            handle = await runtime.conversation(info.id)
+            console = Console(highlight=False)
+            console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
+            show_messages(console, await handle.messages(), thoughts=thoughts)
+            for question in await handle.questions():
+                console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
+
+    asyncio.run(read())
+
+
+def search(words: str, settings: Settings, *, limit: int, as_json: bool) -> bool:
+    """Whether something was found."""
+
+    async def find() -> list[Found]:
+        async with looking(settings) as runtime:
+            return await runtime.search(words, limit=limit)
+
+    found = asyncio.run(find())
+    if as_json:
+        print_json(
+            [
+                {"conversation": f.conversation, "message": f.message, "title": f.title, "snippet": f.snippet}
+                for f in found
+            ],
+            indent=2,
+        )
+    else:
+        for one in found:
+            print("\t".join((one.conversation, one_line(one.title or "untitled", 40), one_line(one.snippet))))
+    return bool(found)
+
+
+def export(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
+    async def written() -> str:
+        async with looking(settings) as runtime:
+            id = (await conversation_named(runtime.store, name)).id
+            if format == "markdown":
+                return await runtime.export_markdown(id)
+            return json.dumps(await runtime.export(id), ensure_ascii=False, indent=1) + "\n"
+
+    text = asyncio.run(written())
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_down(output, text)
+
+
+def import_file(file: str, settings: Settings) -> str:
+    """The id of the new conversation."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRequest(f"{file} is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BadRequest(f"{file} is no export of a conversation: an object was expected")
+
+    async def read() -> str:
+        async with looking(settings, new=True) as runtime:
+            return (await runtime.import_conversation(data)).id
+
+    return asyncio.run(read())
+
+
+def remove(names: Sequence[str], settings: Settings) -> list[Conversation]:
+    """All of them, or none where one is not there."""
+
+    async def gone() -> list[Conversation]:
+        async with looking(settings) as runtime:
+            meant = {one.id: one for one in [await conversation_named(runtime.store, name) for name in names]}
+            busy = await runtime.store.busy(list(meant))
+            if running := [id for id, state in busy.items() if state.live and not state.waiting]:
+                raise BadRequest(f"{running[0]} is running: stop it first, or wait for its end")
+            for id in meant:
+                await runtime.store.delete_conversation(id)
+            return list(meant.values())
+
+    return asyncio.run(gone())

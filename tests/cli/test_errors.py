@@ -1,0 +1,141 @@
+"""What can go wrong outside of us: each is one line that says what to do, a status, and never a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.wire.scripted import says
+from tests.browser.plays import furnish
+from tests.cli.conftest import Told
+from tests.cli.person import CTRL_D, Person
+from tests.cli.program import PROGRAM, Ended, program, surroundings
+from tests.loopback import Answer, loopback
+
+pytestmark = pytest.mark.slow
+
+
+def complaint(ended: Ended, status: int) -> str:
+    """The one line on standard error."""
+    assert ended.status == status
+    (line,) = ended.err.splitlines()
+    return line
+
+
+async def test_a_missing_key_names_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "dragoman.toml").write_text('model = "anthropic/claude-x"\n')
+    assert "set ANTHROPIC_API_KEY" in complaint(await program("run", "Hi", folder=tmp_path), 1)
+    somebody = await asyncio.to_thread(lambda: Person("chat", folder=tmp_path))
+    await asyncio.to_thread(somebody.sees, "set ANTHROPIC_API_KEY")
+    assert await asyncio.to_thread(somebody.ended) == 2
+
+
+async def test_a_wrong_key_and_an_unknown_model_are_what_the_provider_says(tmp_path: Path) -> None:
+    refused = Answer(401, {"error": {"message": "Incorrect API key provided"}})
+    unknown = Answer(404, {"error": {"message": "The model `modle` does not exist"}})
+    for answer, told in ((refused, "Incorrect API key"), (unknown, "does not exist")):
+        async with loopback(answer) as server:
+            furnish(tmp_path, server.url)
+            assert told in complaint(await program("run", "Hi", folder=tmp_path), 1)
+
+
+async def test_a_chat_survives_an_error_of_its_provider(tmp_path: Path) -> None:
+    async with loopback(Answer(401, {"error": {"message": "Incorrect API key"}}), says("Hello.")) as server:
+        furnish(tmp_path, server.url)
+        await asyncio.to_thread(_talk_on, tmp_path)
+
+
+def _talk_on(folder: Path) -> None:
+    somebody = Person("chat", folder=folder)
+    somebody.says("one")
+    somebody.sees("error: Incorrect API key")
+    somebody.says("two")
+    somebody.sees("Hello.")
+    assert somebody.leaves() == 0
+
+
+async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with loopback(says("Hi.")) as server:
+        url = server.url
+    furnish(tmp_path, url)
+    line = complaint(await program("run", "Hi", folder=tmp_path), 1)
+    assert f":{server.port}" in line
+
+
+def test_broken_settings_are_told_with_their_line(tmp_path: Path, told: Told) -> None:
+    (tmp_path / "dragoman.toml").write_text('model = "ollama/x"\nmodle = 5\n')
+    for command in (("list",), ("serve",), ("tools",), ("models",), ("config", "show")):
+        assert "dragoman.toml, line 2: modle" in complaint(told(*command, status=2), 2)
+    assert "dragoman.toml, line 2: modle" in complaint(told("run", "Hi", status=1), 1)
+
+
+async def test_a_home_that_cannot_be_written_is_named(stage: Path) -> None:
+    config = stage / "dragoman.toml"
+    (stage / "home").write_text("a file, where a folder should be")
+    kept_elsewhere = await program("run", "hello", folder=stage)
+    assert (kept_elsewhere.status, kept_elsewhere.out) == (0, "Hello! How can I help?\n")
+    config.write_text(config.read_text().replace('store = "chat.db"\n', ""))
+    assert "cannot open the store" in complaint(await program("run", "hello", folder=stage), 1)
+    assert "cannot open the store" in complaint(await program("people", "add", "anna", folder=stage), 2)
+
+
+async def test_a_full_disk_is_told(stage: Path) -> None:
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
+
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM,
+        *("run", "hello"),
+        cwd=stage,
+        env=surroundings(stage),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
+        preexec_fn=little_room,
+    )
+    _, err = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert b"Traceback" not in err
+    assert b"chat.db" in err
+    assert b"disk" in err
+
+
+def test_a_chat_survives_a_full_disk(stage: Path, told: Told) -> None:
+    told("run", "hello")
+    somebody = Person("chat", folder=stage, room=36_000)
+    somebody.says("hello")
+    somebody.sees("the store cannot be written or read")
+    somebody.says("/help")
+    somebody.sees("/quit")
+    before = somebody.sees("› ")
+    assert "Traceback" not in before
+    somebody.types("", CTRL_D)
+    assert somebody.ended() == 0
+
+
+async def test_answers_can_be_piped_into_other_programs(stage: Path) -> None:
+    run = " ".join((*PROGRAM, "run", "--json", "add"))
+    last = "import json, sys; print(json.loads(sys.stdin.readlines()[-1])['text'])"
+    first = "import sys; sys.stdin.readline(); sys.stdin.close()"
+    piped = await _shell(stage, f'{run} | {sys.executable} -c "{last}"')
+    assert piped == (0, "It is 5.\n", "")
+    long = " ".join((*PROGRAM, "run", "long"))
+    cut = await _shell(stage, f'{long} | {sys.executable} -c "{first}"')
+    assert cut == (0, "", "")  # whoever reads no further is no error to tell of
+
+
+async def _shell(folder: Path, line: str) -> tuple[int | None, str, str]:
+    process = await asyncio.create_subprocess_shell(
+        line,
+        cwd=folder,
+        env=surroundings(folder),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode, out.decode(), err.decode()
