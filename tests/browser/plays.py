@@ -105,7 +105,8 @@ def obey(body: Body) -> Line:
     """The next line of the play that the last message of the person names."""
     said = [message for message in body["messages"] if message["role"] == "user" and not _is_result(message)]
     name = _text(said[-1]["content"]).strip().partition("\n")[0]
-    after = body["messages"][body["messages"].index(said[-1]) + 1 :]
+    place = max(n for n, message in enumerate(body["messages"]) if message is said[-1])
+    after = body["messages"][place + 1 :]
     place = sum(message["role"] == "assistant" for message in after)
     if name == EXAMPLE:
         play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])

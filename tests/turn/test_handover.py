@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +80,22 @@ async def test_a_turn_that_asks_nothing_here_says_where_to_look(tmp_path: Path) 
             _ = turn.question
         assert [open.id for open in (await turn.snapshot()).questions] == [question]
         assert repr(turn) == f"TurnHandle('{id}')"
+
+
+async def test_a_turn_goes_on_only_in_a_house_that_works_in_its_folder(tmp_path: Path) -> None:
+    """S3: the call was allowed for files there; elsewhere the same names are other files."""
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    options: dict[str, Any] = {"tools": [delete], "allow": ()}
+    async with house(tmp_path, [calls("delete", path="a")], workspace=here, **options) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    async with house(tmp_path, [says("done")], workspace=elsewhere, **options) as stranger:
+        await stranger.answer(turn.question, allow_once())
+        await asyncio.sleep(0.05)
+        assert turn.id not in stranger.driver.running
+        assert ran == []
+    async with house(tmp_path, [says("done")], workspace=here, **options) as second:
+        assert (await second.turn(turn.id).result()).text == "done"
+        assert ran == ["a"]

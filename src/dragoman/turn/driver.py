@@ -6,13 +6,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dragoman.conversation.tree import Tree
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.store.store import Started, Store
-from dragoman.turn.facts import FACT, Fact, ResultAsked
+from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnStarted
 from dragoman.turn.kit import Kit
 from dragoman.turn.log import TurnLog
 from dragoman.turn.machine import State
@@ -105,6 +106,8 @@ class Driver:
     # ── taking a turn up from its facts ───────────────────────────────────────────────────────────
 
     async def _take(self, turn: str) -> Running | None:
+        if not await self._is_ours(turn):
+            return None
         epoch = await self._store.take(turn)
         if epoch is None:
             return None
@@ -125,6 +128,14 @@ class Driver:
             clock=self._kit.clock,
         )
         return self._launch(log)
+
+    async def _is_ours(self, turn: str) -> bool:
+        """Whether it was begun for the folder that this house works in: its calls mean files there."""
+        facts = await self._store.facts(turn)
+        first = FACT.load(facts[0]) if facts else None
+        there = first.options.workspace if isinstance(first, TurnStarted) else None
+        here = self._kit.workspace
+        return there is None or here is None or Path(there) == here.resolve()
 
     async def _held(self, facts: list[Fact]) -> dict[str, ToolResult]:
         """Results that wait for a person."""

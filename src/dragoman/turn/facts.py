@@ -25,6 +25,7 @@ class TurnOptions:
     options: dict[str, JsonValue] = field(default_factory=dict)
     disabled: tuple[str, ...] = ()  # plugins that stay out of this turn
     agent: str | None = None
+    workspace: str | None = None  # the folder it works in: a house with another one leaves it alone
 
 
 @dataclass(slots=True, frozen=True)

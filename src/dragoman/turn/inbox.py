@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pydantic import JsonValue
@@ -78,6 +79,8 @@ class Inbox:
         if message is not None:
             message = replace(message, turn=turn)
         at = self._kit.clock()
+        if self._kit.workspace is not None:
+            options = replace(options, workspace=str(self._kit.workspace.resolve()))
         fact = TurnStarted(message.id if message else str(again), options, at)
         body = FACT.dump(fact)
         start = Start(turn, conversation, body, at, message, again, root, queue)
@@ -124,9 +127,22 @@ class Inbox:
         asked = await self._store.question(question)
         self._check_answer(asked, answer)
         answer = replace(answer, at=self._kit.clock())
-        settled = await self._store.answer(question, answer, await self._grants(asked, answer))
+        granted = await self._grants(asked, answer)
+        settled = await self._store.answer(question, answer, granted)
         await self._driver.wake(asked.turn)
+        if granted:
+            await self._answer_likewise(asked, [grant.rule for grant in granted], answer)
         return settled
+
+    async def _answer_likewise(self, asked: Question, granted: Sequence[Rule], answer: Answer) -> None:
+        """What else waits, and would not have been asked about with these rules, need not wait."""
+        user = (await self._store.conversation(asked.conversation)).owner
+        where = None if answer.scope == "always" else asked.conversation
+        for other in await self._store.questions(conversation=where, user=user):
+            if other.kind == "approve" and other.rules and set(other.rules) <= set(granted):
+                with suppress(AlreadyAnswered):
+                    await self._store.answer(other.id, Answer("allow", by=answer.by, at=answer.at))
+                    await self._driver.wake(other.turn)
 
     async def deliver(self, call: str, result: ToolResult, *, failed: bool = False) -> None:
         """The result of a call that a client ran."""

@@ -1,5 +1,4 @@
-"""The `task` tool: a piece of work in, the answer of another agent out, which worked in a conversation of
-its own."""
+"""The `task` tool: work in, the answer of another agent out, which did it in a conversation of its own."""
 
 from __future__ import annotations
 
@@ -31,15 +30,19 @@ class Tasks:
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
         self.tool = _task_tool(agents, self)
-        self._house: tuple[Kit, Driver, Inbox] | None = None
+        self._moved_into: tuple[Kit, Driver, Inbox] | None = None
 
     def move_in(self, kit: Kit, driver: Driver, inbox: Inbox) -> None:
-        self._house = (kit, driver, inbox)
+        self._moved_into = (kit, driver, inbox)
+
+    @property
+    def _house(self) -> tuple[Kit, Driver, Inbox]:
+        if self._moved_into is None:
+            raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
+        return self._moved_into
 
     async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
         """A turn of this agent, to its end. Run again after a crash, it finds the turn it began."""
-        if self._house is None:
-            raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
         kit, driver, inbox = self._house
         id = derived_id("conv", context.idempotency_key)
         try:
@@ -63,7 +66,6 @@ class Tasks:
         return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
 
     async def _begun(self, id: str, agent: str, request: str, context: ToolContext) -> str:
-        assert self._house is not None
         kit, driver, inbox = self._house
         try:
             await kit.store.conversation(id)
@@ -75,8 +77,7 @@ class Tasks:
         return (await ConversationHandle(id, kit.store, driver, inbox).send(request)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
-        assert self._house is not None
-        kit = self._house[0]
+        kit, _, _ = self._house
         parent = await kit.store.conversation(context.conversation)
         outer, depth = parent, 1
         while outer.parent is not None:
@@ -99,7 +100,6 @@ class Tasks:
 
     def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
         """What is switched off here is off there, and whoever decides about calls here decides there too."""
-        assert self._house is not None
         kit, driver, _ = self._house
         settings: dict[str, JsonValue] = {"agent": agent}
         if "tools" in parent.settings:
