@@ -16,6 +16,7 @@ from dragoman.cli.chosen import Chosen, choose
 from dragoman.cli.files import attached
 from dragoman.cli.ids import conversation_named
 from dragoman.cli.interrupt import cancelled_by_interrupt
+from dragoman.cli.little import too_much_for
 from dragoman.cli.screen import Lines, Reading, Screen, not_begun
 from dragoman.cli.trouble import told
 from dragoman.config.settings import Settings, load
@@ -86,7 +87,7 @@ async def _turn(order: Order, screen: Screen) -> e.TurnEnd:
             settings,
             model=chosen.models,
             tools=tools,
-            without=["browser"],
+            without={"browser", *too_much_for(settings, chosen)},
             store=store,
             allow=order.allow,
             deny=order.deny,

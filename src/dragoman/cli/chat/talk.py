@@ -19,6 +19,7 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.view import Fetching
 from dragoman.cli.chosen import Chosen, choose
 from dragoman.cli.ids import conversation_named
+from dragoman.cli.little import too_much_for
 from dragoman.cli.plain import plain
 from dragoman.cli.trouble import told
 from dragoman.config.settings import Settings, data_folder
@@ -50,7 +51,7 @@ async def _chat(settings: Settings, wanted: Wanted) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: _tell_beside(console, context))
     fetching = Fetching()
     chosen = await choose(settings, progress=fetching)
-    house = furnished(settings, model=chosen.models, without=["browser"])
+    house = furnished(settings, model=chosen.models, without={"browser", *too_much_for(settings, chosen)})
     async with chosen.models, house.runtime as runtime:
         keyboard = Keyboard(_completing(runtime, chosen), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, fetching)
