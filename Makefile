@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY  := $(VENV)/.ready
 RUNS   := $(VENV)/.runs
 PAGE   := src/dragoman/server/page/index.html
-BOUGHT := web/node_modules/.package-lock.json
+NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 
@@ -33,11 +33,11 @@ $(READY): pyproject.toml | $(BIN)/python
 	@$(PIP) --editable . --group dev
 	@touch $@
 
-$(BOUGHT): web/package.json web/package-lock.json | $(READY)
+$(NPM): web/package.json web/package-lock.json | $(READY)
 	@$(NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/tests/*') $(BOUGHT) | $(READY)
+$(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/tests/*') $(NPM) | $(READY)
 	@echo "building the page …"
 	@$(NODE) npm run --silent build -- --logLevel warn
 	@touch $@
@@ -66,7 +66,7 @@ lint: $(READY)
 types: $(READY)
 	@$(BIN)/mypy
 
-page-checks: $(BOUGHT)
+page-checks: $(NPM)
 	@$(NODE) npm run --silent check
 	@$(NODE) npm run --silent test
 

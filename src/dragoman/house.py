@@ -71,11 +71,9 @@ def furnished(
     `tools` come before all others; `without` leaves out built-in groups that make no sense to the caller.
     """
     said, troubles = settings.said, list[str]()
-    workspace = workspace_of(settings)
-    limits = said.get("limits", {})
-    compact_at = said.get("compact_at", 0.8)
+    workspace, store = workspace_of(settings), store or store_of(settings)
     runtime = Runtime(
-        store or store_of(settings),
+        store,
         model=model,
         tools=[
             *tools,
@@ -86,24 +84,24 @@ def furnished(
         ],
         agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
         rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
-        bounds=_protected(settings, workspace, store or store_of(settings)),
-        system=said.get("system", ""),
-        options=said.get("options"),
-        mode=said.get("mode", "auto"),
-        on_reject=said.get("on_reject", "continue"),
-        max_rounds=limits.get("max_rounds", 10),
-        max_tokens=limits.get("max_tokens"),
-        max_cost=limits.get("max_cost"),
-        max_seconds=limits.get("max_seconds"),
-        max_calls=limits.get("max_calls"),
-        tool_history=said.get("tool_history", "full"),
-        compact_at=compact_at or None,
-        private=said.get("private"),
-        titles_by_model=said.get("titles_by_model", False),
+        bounds=_protected(settings, workspace, store),
         workspace=workspace,
+        **_as_said(said),
         **more,
     )
     return House(runtime, troubles)
+
+
+_PASSED_ON = ("system", "options", "mode", "on_reject", "tool_history", "private", "titles_by_model")
+
+
+def _as_said(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a runtime takes under the same names. What is not said has its default there."""
+    passed = {name: said[name] for name in _PASSED_ON if name in said}
+    passed.update(said.get("limits", {}))
+    if "compact_at" in said:
+        passed["compact_at"] = said["compact_at"] or None
+    return passed
 
 
 def _built_in(settings: Settings, without: set[str]) -> list[Group]:

@@ -135,8 +135,8 @@ async def test_a_tool_asks_with_choices(person: Person) -> None:
     await person.sees("Thank you.")
 
 
-async def test_progress_pictures_and_long_outputs_are_shown(person: Person) -> None:
-    """C6, C9"""
+async def test_a_tool_that_reports_comes_to_its_end_and_a_picture_is_shown(person: Person) -> None:
+    """C6"""
     await person.say("count")
     await person.sees("Counted.")
     await person.say("picture")

@@ -66,6 +66,7 @@ async def test_a_call_that_ran_when_the_server_was_killed_is_marked(browser: Bro
 async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
     browser: Browser, mortal: Server
 ) -> None:
+    """S3"""
     async with at_the_page(browser, mortal) as person:
         await person.say("long")
         await person.sees("Paragraph 2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, FilePayload, expect
 
 from tests.browser.plays import LONG
 from tests.browser.stage import MARKS, Person, Server, at_the_page
@@ -13,6 +13,7 @@ pytestmark = MARKS
 
 
 async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> None:
+    """T6: and what it has said stays when it is stopped."""
     await person.say("slow")
     await person.sees("word word")
     await expect(person.by("stop")).to_be_visible()
@@ -25,6 +26,7 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
 
 
 async def test_thoughts_are_folded(person: Person) -> None:
+    """W4"""
     await person.say("think")
     await person.sees("I have thought about it.")
     await expect(person.by("reasoning")).to_be_visible()
@@ -111,7 +113,8 @@ async def test_a_running_turn_is_steered(person: Person) -> None:
     await expect(person.page.get_by_text("hurry up")).to_be_visible()
 
 
-async def test_conversations_are_found_renamed_and_deleted(browser: Browser, server: Server) -> None:
+async def test_conversations_are_found_by_what_was_said(browser: Browser, server: Server) -> None:
+    """S1"""
     async with at_the_page(browser, server) as person:
         await person.say("hello")
         await person.sees("How can I help?")
@@ -127,9 +130,9 @@ async def test_conversations_are_found_renamed_and_deleted(browser: Browser, ser
 
 
 async def test_an_attachment_goes_with_the_message(person: Person) -> None:
-    """M2"""
-    picture = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
-    await person.by("attach-file").set_input_files(files=picture)  # type: ignore[arg-type]
+    """S4"""
+    note: FilePayload = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"hello"}
+    await person.by("attach-file").set_input_files(files=note)
     await expect(person.by("attachment").first).to_contain_text("a.txt")
     await person.say("hello")
     await person.sees("How can I help?")

@@ -6,9 +6,9 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,10 @@ class Site:
     runtime: Runtime
     access: Access
     http: aiohttp.ClientSession
-    key: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
+    key: str
 
     async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
-        headers = {"authorization": f"Bearer {self.key}", **self.headers, **more.pop("headers", {})}
+        headers = {"authorization": f"Bearer {self.key}", **more.pop("headers", {})}
         if body is not None:
             more["data"] = io.BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())
             headers.setdefault("content-type", "application/json")
@@ -159,5 +158,6 @@ async def listening(app: Any) -> AsyncIterator[str]:
 class _Quiet(uvicorn.Server):
     """Leaves the signals to pytest."""
 
-    def install_signal_handlers(self) -> None:
-        pass
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield

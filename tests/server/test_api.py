@@ -184,7 +184,7 @@ async def test_a_client_runs_a_tool_and_delivers_its_result(tmp_path: Path) -> N
 
 
 async def test_files_go_up_and_come_down_in_pieces(tmp_path: Path) -> None:
-    """S4, M2"""
+    """S4"""
     async with served(tmp_path, [says("nice")]) as site:
         raw = {"content-type": "application/octet-stream"}
         file = await site.post("/api/files?name=a.png&type=image/png", b"0123456789", headers=raw)
@@ -281,6 +281,7 @@ async def test_a_review_is_edited_with_a_text_only(tmp_path: Path) -> None:
 
 
 async def test_a_result_of_a_call_that_runs_here_is_not_taken(tmp_path: Path) -> None:
+    """C6"""
     async with served(tmp_path, [calls("nap"), says("done")], tools=[nap]) as site:
         turn = await site.say("go")
         told = await site.until(f"/api/turns/{turn}/events", "call.start")
@@ -290,6 +291,7 @@ async def test_a_result_of_a_call_that_runs_here_is_not_taken(tmp_path: Path) ->
 
 
 async def test_an_unknown_agent_or_model_is_not_set(tmp_path: Path) -> None:
+    """R1"""
     async with served(tmp_path, [says("x")]) as site:
         id = await site.conversation()
         for setting in ({"agent": "cook"}, {"model": "no/such"}):

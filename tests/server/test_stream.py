@@ -80,24 +80,30 @@ async def test_who_lost_the_connection_gets_each_event_once(tmp_path: Path) -> N
         )
 
 
-async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pieces", [1, 20, 100])
+async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Path, pieces: int) -> None:
     """E2: what the snapshot holds and what comes after it are the whole, with nothing twice."""
-    async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
+    async with served(tmp_path, [says(TEXT, waits=0.005)]) as site:
         id = await site.conversation()
-        turn = await site.say("go", id)
-        for pause in (0.0, 0.05, 0.1):
-            await asyncio.sleep(pause)
-            told = await site.until(f"/api/conversations/{id}/events", "turn.end")
-            snapshot = told[0].data
-            before = "".join(
-                part["text"]
-                for message in snapshot["messages"]
-                if message["turn"] == turn and message["role"] == "assistant"
-                for part in message["parts"]
-                if part["type"] == "text"
-            )
-            assert before + text_of(told) == TEXT
-            break
+        path = f"/api/conversations/{id}/events"
+        async with site.events(path) as first:
+            turn = await site.say("go", id)
+            heard = 0
+            while heard < pieces:
+                heard += (await anext(first)).type == "text.delta"
+            told = await site.until(path, "turn.end")
+        before = _replied(told[0], turn)
+        assert before
+        assert text_of(told)
+        assert before + text_of(told) == TEXT
+
+
+def _replied(snapshot: Told, turn: str) -> str:
+    """What the turn has said so far, as a snapshot holds it."""
+    assert snapshot.type == "snapshot"
+    replies = [message for message in snapshot.data["messages"] if message["role"] == "assistant"]
+    parts = [part for reply in replies if reply["turn"] == turn for part in reply["parts"]]
+    return "".join(part["text"] for part in parts if part["type"] == "text")
 
 
 @pytest.mark.parametrize("tab", range(8))
@@ -107,21 +113,17 @@ async def test_late_readers_of_a_turn_with_calls_see_the_same_end(tmp_path: Path
     async with served(tmp_path, script, tools=[add]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as watching:
-            await site.say("go", id)
+            turn = await site.say("go", id)
             seen = 0
             async for event in watching:
                 seen += 1
                 if seen == tab * 9 + 3 or event.type == "turn.end":
                     break
-        told = await site.until(f"/api/conversations/{id}/events", "snapshot")
-        rest = (
-            []
-            if not told[0].data["turns"]
-            else (await site.until(f"/api/conversations/{id}/events", "turn.end", told[0].id))
-        )
-        drafts = [m for m in told[0].data["messages"] if m["role"] == "assistant"]
-        partial = "".join(p["text"] for m in drafts for p in m["parts"] if p["type"] == "text")
-        assert partial + text_of(rest) == TEXT
+        (snapshot,) = await site.until(f"/api/conversations/{id}/events", "snapshot")
+        rest = []
+        if snapshot.data["turns"]:  # else it is over, and the snapshot has it all
+            rest = await site.until(f"/api/conversations/{id}/events", "turn.end", snapshot.id)
+        assert _replied(snapshot, turn) + text_of(rest) == TEXT
 
 
 async def test_two_tabs_hear_the_same_and_an_answer_in_one_is_told_to_the_other(tmp_path: Path) -> None:
@@ -138,9 +140,9 @@ async def test_two_tabs_hear_the_same_and_an_answer_in_one_is_told_to_the_other(
         assert "call.answered" in heard[0]
 
 
-async def _types(events: object) -> list[str]:
+async def _types(events: AsyncIterator[Told]) -> list[str]:
     types = []
-    async for event in events:  # type: ignore[attr-defined]
+    async for event in events:
         if event.type != "conversation.changed":
             types.append(event.type)
         if event.type == "turn.end":
@@ -163,6 +165,7 @@ async def test_a_question_is_told_whole(tmp_path: Path) -> None:
 
 
 async def test_closing_the_stream_does_not_stop_the_turn(tmp_path: Path) -> None:
+    """E2"""
     async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
         turn = await site.say("go")
         await site.until(f"/api/turns/{turn}/events", "text.delta")
@@ -183,16 +186,17 @@ async def test_a_turn_that_was_taken_up_at_the_start_is_told_too(tmp_path: Path)
 
 async def test_a_turn_resumes_by_its_own_numbers(tmp_path: Path) -> None:
     """E2"""
-    async with served(tmp_path, [says(TEXT)]) as site:
-        turn = await site.say("go")
-        path = f"/api/turns/{turn}/events"
+    async with served(tmp_path, [says(TEXT, waits=0.005)]) as site:
+        path = f"/api/turns/{await site.say('go')}/events"
         start = await site.until(path, "text.delta")
-        if start[-1].id:  # it may be over already: then it is told whole
-            rest = await site.until(path, "turn.end", start[-1].id)
-            assert text_of(start) + text_of(rest) in (TEXT, text_of(start))
+        rest = await site.until(path, "turn.end", start[-1].id)
+        assert text_of(start) + text_of(rest) == TEXT
+        numbers = [int(event.id) for event in (*start, *rest)]
+        assert numbers == list(range(1, len(numbers) + 1))
 
 
 async def test_a_new_conversation_and_a_new_title_are_told_to_the_list(tmp_path: Path) -> None:
+    """E1"""
     async with served(tmp_path, [says("x")]) as site, site.events("/api/events") as events:
         id = await site.conversation()
         assert (await anext(events)).data["id"] == id
@@ -217,6 +221,7 @@ async def test_what_another_process_does_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_turn_of_our_own_is_not_told_twice(tmp_path: Path) -> None:
+    """E2: not by itself and then again as something that another process did."""
     async with served(tmp_path, [says("x")]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
@@ -226,6 +231,7 @@ async def test_a_turn_of_our_own_is_not_told_twice(tmp_path: Path) -> None:
                 async with asyncio.timeout(2.5):
                     async for event in events:
                         types.append(event.type)
+        assert "turn.end" in types
         assert types.count("snapshot") == 1
 
 
@@ -236,6 +242,7 @@ async def test_who_missed_something_of_the_list_is_told_so(tmp_path: Path) -> No
 
 
 async def test_nothing_is_told_of_what_is_deleted(tmp_path: Path) -> None:
+    """E2: its deletion is the last that is heard of it."""
     async with served(tmp_path, [says(TEXT, waits=0.001)]) as site, site.events("/api/events") as events:
         ids = [await site.conversation() for _ in range(5)]
         for id in ids:
@@ -285,6 +292,7 @@ async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
 
 
 def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
+    """E2"""
     feed = Feed()
     for _ in range(100):
         feed.publish("text.delta", "x" * (feeds.KEPT // 50))
@@ -296,6 +304,7 @@ def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
 
 
 def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
+    """E2"""
     one, other = Feed(), Feed()
     text = cursor([(one, 3), (other, 5)])
     assert places(text, [one, other]) == {one.name: 3, other.name: 5}

@@ -178,13 +178,13 @@ def _paths(tables: Mapping[str, Any]) -> list[str]:
 def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
     said: list[tuple[str, dict[str, Any]]] = []
+    hints = get_type_hints(ConfigTable)
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("DRAGOMAN_")
         if name == variable or name in _NOT_SETTINGS or not text:
             continue
         key = name.lower()
         table, _, rest = key.partition("_")
-        hints = get_type_hints(ConfigTable)
         if key in _PATHS:
             said.append((variable, {key: str(Path(text).expanduser().absolute())}))
         elif key in hints:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from dragoman.messages.parts import File, Text
+from dragoman.messages.parts import Arguments, File, Text
+from dragoman.messages.questions import Scope, Verdict
 
 
 class Body(BaseModel):
@@ -62,6 +63,19 @@ class Again(Body):
 
 class Cancel(Body):
     reason: str = ""
+
+
+class Decision(Body):
+    """What a person decided. Which verdicts fit depends on the kind of question."""
+
+    verdict: Verdict
+    scope: Scope = "once"
+    arguments: Annotated[Arguments | None, Field(description="run with these instead")] = None
+    reason: Annotated[str | None, Field(max_length=10_000, description="told to the model")] = None
+    value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
+        None
+    )
+    hash: Annotated[str | None, Field(description="of the arguments that were seen: checked if given")] = None
 
 
 class Result(Body):

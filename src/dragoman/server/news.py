@@ -69,8 +69,8 @@ class News:
         self._gone[conversation] = None
         while len(self._gone) > _REMEMBERED:
             self._gone.pop(next(iter(self._gone)))
-        if (list := self._people.get(owner)) is not None:
-            list.publish("conversation.deleted", f'{{"id":"{conversation}"}}')
+        if (of_owner := self._people.get(owner)) is not None:
+            of_owner.publish("conversation.deleted", f'{{"id":"{conversation}"}}')
         if (feed := self._conversations.pop(conversation, None)) is not None:
             feed.close()
 
@@ -88,33 +88,17 @@ class News:
         log.telling.watchers.append(self._listener(log))
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
-        conversation, mark = log.conversation.id, f'{{"turn":"{log.id}",'
+        conversation = log.conversation.id
 
         def hear(event: Event) -> None:
-            feed = self._conversations.get(conversation)
-            if feed is not None:
-                if isinstance(event, e.TurnStart):
-                    self._introduce(feed, log, mark)
-                data = EVENT.dump(event)
-                if not isinstance(event, e.TurnStart):
-                    data = mark + data[1:]
-                if isinstance(event, e.CallAsked) and event.question in log.questions:
-                    whole = QUESTION.dump(log.questions[event.question])
-                    data = f'{data[:-1]},"whole":{whole}}}'
-                feed.publish(event.type, data)
+            if (feed := self._conversations.get(conversation)) is not None:
+                _tell(feed, log, event)
             if isinstance(event, e.TurnEnd):
                 self._revisions.pop(conversation, None)  # what it changed has been told
             if isinstance(event, _MOVES_THE_LIST) or (isinstance(event, e.Notice) and event.kind == "title"):
                 self.changed(conversation)
 
         return hear
-
-    def _introduce(self, feed: Feed, log: TurnLog, mark: str) -> None:
-        """What the person said: other readers have not heard it."""
-        for message in log.path:
-            if message.id == log.turn.message:
-                data = f'{mark}"type":"message.added","message":{MESSAGE.dump(message)}}}'
-                feed.publish("message.added", data)
 
     async def _tell_changes(self) -> None:
         while self._changed:
@@ -154,6 +138,23 @@ class News:
         if (feed := self._conversations.get(id)) is not None:
             feed.publish("snapshot", TREE.dump(view))
         self.changed(id)
+
+
+def _tell(feed: Feed, log: TurnLog, event: Event) -> None:
+    """As JSON that names its turn. A question is told whole, and before a turn what the person said in it."""
+    data, mark = EVENT.dump(event), f'{{"turn":"{log.id}",'
+    match event:
+        case e.TurnStart():  # names its turn itself
+            for message in log.path:
+                if message.id == log.turn.message:
+                    said = f'{mark}"type":"message.added","message":{MESSAGE.dump(message)}}}'
+                    feed.publish("message.added", said)
+        case e.CallAsked() if event.question in log.questions:
+            whole = QUESTION.dump(log.questions[event.question])
+            data = f'{mark}{data[1:-1]},"whole":{whole}}}'
+        case _:
+            data = mark + data[1:]
+    feed.publish(event.type, data)
 
 
 def _opened(feeds: dict[str, Feed], key: str) -> Feed:

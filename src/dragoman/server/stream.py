@@ -81,30 +81,15 @@ async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[
         at = places(after, feeds)
         yield b": welcome\n\n"
         for subject in subjects:
-            feed = subject.feed
-            if feed.name in at and feed.since(at[feed.name]) is not None:
-                continue
-            if subject.snapshot is None:
-                at[feed.name] = feed.last
-                if after:  # something was missed: it has to be asked for again
-                    yield _numbered(b"event: list.reset\ndata: {}\n\n", feeds, at)
-                continue
-            data, at[feed.name] = await subject.snapshot()
-            yield _numbered(f"event: snapshot\ndata: {data}\n\n".encode("utf-8", "replace"), feeds, at)
+            if (frame := await _beginning(subject, at, missed=bool(after))) is not None:
+                yield _numbered(frame, feeds, at)
         while True:
             wake.clear()
-            chunk = bytearray()
-            for feed in feeds:
-                frames = feed.since(at[feed.name])
-                if frames is None:
-                    return
-                for frame in frames:
-                    at[feed.name] += 1
-                    chunk += _numbered(frame, feeds, at)
+            chunk = _next(feeds, at)
             if chunk:
-                yield bytes(chunk)
+                yield chunk
                 continue
-            if any(feed.closed for feed in feeds):
+            if chunk is None or any(feed.closed for feed in feeds):
                 return
             try:
                 async with asyncio.timeout(ALIVE):
@@ -114,6 +99,31 @@ async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[
     finally:
         for feed in feeds:
             feed.leave(wake)
+
+
+async def _beginning(subject: Subject, at: dict[str, int], *, missed: bool) -> bytes | None:
+    """What a reader has to be told before the frames of a feed, and where it is then. None goes on there."""
+    feed = subject.feed
+    if feed.name in at and feed.since(at[feed.name]) is not None:
+        return None
+    if subject.snapshot is None:
+        at[feed.name] = feed.last
+        return b"event: list.reset\ndata: {}\n\n" if missed else None  # it has to be asked for again
+    data, at[feed.name] = await subject.snapshot()
+    return f"event: snapshot\ndata: {data}\n\n".encode("utf-8", "replace")
+
+
+def _next(feeds: Sequence[Feed], at: dict[str, int]) -> bytes | None:
+    """All frames that there are now, in one piece. None where some are gone already."""
+    chunk = bytearray()
+    for feed in feeds:
+        frames = feed.since(at[feed.name])
+        if frames is None:
+            return None
+        for frame in frames:
+            at[feed.name] += 1
+            chunk += _numbered(frame, feeds, at)
+    return bytes(chunk)
 
 
 def _numbered(frame: bytes, feeds: Sequence[Feed], at: dict[str, int]) -> bytes:

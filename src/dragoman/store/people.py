@@ -1,5 +1,4 @@
-"""Who uses a house, what they keep by name, what they spent, and what foreign tools said of themselves:
-their part of the SQLite store."""
+"""People, what they keep by name, what they spent, pins of foreign tools: their part of the SQLite store."""
 
 from __future__ import annotations
 

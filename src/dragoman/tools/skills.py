@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.tools.tool import tool
+from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside
 
@@ -130,7 +131,7 @@ def _rules(skills: dict[str, Skill]) -> str:
     return "\n\n".join([*whole, *index])
 
 
-def _load_skill(skills: dict[str, Skill]) -> Any:
+def _load_skill(skills: dict[str, Skill]) -> Tool:
     @tool(permission="skills", pattern="name", replay="safe", timeout=20)
     def load_skill(
         name: Annotated[str, Field(description="a skill of the index")],
@@ -168,7 +169,7 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _stat(file: Path) -> Any:
+def _stat(file: Path) -> os.stat_result | None:
     try:
         return file.stat()
     except OSError:

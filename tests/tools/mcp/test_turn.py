@@ -37,6 +37,7 @@ async def test_a_call_of_a_foreign_tool_is_asked_about_with_what_the_server_clai
 
 
 async def test_rules_name_servers_and_tools(tmp_path: Path) -> None:
+    """P1"""
     tools = [McpSource("it", raw())]
     result = await play(tmp_path, [calls("it_echo", text="x"), says("done")], allow=["mcp.it.*"], tools=tools)
     assert only_call(result).state is CallState.COMPLETED
@@ -60,6 +61,8 @@ async def test_a_tool_that_changed_is_asked_about_again_whatever_the_rules_say(t
 
 
 async def test_a_form_of_the_server_is_a_question_of_the_turn(tmp_path: Path) -> None:
+    """C8"""
+
     async def fill_in(turn: TurnHandle, event: Any) -> None:
         await turn.answer(event.question, reply({"name": "Ada", "check": True}))
 
@@ -76,6 +79,8 @@ async def test_a_form_of_the_server_is_a_question_of_the_turn(tmp_path: Path) ->
 
 
 async def test_a_form_that_is_turned_down_is_declined(tmp_path: Path) -> None:
+    """C8"""
+
     async def no(turn: TurnHandle, event: Any) -> None:
         await turn.answer(event.question, reject())
 

@@ -2,7 +2,6 @@
 
 import { at, get, patch, post, put, remove, text, upload } from "./client";
 import type {
-  Agent,
   Answer,
   ConversationSettings,
   FilePart,
@@ -45,7 +44,6 @@ export function conversations(search: string, before: string | null, signal?: Ab
   if (before) query.set("before", before);
   return get(`/api/conversations?${query}`, signal);
 }
-export const conversation = (id: string): Promise<Summary> => get(at`/api/conversations/${id}`);
 export const create = (settings: ConversationSettings): Promise<Summary> => post("/api/conversations", { settings });
 export const change = (
   id: string,
@@ -81,7 +79,6 @@ export async function tools(conversation: string | null): Promise<Group[]> {
   return (await get<{ groups: Group[] }>(`/api/tools${query}`)).groups;
 }
 export const models = (): Promise<{ default: string | null; items: Model[] }> => get("/api/models");
-export const agents = async (): Promise<Agent[]> => (await get<Items<Agent>>("/api/agents")).items;
 export const grants = async (): Promise<Grant[]> => (await get<Items<Grant>>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 export const usage = (): Promise<UsageReport> => get("/api/usage");

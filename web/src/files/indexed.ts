@@ -1,6 +1,6 @@
 /** The shelf in IndexedDB: one row a file, its path the key. */
 
-import type { Entry, Shelf } from "./store";
+import type { Entry, Shelf } from "./shelf";
 
 const STORE = "files";
 

@@ -1,6 +1,6 @@
 /** The shelf in the origin's private file system. Not there over plain HTTP, nor in every browser. */
 
-import type { Entry, Shelf } from "./store";
+import type { Entry, Shelf } from "./shelf";
 
 const ROOT = "dragoman-files";
 

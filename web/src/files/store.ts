@@ -3,21 +3,9 @@
 import { indexedFiles } from "./indexed";
 import { privateFiles } from "./private";
 import { fileNames, namesIn } from "./paths";
+import type { Entry, Shelf } from "./shelf";
 
-export interface Entry {
-  name: string;
-  path: string;
-  folder: boolean;
-  size: number;
-}
-
-/** Where bytes are kept, by a list of names. */
-export interface Shelf {
-  list(names: string[]): Promise<Entry[] | null>;
-  read(names: string[]): Promise<Blob | null>;
-  write(names: string[], data: Blob): Promise<void>;
-  remove(names: string[]): Promise<void>;
-}
+export type { Entry, Shelf };
 
 export const QUOTA = 50_000_000;
 export const READ_LIMIT = 1_000_000;

@@ -80,5 +80,5 @@ def _features(text: str) -> set[str]:
     plain = re.sub(r"[\w.-]+/[\w./-]*|\b[\w-]+\.[a-z]\w{0,4}\b", " <path> ", plain)
     plain = re.sub(r"\d+(\.\d+)?", " <number> ", plain).lower()
     words = re.findall(r"<\w+>|\w+|[^\w\s]", plain)
-    pieces = {f"{word}"[at : at + 4] for word in words if len(word) > 4 for at in range(len(word) - 3)}
+    pieces = {word[at : at + 4] for word in words if len(word) > 4 for at in range(len(word) - 3)}
     return {*words, *pieces}

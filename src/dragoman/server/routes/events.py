@@ -11,10 +11,7 @@ from dragoman.server.desk import Person, TheDesk
 from dragoman.server.stream import EventStream, follow
 
 router = APIRouter(tags=["live"])
-STREAM: dict[int | str, dict[str, object]] = {
-    200: {"content": {"text/event-stream": {}}},
-    204: {"description": "There is nothing more to tell"},
-}
+STREAM: dict[int | str, dict[str, object]] = {200: {"content": {"text/event-stream": {}}}}
 After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
 LastEventId = Annotated[str | None, Header(max_length=500)]
 

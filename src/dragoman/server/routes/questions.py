@@ -5,29 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import Field, JsonValue
 
 from dragoman.errors import NotFound
-from dragoman.messages.parts import Arguments
-from dragoman.messages.questions import Answer, Question, Scope, Verdict
+from dragoman.messages.questions import Answer, Question
 from dragoman.server import bodies, shapes
 from dragoman.server.desk import Person, TheDesk
 from dragoman.tools.permissions import rules_in_words
 
 router = APIRouter(tags=["questions"])
-
-
-class Decision(bodies.Body):
-    """What a person decided. Which verdicts fit depends on the kind of question."""
-
-    verdict: Verdict
-    scope: Scope = "once"
-    arguments: Annotated[Arguments | None, Field(description="run with these instead")] = None
-    reason: Annotated[str | None, Field(max_length=10_000, description="told to the model")] = None
-    value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
-        None
-    )
-    hash: Annotated[str | None, Field(description="of the arguments that were seen: checked if given")] = None
 
 
 @router.get("/questions")
@@ -46,7 +31,7 @@ async def question(desk: TheDesk, person: Person, id: str) -> Question:
 
 
 @router.post("/questions/{id}/answer")
-async def answer(desk: TheDesk, person: Person, id: str, body: Decision) -> Question:
+async def answer(desk: TheDesk, person: Person, id: str, body: bodies.Decision) -> Question:
     """The first answer counts; a second one gets 409."""
     asked = await desk.question(id, person)
     given = Answer(

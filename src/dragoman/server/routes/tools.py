@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from dragoman.server import shapes
 from dragoman.server.desk import Person, TheDesk
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
 
 router = APIRouter(tags=["tools"])
@@ -28,37 +31,37 @@ async def tools(
         {name: bool(on) for name, on in switches.items()} if isinstance(switches, dict) else {},
         agent.tools,
     )
-    offered = {id(tool): name for name, tool in offer.tools.items()}
     states = {source.name: getattr(source, "state", None) for source in kit.toolbox.sources}
-    groups = []
-    for group in kit.toolbox.groups:
-        views = [
-            shapes.ToolView(
-                tool.name,
-                offered.get(id(tool)),
-                tool.description,
-                tool.permission,
-                tool.parameters.schema,
-                tool.client,
-                tool.server,
-                id(tool) in offered,
-                tool.review,
-                tool.replay,
-            )
-            for tool in group.tools
-        ]
-        server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
-        state = states.get(group.name)
-        on = any(view.on for view in views)
-        groups.append(
-            shapes.GroupView(group.name, group.rules, on, server, str(state) if state else None, views)
-        )
-    return shapes.GroupList(groups)
+    return shapes.GroupList([_group_view(group, offer, states) for group in kit.toolbox.groups])
 
 
 @router.get("/agents")
 async def agents(desk: TheDesk, person: Person) -> shapes.AgentList:
     return shapes.AgentList([agent_view(agent) for agent in desk.runtime.kit.agents.values()])
+
+
+def _group_view(group: Group, offer: Offer, states: Mapping[str, str | None]) -> shapes.GroupView:
+    """`states` are those of the sources, by name: a group that comes from one has its name."""
+    offered = {id(tool): name for name, tool in offer.tools.items()}
+    views = [_tool_view(tool, offered.get(id(tool))) for tool in group.tools]
+    server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
+    on = any(view.on for view in views)
+    return shapes.GroupView(group.name, group.rules, on, server, states.get(group.name), views)
+
+
+def _tool_view(tool: Tool, offered_as: str | None) -> shapes.ToolView:
+    return shapes.ToolView(
+        tool.name,
+        offered_as,
+        tool.description,
+        tool.permission,
+        tool.parameters.schema,
+        tool.client,
+        tool.server,
+        offered_as is not None,
+        tool.review,
+        tool.replay,
+    )
 
 
 def agent_view(agent: Agent) -> shapes.AgentView:

@@ -56,7 +56,7 @@ async def rerun(
     desk: TheDesk,
     person: Person,
     id: str,
-    body: bodies.Again = bodies.Again(),  # noqa: B008
+    body: bodies.Again = bodies.Again(),  # noqa: B008 - nobody changes it
 ) -> shapes.Begun:
     """A new version of an answer."""
     old = await desk.message(id, person)
@@ -81,11 +81,14 @@ async def turn(desk: TheDesk, person: Person, id: str) -> shapes.TurnInfo:
 async def facts(desk: TheDesk, person: Person, id: str) -> list[dict[str, Any]]:
     """Everything that happened in it, in order: what `dragoman explain` prints."""
     await desk.turn(id, person)
-    return [FACT.to_json(fact) for fact in await desk.runtime.turn(id).facts()]  # type: ignore[misc]
+    stored = await desk.runtime.turn(id).facts()
+    return [FACT.to_json(fact) for fact in stored]  # type: ignore[misc]  # each is a JSON object
 
 
 @router.get(
-    "/turns/{id}/events", response_class=Response, responses={**STREAM, 204: {"description": "it is over"}}
+    "/turns/{id}/events",
+    response_class=Response,
+    responses={**STREAM, 204: {"description": "It is over, and was heard before"}},
 )
 async def events(
     desk: TheDesk,
@@ -110,7 +113,7 @@ async def cancel(
     desk: TheDesk,
     person: Person,
     id: str,
-    body: bodies.Cancel = bodies.Cancel(),  # noqa: B008
+    body: bodies.Cancel = bodies.Cancel(),  # noqa: B008 - nobody changes it
 ) -> shapes.Cancelled:
     """Stop it, in whatever state it is. What it has said is kept. One that is queued is called off."""
     if (waiting := await desk.queued(id, person)) is not None:

@@ -20,10 +20,13 @@ _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", 
 
 def find(name: str) -> str | None:
     """From the environment, else from the system's keyring, if its package is there."""
-    if name in os.environ:
-        return os.environ[name]
+    return os.environ[name] if name in os.environ else in_keyring(SERVICE, name)
+
+
+def in_keyring(service: str, name: str) -> str | None:
+    """What the system's keyring holds under this name, if there is a keyring."""
     try:
-        value: str | None = import_module("keyring").get_password(SERVICE, name)
+        value: str | None = import_module("keyring").get_password(service, name)
     except Exception:  # not installed, locked, no desktop: each of its backends has errors of its own
         return None
     return value

@@ -128,8 +128,7 @@ async def _stop(process: Process, stdin: ByteSendStream) -> None:
 
 async def _ended(process: Process, within: float) -> bool:
     with anyio.move_on_after(within):
-        # not wait(): that waits for its children's pipes, too
-        while process.returncode is None:  # noqa: ASYNC110
+        while process.returncode is None:  # noqa: ASYNC110 - wait() waits for its children's pipes, too
             await anyio.sleep(0.01)
     return process.returncode is not None
 

@@ -13,6 +13,7 @@ from typing import Any
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from pydantic import BaseModel, ValidationError
 
+from dragoman.tools.mcp.references import in_keyring
 from dragoman.tools.thread import in_thread
 
 SERVICE = "dragoman-mcp"  # the name under which the keyring holds logins, by address
@@ -82,7 +83,7 @@ class Tokens:
         await in_thread(lambda: self.keep(client=client_info))
 
     def _kept(self) -> str | None:
-        found = _in_keyring(self._url) if self._use_keyring else None
+        found = in_keyring(SERVICE, self._url) if self._use_keyring else None
         if found:
             return found
         kept = _read(self._file).get(self._url)
@@ -98,14 +99,6 @@ def data_folder() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
 
 
-def _in_keyring(name: str) -> str | None:
-    try:
-        value: str | None = import_module("keyring").get_password(SERVICE, name)
-    except Exception:  # not installed, locked, no desktop: each of its backends has errors of its own
-        return None
-    return value
-
-
 def _set_in_keyring(name: str, value: str) -> bool:
     try:
         keyring = import_module("keyring")
@@ -113,7 +106,7 @@ def _set_in_keyring(name: str, value: str) -> bool:
             keyring.set_password(SERVICE, name, value)
         else:
             keyring.delete_password(SERVICE, name)
-    except Exception:
+    except Exception:  # as when it is read
         return False
     return True
 
