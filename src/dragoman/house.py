@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.settings import Settings, data_folder, user_folder
 from dragoman.config.tables import AgentTable
 from dragoman.errors import ConfigError
+from dragoman.messages.fold import Draft
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
 from dragoman.messages.questions import Rule
+from dragoman.messages.request import Request, Said
 from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
@@ -80,7 +86,7 @@ def furnished(
             *_built_in(settings, set(without)),
             *_own(settings, troubles),
             *_skills(settings, workspace, troubles),
-            *_servers(settings, workspace),
+            *_servers(settings, workspace, model),
         ],
         agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
         rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
@@ -135,7 +141,7 @@ def _skills(settings: Settings, workspace: Path, troubles: list[str]) -> list[So
     return [skills]
 
 
-def _servers(settings: Settings, workspace: Path) -> list[Source]:
+def _servers(settings: Settings, workspace: Path, model: Models | Model) -> list[Source]:
     said, file = settings.said.get("mcp", {}), settings.said.get("mcp_file")
     if not said and not file:
         return []
@@ -143,7 +149,26 @@ def _servers(settings: Settings, workspace: Path) -> list[Source]:
     from dragoman.tools.mcp.source import sources_of
 
     servers = servers_of(said, settings.path(file) if file else None, settings.origins)
-    return [*sources_of(servers, workspace=workspace)]
+    return [*sources_of(servers, workspace=workspace, sampler=_sampler(model))]
+
+
+def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int], Awaitable[str]]:
+    """How a server that may ask the model asks it: texts in, its answer out."""
+
+    async def ask(system: str, said: list[tuple[str, str]], most: int) -> str:
+        found = model(None) if callable(model) else model
+        messages = tuple(
+            Said("user" if role == "user" else "assistant", (Text(text),)) for role, text in said
+        )
+        request = Request(found.name, messages, system=system, options={"max_tokens": most})
+        draft = Draft(Message(new_id("msg"), "", None, "assistant", (), model=found.name))
+        async with aclosing(found.stream(request, draft.id)) as replies:
+            async for events in replies:
+                for event in events:
+                    draft.apply(event)
+        return draft.message.text
+
+    return ask
 
 
 def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:

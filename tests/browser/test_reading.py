@@ -104,7 +104,7 @@ async def test_everything_is_reached_with_the_keyboard_alone(person: Person) -> 
     await person.page.keyboard.type("note")
     await person.page.keyboard.press("Enter")
     await expect(person.question).to_be_visible(timeout=10_000)
-    for _ in range(60):
+    for _ in range(200):
         await person.page.keyboard.press("Tab")
         if await person.page.evaluate("document.activeElement?.dataset.testid") == "allow":
             break

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from dragoman import ScriptedModel, reply
+from dragoman.config.settings import load
+from dragoman.house import furnished
 from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.desk import DO_NOT, LET
+from dragoman.wire.scripted import calls, says
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, everything, source
 
@@ -43,3 +50,33 @@ async def test_a_server_does_not_even_know_of_it_otherwise(allowed: bool, sample
     with everything(sampling=allowed) as settings:
         async with source(settings, sampler=sampler) as server:
             assert not any(ASKS in tool.name for tool in server.group().tools)
+
+
+async def test_a_house_lets_its_own_model_answer(tmp_path: Path) -> None:
+    """The whole way: settings, a person's leave, the model of the house."""
+    with everything(sampling=True) as settings:
+        env = ", ".join(f"{name} = {json.dumps(value)}" for name, value in settings.env.items())
+        lines = [
+            'allow = ["mcp.*"]',
+            "tools = []",
+            "[mcp.it]",
+            f"command = {json.dumps(settings.command)}",
+            f"args = {json.dumps(settings.args)}",
+            f"env = {{ {env} }}",
+            "sampling = true",
+        ]
+        (tmp_path / "dragoman.toml").write_text("\n".join(lines), "utf-8")
+        script = [calls(f"it_{ASKS}", prompt="Hello?"), says("from the model"), says("done")]
+        model = ScriptedModel(script)
+        house = furnished(
+            load(tmp_path / "dragoman.toml", environment={}), model=model, store=tmp_path / "chat.db"
+        )
+        async with house.runtime as runtime:
+            turn = await runtime.send("go")
+            async for event in turn.events():
+                if event.type == "call.asked":
+                    await turn.answer(event.question, reply(LET))
+            result = await turn.result()
+    (made,) = [one for message in result.messages for one in message.calls]
+    assert made.result is not None
+    assert "from the model" in made.result.text

@@ -76,4 +76,5 @@ export type LiveEvent =
   | TurnEvent
   | ({ type: "snapshot" } & Tree)
   | ({ type: "conversation.changed" } & Summary)
-  | { type: "conversation.deleted"; id: string };
+  | { type: "conversation.deleted"; id: string }
+  | { type: "list.reset" };

@@ -70,6 +70,8 @@ class App {
     } else if (event.type === "conversation.deleted") {
       list.drop(event.id);
       if (this.current?.id === event.id) this.show(null);
+    } else if (event.type === "list.reset") {
+      void attempt(() => list.load());
     } else if (event.type === "snapshot") {
       list.put(event.conversation);
     }

@@ -92,6 +92,7 @@ export class ConversationView {
         if (event.id === this.id) this.changed(event);
         break;
       case "conversation.deleted":
+      case "list.reset":
         break;
       default:
         this.takeTurn(event);
