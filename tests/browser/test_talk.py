@@ -137,3 +137,36 @@ async def test_an_attachment_goes_with_the_message(person: Person) -> None:
     await person.say("hello")
     await person.sees("How can I help?")
     await expect(person.by("message").first).to_contain_text("a.txt")
+
+
+async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
+    """S1, U5: a deletion can be undone for a moment, then the server is told."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    id = person.page.url.rpartition("/")[2]
+    row = person.page.locator(f"[data-testid=conversation][data-conversation='{id}']")
+    await row.hover()
+    await row.get_by_test_id("conversation-menu").click()
+    await person.by("rename").click()
+    await row.get_by_role("textbox").fill("Greetings")
+    await row.get_by_role("textbox").press("Enter")
+    await expect(row).to_contain_text("Greetings")
+    await expect(person.by("title")).to_contain_text("Greetings")
+    await row.hover()
+    await row.get_by_test_id("conversation-menu").click()
+    await person.by("delete").click()
+    await expect(row).to_have_count(0)
+    gone = "id => fetch(`/api/conversations/${id}`).then(answer => answer.status === 404)"
+    await person.page.wait_for_function(gone, arg=id, timeout=20_000)
+
+
+async def test_a_message_waits_for_the_running_turn(person: Person) -> None:
+    """T4"""
+    await person.say("nap")
+    await person.sees_call("running")
+    id = person.page.url.rpartition("/")[2]
+    send = """id => fetch(`/api/conversations/${id}/turns`, {method: "POST",
+        headers: {"content-type": "application/json"}, body: '{"text":"think","queue":true}'})"""
+    await person.page.evaluate(send, id)
+    await person.by("stop").click()
+    await person.sees("I have thought about it.")
