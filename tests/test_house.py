@@ -38,7 +38,7 @@ async def test_everything_in_the_file_is_in_the_house(tmp_path: Path) -> None:
     text = """
 system = "Be brief."
 tools = ["basics"]
-deny = ["basics.ask"]
+deny = ["basics.todo"]
 [agents.clerk]
 prompt = "You are a clerk."
 tools = ["basics.calculator"]
@@ -100,3 +100,14 @@ async def test_what_becomes_code_or_prompt_is_asked_about_whatever_is_allowed(tm
         result = await (await runtime.send("go")).result()
         states = [call.state for message in result.messages for call in message.calls]
         assert states == [CallState.REJECTED, CallState.COMPLETED]
+
+
+def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """P1: a misspelled word protects nobody."""
+    text = (
+        'allow = ["files.*", "mcp.x.*"]\ndeny = ["file.write"]\n[agents.x]\ntools = ["files.nope", "files"]'
+    )
+    troubles = opened(tmp_path, text).troubles
+    assert len(troubles) == 2
+    assert "'deny file.write'" in troubles[0]
+    assert "'files.nope'" in troubles[1]

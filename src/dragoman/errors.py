@@ -75,7 +75,7 @@ class TurnBusy(BadRequest):
     def __init__(self, turn: str) -> None:
         super().__init__(
             f"turn {turn} of this branch is still running: "
-            "wait for it, cancel it, steer it, or send with queue=True"
+            "wait for it, cancel it, steer it, or let the message queue"
         )
         self.turn = turn
 

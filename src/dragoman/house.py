@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
-from dragoman.tools.permissions import parse_rule
+from dragoman.tools.permissions import concerns, parse_rule
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
@@ -95,7 +95,27 @@ def furnished(
         **_as_said(said),
         **more,
     )
-    return House(runtime, troubles)
+    return House(runtime, [*troubles, *_idle(runtime)])
+
+
+def _idle(runtime: Runtime) -> Iterator[str]:
+    """Rules and tools that were named and are not there: a word that is misspelled protects nobody.
+
+    What servers of other programs have is not known yet, and nothing is said about it.
+    """
+    groups = [*runtime.kit.toolbox.groups, *(make() for make in BUILTIN.values())]
+    permissions = {tool.permission for group in groups for tool in group.tools} | {"skills", "loop"}
+    tools = {f"{group.name}.{tool.name}" for group in groups for tool in group.tools}
+    names = {group.name for group in groups} | tools
+    agents = runtime.kit.agents.values()
+    for rule in dict.fromkeys([*runtime.kit.rules, *(rule for agent in agents for rule in agent.rules)]):
+        if not rule.permission.startswith("mcp.") and not any(concerns(rule, one) for one in permissions):
+            yield f"no tool has the permission of the rule {str(rule)!r}: `dragoman tools` shows their words"
+    servers = tuple(f"{source.name}." for source in runtime.kit.toolbox.sources)
+    for agent in agents:
+        for name in agent.tools or ():
+            if name not in names and not name.startswith(servers):
+                yield f"agent {agent.name}: there is no group or tool {name!r}"
 
 
 _PASSED_ON = ("system", "options", "mode", "on_reject", "tool_history", "private", "titles_by_model")

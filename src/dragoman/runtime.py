@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Question, Rule, nobody_to_ask, withhold
@@ -166,7 +166,13 @@ class Runtime:
         self, said: str | Sequence[Part], conversation: str | None = None, **options: Any
     ) -> TurnHandle:
         """Say something, in a new conversation if none is named."""
-        return await (await self.conversation(conversation)).send(said, **options)
+        chat = await self.conversation(conversation)
+        try:
+            return await chat.send(said, **options)
+        except BadRequest:
+            if conversation is None:
+                await self.store.delete_conversation(chat.id)  # nothing was said in it
+            raise
 
     async def conversations(self, **page: Any) -> list[Conversation]:
         return await self.store.conversations(**page)

@@ -70,11 +70,13 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         await self.process.communicate()
 
-    async def stop(self) -> None:
+    async def stop(self) -> str:
+        """In order. Returns what it said since it told the link."""
         assert self.process is not None
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        await self.process.communicate()
+        said, _ = await self.process.communicate()
+        return said.decode()
 
 
 @asynccontextmanager

@@ -243,6 +243,14 @@ async def test_nobody_sees_or_touches_what_is_somebody_elses(tmp_path: Path) -> 
         assert (await bob.ask("DELETE", f"/api/grants/{grant['id']}")).status == 404
 
 
+async def test_an_old_link_does_not_lock_out_who_is_in(tmp_path: Path) -> None:
+    """U1"""
+    async with served(tmp_path, [says("x")]) as site:
+        cookie = (await site.ask("GET", "/?token=launch")).headers["set-cookie"].partition(";")[0]
+        answer = await site.ask("GET", "/c/conv_1?token=old", headers={"authorization": "", "cookie": cookie})
+        assert (answer.status, answer.headers["location"]) == (303, "/c/conv_1")
+
+
 async def test_of_strangers_no_body_is_read(tmp_path: Path) -> None:
     """U2: the answer comes before the body does."""
     async with served(tmp_path, [says("x")]) as site:

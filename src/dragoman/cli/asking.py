@@ -21,6 +21,7 @@ from dragoman.messages.questions import (
     allow_always,
     allow_for_conversation,
     allow_once,
+    nobody_to_ask,
     reject,
     release,
     reply,
@@ -31,13 +32,11 @@ from dragoman.runtime import Runtime
 from dragoman.tools.thread import in_thread
 from dragoman.turn.handles import TurnHandle
 
-NOBODY = "nobody was there to be asked, and no rule allows it"
-
 # What becomes of a question that nobody can answer: the cautious thing, and never waiting.
 UNATTENDED: dict[str, Answer] = {
-    "approve": reject(NOBODY),
-    "run": reject(NOBODY),
-    "interrupted": reject(NOBODY),
+    "approve": nobody_to_ask(),
+    "run": nobody_to_ask(),
+    "interrupted": nobody_to_ask(),
     "loop": stop("nobody was there to be asked whether it may go on like this"),
     "review": withhold("nobody was there to look at it"),
     "tool": reject("nobody was there to answer"),

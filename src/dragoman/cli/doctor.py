@@ -30,9 +30,9 @@ from dragoman.tools.mcp.settings import servers_of
 
 OLDEST = (3, 11)
 EXTRAS = {
-    "keyring": ("keyring", "keys from the system's keyring"),
-    "prices": ("genai_prices", "what a turn costs"),
-    "local": ("xllamacpp", "the model in the box, and GGUF files"),
+    "keyring": ("keyring", "keyring", "keys from the system's keyring"),
+    "prices": ("genai_prices", "genai-prices", "what a turn costs"),
+    "local": ("xllamacpp", "xllamacpp", "the model in the box, and GGUF files"),
 }
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
 
@@ -148,10 +148,10 @@ def _page() -> Finding:
     return Finding("page", "optional", "not built: `dragoman serve` has only the API", "make page")
 
 
-def _extra(name: str, module: str, told: str) -> Finding:
+def _extra(name: str, module: str, package: str, told: str) -> Finding:
     if find_spec(module) is not None:
         return Finding(name, "fine", told)
-    return Finding(name, "optional", f"not installed: {told}", f"pip install 'dragoman[{name}]'")
+    return Finding(name, "optional", f"not installed: {told}", f"pip install {package}")
 
 
 def _show(found: list[Finding]) -> None:

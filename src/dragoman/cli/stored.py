@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -95,6 +96,7 @@ def remove(
         list[str],
         typer.Argument(help="Their ids, or beginnings of them.", autocompletion=conversations_like),
     ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")] = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
@@ -102,6 +104,8 @@ def remove(
     from dragoman.cli.kept import remove
     from dragoman.cli.plain import one_line
 
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete {', '.join(conversations)}? There is no way back", abort=True)
     for gone in remove(conversations, settings_of(config, store)):
         print(f"deleted {gone.id} ({one_line(gone.title or 'untitled', 60)})")
 

@@ -58,6 +58,7 @@ class Grant:
     conversation: str | None = None
     created: float = 0.0
     user: str | None = None  # whose it is; None: the person at the machine
+    workspace: str | None = None  # the folder it was given in: the same names are other files elsewhere
 
 
 @dataclass(slots=True, frozen=True)

@@ -52,5 +52,5 @@ async def choose(
         return Choice(f"{PROVIDER}/{IN_THE_BOX}", "there is no local server and no key: the model in the box")
     raise ConfigError(
         "there is no model to talk to: no local server runs and no key is set. Start one such as Ollama, set "
-        "a key such as OPENAI_API_KEY, or install the model in the box: pip install 'dragoman[local]'"
+        "a key such as OPENAI_API_KEY, or install the model in the box: pip install xllamacpp"
     )

@@ -73,6 +73,8 @@ def install(app: FastAPI) -> None:
 
 
 async def _through_the_door(request: Request, access: Access, token: str) -> Response:
+    if not access.launched(token) and await access.who(request) is not None:
+        return RedirectResponse(request.url.path, 303)  # an old link, and somebody who is in already
     if not access.launched(token):
         text = "This link is not valid any more. The server prints a new one each time it starts."
         return PlainTextResponse(text, 403)

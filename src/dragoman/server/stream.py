@@ -35,6 +35,7 @@ class EventStream(Response):
         super().__init__(headers=_HEADERS)
         del self.headers["content-length"]
         self._chunks = chunks
+        self._ended = False
         self._closing = closing  # of the house: nobody has to wait for us then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,7 +48,7 @@ class EventStream(Response):
             for task in (work, *others):
                 task.cancel()
             await asyncio.gather(work, *others, return_exceptions=True)
-        if self._closing.is_set():
+        if self._closing.is_set() and not self._ended:
             async with asyncio.timeout(1):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         if not work.cancelled() and (error := work.exception()) is not None:
@@ -58,6 +59,7 @@ class EventStream(Response):
             async for chunk in self._chunks:
                 async with asyncio.timeout(STUCK):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            self._ended = True
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             pass  # it reads nothing: what it holds of us is its own buffer, and no more of it

@@ -45,10 +45,12 @@ class SqliteFile:
             raise ConfigError(f"cannot open the store {self.path}: it is a folder; name a file in it")
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)  # what is said here is nobody else's: sqlite keeps to these rights
             with ExitStack() as undo:
                 writer = undo.enter_context(closing(_connect(self.path)))
                 _migrate(writer)
                 reader = undo.enter_context(closing(_connect(self.path)))
+                self.files.mkdir(mode=0o700, exist_ok=True)
                 self._owner = Owner(self.files / "owners")
                 undo.pop_all()
         except (OSError, sqlite3.Error) as error:

@@ -109,5 +109,6 @@ class Questions(SqliteFile):
             "action": grant.rule.action,
             "created": grant.created,
             "user": grant.user,
+            "workspace": grant.workspace,
         }
         db.execute(self._sql["add_grant"], row)

@@ -101,4 +101,4 @@ def turn_of(row: sqlite3.Row) -> TurnRow:
 
 def grant_of(row: sqlite3.Row) -> Grant:
     rule = Rule(row["permission"], row["pattern"], row["action"])
-    return Grant(row["id"], rule, row["conversation"], row["created"], row["user"])
+    return Grant(row["id"], rule, row["conversation"], row["created"], row["user"], row["workspace"])

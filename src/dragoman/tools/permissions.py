@@ -59,6 +59,11 @@ def rules_in_words(rules: Iterable[Rule]) -> str:
     )
 
 
+def concerns(rule: Rule, permission: str) -> bool:
+    """Whether a rule says anything about a permission."""
+    return _matches(rule.permission, permission)
+
+
 def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Decision:
     for rule in reversed(rules):
         if _matches(rule.permission, permission) and _matches(rule.pattern, pattern):

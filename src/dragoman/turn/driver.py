@@ -6,7 +6,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dragoman.conversation.tree import Tree
@@ -20,6 +19,7 @@ from dragoman.turn.machine import State
 from dragoman.turn.runner import Runner
 
 _KEPT = 100_000  # messages of conversations that may be used again soon
+_ORPHANS = 5.0  # seconds between looks for turns whose process died
 _GLANCE = 0.25  # seconds between looks for letters that another process posted
 
 
@@ -134,8 +134,7 @@ class Driver:
         facts = await self._store.facts(turn)
         first = FACT.load(facts[0]) if facts else None
         there = first.options.workspace if isinstance(first, TurnStarted) else None
-        here = self._kit.workspace
-        return there is None or here is None or Path(there) == here.resolve()
+        return there is None or self._kit.folder in (None, there)
 
     async def _held(self, facts: list[Fact]) -> dict[str, ToolResult]:
         """Results that wait for a person."""
@@ -190,11 +189,21 @@ class Driver:
     async def _look_for_letters(self) -> None:
         """Letters posted by this process are read at once; those of others are found here, also those for
         turns that nobody runs."""
+        looked = asyncio.get_running_loop().time()
         while True:
             await asyncio.sleep(_GLANCE)
             if await self._store.changed():
                 for turn in await self._store.with_letters():
                     await self.wake(turn)
+            if (now := asyncio.get_running_loop().time()) > looked + _ORPHANS:
+                looked = now
+                await self._adopt_orphans()
+
+    async def _adopt_orphans(self) -> None:
+        """Turns whose process died while this one lives."""
+        for row in await self._store.live_turns():
+            if row.id not in self.running and row.state != State.WAITING:
+                await self.take_up(row.id)
 
 
 class _Paths:

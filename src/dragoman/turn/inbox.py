@@ -79,8 +79,7 @@ class Inbox:
         if message is not None:
             message = replace(message, turn=turn)
         at = self._kit.clock()
-        if self._kit.workspace is not None:
-            options = replace(options, workspace=str(self._kit.workspace.resolve()))
+        options = replace(options, workspace=self._kit.folder)
         fact = TurnStarted(message.id if message else str(again), options, at)
         body = FACT.dump(fact)
         start = Start(turn, conversation, body, at, message, again, root, queue)
@@ -201,7 +200,7 @@ class Inbox:
         where = asked.conversation if answer.scope == "conversation" or asked.kind == "loop" else None
         rules = (Rule("loop", asked.tool, "allow"),) if asked.kind == "loop" else asked.rules
         user = (await self._store.conversation(asked.conversation)).user
-        return [Grant(new_id("grant"), rule, where, answer.at, user) for rule in rules]
+        return [Grant(new_id("grant"), rule, where, answer.at, user, self._kit.folder) for rule in rules]
 
 
 def _names(asked: Question) -> list[str]:

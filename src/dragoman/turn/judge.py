@@ -149,4 +149,4 @@ async def _may_repeat(prepared: PreparedTurn, call: ToolCall, kind: Kind) -> boo
 
 async def _granted(prepared: PreparedTurn) -> list[Rule]:
     grants = await prepared.log.store.grants(prepared.log.conversation.id)
-    return [grant.rule for grant in grants]
+    return [grant.rule for grant in grants if grant.workspace in (None, prepared.kit.folder)]

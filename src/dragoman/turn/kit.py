@@ -41,6 +41,11 @@ class Kit:
     clock: Callable[[], float]
     today: Callable[[], str]
 
+    @property
+    def folder(self) -> str | None:
+        """The workspace by its whole name, as it is kept."""
+        return str(self.workspace.resolve()) if self.workspace is not None else None
+
     def agent(self, name: str | None) -> Agent:
         """The agent of this name; without one, a plain one that leaves everything to the house."""
         if name is None:

@@ -94,7 +94,7 @@ export const en = {
   newVersion: "There is a newer version of this page.",
   reload: "Reload",
   signInTitle: "Sign in",
-  signInText: "Open the link that the server printed when it started, or enter the password.",
+  signInText: "Open the link that the server printed when it started, or enter a password or a key.",
   password: "Password",
   signIn: "Sign in",
   // starting
@@ -203,7 +203,7 @@ export const en = {
   againAlways: "Do not ask again here",
   stopCalls: "Stop and answer",
   reject: "Reject",
-  rejectWith: "Reject with a reason",
+  rejectWith: "Reject, saying why",
   reason: "Reason, told to the model",
   editArguments: "Edit arguments",
   editBack: "Back to the original",

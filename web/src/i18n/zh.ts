@@ -91,7 +91,7 @@ export const zh: Words = {
   newVersion: "此页面有新版本。",
   reload: "重新加载",
   signInTitle: "登录",
-  signInText: "打开服务器启动时给出的链接，或输入密码。",
+  signInText: "打开服务器启动时给出的链接，或输入密码或密钥。",
   password: "密码",
   signIn: "登录",
   welcome: "有什么可以帮你？",

@@ -95,7 +95,7 @@ class LocalServer:
 
     async def _start(self) -> Address:
         if not can_serve():
-            raise ConfigError("a local model needs xllamacpp: pip install 'dragoman[local]'")
+            raise ConfigError("a local model needs xllamacpp: pip install xllamacpp")
         file = await self._file()
         if not file.is_file():
             raise ConfigError(f"there is no model file {file}")

@@ -241,12 +241,12 @@ DELETE FROM queue WHERE turn = :turn;
 -- ── grants ───────────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_grant
-INSERT INTO grants (id, conversation, permission, pattern, action, created, user)
-VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user);
+INSERT INTO grants (id, conversation, permission, pattern, action, created, user, workspace)
+VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user, :workspace);
 
 -- name: grants
 -- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are.
-SELECT id, conversation, permission, pattern, action, created, user FROM grants
+SELECT id, conversation, permission, pattern, action, created, user, workspace FROM grants
 WHERE (:conversation IS NULL OR (
     (conversation IS NULL OR conversation = :conversation)
     AND coalesce(user, 'local') = (SELECT coalesce(user, 'local') FROM conversations WHERE id = :conversation)))

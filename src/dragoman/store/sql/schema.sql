@@ -97,7 +97,8 @@ CREATE TABLE grants (
   pattern       TEXT NOT NULL,
   action        TEXT NOT NULL,
   created       REAL NOT NULL,
-  user          TEXT
+  user          TEXT,
+  workspace     TEXT
 );
 
 -- How a foreign tool described itself when it was last allowed to run.

@@ -6,6 +6,7 @@ ALTER TABLE conversations ADD COLUMN call TEXT;
 CREATE INDEX conversations_by_parent ON conversations (parent) WHERE parent IS NOT NULL;
 
 ALTER TABLE grants ADD COLUMN user TEXT;
+ALTER TABLE grants ADD COLUMN workspace TEXT;
 
 CREATE TABLE pins (
   user  TEXT NOT NULL,
