@@ -8,7 +8,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.codec import Codec
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
-from dragoman.turn.agent import Limits
+from dragoman.turn.agent import NO_LIMITS, Limits
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
 
@@ -59,7 +59,8 @@ class Budget(Plugin):
         )
 
     async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
-        reached = _reached(turn.agent.limits.over(self.limits), call, turn)
+        limits = turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
+        reached = _reached(limits, call, turn) if limits != NO_LIMITS else None
         if reached is not None:
             call.skip(f"The limit of {reached} is reached: this call did not run. Answer with what there is.")
 

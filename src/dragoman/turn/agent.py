@@ -35,6 +35,9 @@ class Limits:
         return replace(other, **own)
 
 
+NO_LIMITS = Limits()
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Agent:
     """`tools` names groups (`files`) and tools (`files.read_file`) that are on; None means all of them.
@@ -50,7 +53,7 @@ class Agent:
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
 
 
 NOBODY_IN_PARTICULAR = Agent()
