@@ -54,8 +54,8 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, told: 
     assert whole["conversation"]["title"] == "Cake"
     ambiguous = told("show", "conv", status=1)
     assert "is the beginning of 2 ids" in ambiguous.err
-    missing = told("show", "conv_x", status=1)
-    assert missing.err == "dragoman: there is no conversation 'conv_x'\n"
+    missing = told("show", "conv_u", status=1)  # ids have no u
+    assert missing.err == "dragoman: there is no conversation 'conv_u'\n"
 
 
 def test_words_are_found(folder: Path, told: Told) -> None:

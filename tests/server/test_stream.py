@@ -87,6 +87,7 @@ async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Pa
         id = await site.conversation()
         path = f"/api/conversations/{id}/events"
         async with site.events(path) as first:
+            await anext(first)
             turn = await site.say("go", id)
             heard = 0
             while heard < pieces:
@@ -113,6 +114,7 @@ async def test_late_readers_of_a_turn_with_calls_see_the_same_end(tmp_path: Path
     async with served(tmp_path, script, tools=[add]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as watching:
+            await anext(watching)
             turn = await site.say("go", id)
             seen = 0
             async for event in watching:
@@ -132,6 +134,7 @@ async def test_two_tabs_hear_the_same_and_an_answer_in_one_is_told_to_the_other(
         id = await site.conversation()
         path = f"/api/events?conversation={id}"
         async with site.events(path) as one, site.events(path) as other:
+            assert [(await anext(tab)).type for tab in (one, other)] == ["snapshot", "snapshot"]
             await site.say("go", id)
             question = await site.question()
             await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
@@ -155,6 +158,7 @@ async def test_a_question_is_told_whole(tmp_path: Path) -> None:
     async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
+            await anext(events)
             await site.say("go", id)
             async for event in events:
                 if event.type == "call.asked":
@@ -225,8 +229,8 @@ async def test_a_turn_of_our_own_is_not_told_twice(tmp_path: Path) -> None:
     async with served(tmp_path, [says("x")]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
+            types = [(await anext(events)).type]
             await site.say("hi", id)
-            types = []
             with suppress(TimeoutError):
                 async with asyncio.timeout(2.5):
                     async for event in events:

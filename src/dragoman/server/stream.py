@@ -39,7 +39,9 @@ class EventStream(Response):
         self._closing = closing  # of the house: nobody has to wait for us then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        first = await anext(self._chunks, b"")  # who gets the headers is listened to already
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": first, "more_body": True})
         work = asyncio.create_task(self._send_all(send))
         others = [asyncio.create_task(_gone(receive)), asyncio.create_task(self._closing.wait())]
         try:
@@ -81,9 +83,10 @@ async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[
         feed.join(wake)
     try:
         at = places(after, feeds)
-        yield b": welcome\n\n"
+        now = {feed.name: feed.last for feed in feeds}
+        yield b": welcome\n\n"  # whoever has heard this misses nothing
         for subject in subjects:
-            if (frame := await _beginning(subject, at, missed=bool(after))) is not None:
+            if (frame := await _beginning(subject, at, now, missed=bool(after))) is not None:
                 yield _numbered(frame, feeds, at)
         while True:
             wake.clear()
@@ -103,13 +106,15 @@ async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[
             feed.leave(wake)
 
 
-async def _beginning(subject: Subject, at: dict[str, int], *, missed: bool) -> bytes | None:
+async def _beginning(
+    subject: Subject, at: dict[str, int], now: dict[str, int], *, missed: bool
+) -> bytes | None:
     """What a reader has to be told before the frames of a feed, and where it is then. None goes on there."""
     feed = subject.feed
     if feed.name in at and feed.since(at[feed.name]) is not None:
         return None
     if subject.snapshot is None:
-        at[feed.name] = feed.last
+        at[feed.name] = now[feed.name]
         return b"event: list.reset\ndata: {}\n\n" if missed else None  # it has to be asked for again
     data, at[feed.name] = await subject.snapshot()
     return f"event: snapshot\ndata: {data}\n\n".encode("utf-8", "replace")
