@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.settings import Settings, data_folder, user_folder
 from dragoman.config.tables import AgentTable
 from dragoman.errors import ConfigError
-from dragoman.messages.fold import Draft
-from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, Said
@@ -27,6 +23,7 @@ from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.agent import Agent, Limits
+from dragoman.wire.whole import whole_reply
 from dragoman.wire.wire import Model
 
 if TYPE_CHECKING:
@@ -181,12 +178,7 @@ def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int
             Said("user" if role == "user" else "assistant", (Text(text),)) for role, text in said
         )
         request = Request(found.name, messages, system=system, options={"max_tokens": most})
-        draft = Draft(Message(new_id("msg"), "", None, "assistant", (), model=found.name))
-        async with aclosing(found.stream(request, draft.id)) as replies:
-            async for events in replies:
-                for event in events:
-                    draft.apply(event)
-        return draft.message.text
+        return (await whole_reply(found, request)).text
 
     return ask
 

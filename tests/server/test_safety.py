@@ -11,7 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from dragoman import tool
-from dragoman.cli.serve import is_loopback
+from dragoman.cli.serve import is_loopback, serve
+from dragoman.config.settings import load
 from dragoman.errors import ConfigError
 from dragoman.server import problems
 from dragoman.server.access import kept_secret, key_hash
@@ -341,7 +342,7 @@ async def test_pages_and_frames_come_with_headers_that_keep_them_apart(tmp_path:
 
 def test_an_error_does_not_tell_where_the_server_keeps_things() -> None:
     """U2"""
-    assert without_paths("/home/ada/x/dragoman.toml, line 3: bad") == "dragoman.toml, line 3: bad"
+    assert without_paths("/srv/chat/x/dragoman.toml, line 3: bad") == "dragoman.toml, line 3: bad"
     assert without_paths("cannot open /var/lib/chat.db: no") == "cannot open chat.db: no"
     assert without_paths("see https://example.org/a/b/c") == "see https://example.org/a/b/c"
 
@@ -353,14 +354,14 @@ async def test_an_unexpected_error_is_told_by_number_alone() -> None:
 
     @app.get("/broken")
     async def broken() -> None:
-        raise RuntimeError("the key is sk-123 in /home/ada/keys")
+        raise RuntimeError("the key is sk-123 in /srv/chat/keys")
 
     async with listening(app) as url, aiohttp.ClientSession() as http, http.get(f"{url}/broken") as response:
         text = await response.text()
         assert response.status == 500
         assert "err_" in text
         assert "sk-123" not in text
-        assert "ada" not in text
+        assert "srv" not in text
 
 
 def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
@@ -368,3 +369,13 @@ def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"short")
     with pytest.raises(ConfigError, match="delete it"):
         kept_secret(tmp_path / "secret")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_public_address_is_refused_without_a_password(tmp_path: Path, host: str) -> None:
+    """U1: before anything listens."""
+    (tmp_path / "dragoman.toml").write_text('store = "chat.db"', "utf-8")
+    settings = load(tmp_path / "dragoman.toml", environment={}, flags={"server.host": host})
+    with pytest.raises(ConfigError, match="set a password first"):
+        serve(settings)
+    assert not (tmp_path / "chat.db").exists()

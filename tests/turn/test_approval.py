@@ -408,32 +408,3 @@ async def test_the_mode_of_a_send_goes_before_that_of_the_conversation(tmp_path:
     assert request.tools
     assert request.tool_choice == "auto"
     assert request.options == {"temperature": 0.5, "seed": 7, "top_p": 0.1}
-
-
-@pytest.mark.parametrize("answer", [allow_for_conversation(), allow_always()])
-async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, answer: Answer) -> None:
-    """P3, P7: what would not be asked about now need not be asked about still."""
-    script = [calls("delete", path="a") + calls("delete", path="a") + calls("delete", path="b"), says("ok")]
-    async with house(tmp_path, script, tools=[delete], allow=()) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        await turn.answer(turn.question, answer)
-        (left,) = await runtime.questions()
-        assert left.arguments == {"path": "b"}
-
-
-async def test_always_holds_in_the_folder_where_it_was_said(tmp_path: Path) -> None:
-    """P3: the same name is another file in another folder."""
-    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
-    here.mkdir()
-    elsewhere.mkdir()
-    script = [calls("delete", path="a"), says("ok")]
-    async with house(tmp_path, script, tools=[delete], allow=(), workspace=here) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        await turn.answer(turn.question, allow_always())
-        await turn.result()
-    async with house(tmp_path, script, tools=[delete], allow=(), workspace=here) as runtime:
-        assert (await (await runtime.send("go")).result()).text == "ok"
-    async with house(tmp_path, script, tools=[delete], allow=(), workspace=elsewhere) as runtime:
-        assert await (await runtime.send("go")).reached("waiting")

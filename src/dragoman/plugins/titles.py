@@ -21,14 +21,15 @@ class Titles(Plugin):
 
     async def on_turn_start(self, turn: TurnView) -> None:
         """At once, and not with the answer: a conversation that waits for a person needs a name too."""
-        title = _beginning(turn)
-        if turn.conversation.title is None and title:
+        if turn.conversation.title is None and (title := _beginning(turn)):
             await turn.set_title(title)
 
     async def on_turn_end(self, turn: TurnView) -> None:
+        if not self.by_model:
+            return
         first = all(message.turn == turn.id for message in turn.path)
         answered = any(message.role == "assistant" for message in turn.messages)
-        if not (self.by_model and first and answered) or turn.conversation.title != _beginning(turn):
+        if not (first and answered) or turn.conversation.title != _beginning(turn):
             return
         try:
             async with asyncio.timeout(self.timeout):

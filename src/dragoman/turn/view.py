@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.events import MessageAdded, Notice
-from dragoman.messages.fold import Draft
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Summary, ToolCall
@@ -19,6 +17,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
 from dragoman.turn.log import TurnLog
 from dragoman.turn.machine import Turn
+from dragoman.wire.whole import whole_reply
 from dragoman.wire.wire import Model
 
 
@@ -91,12 +90,7 @@ class TurnView:
     async def complete(self, request: Request) -> Message:
         """Ask the model something beside the conversation. Nothing of it is stored or shown."""
         await self._before_side_request(request)
-        draft = Draft(Message(new_id("msg"), self.conversation.id, None, "assistant", (), model=self.model))
-        async with aclosing(self._model.stream(request, draft.id)) as replies:
-            async for events in replies:
-                for event in events:
-                    draft.apply(event)
-        return draft.message
+        return await whole_reply(self._model, request, self.conversation.id)
 
     async def set_title(self, title: str) -> None:
         await self._log.store.set_title(self.conversation.id, title)
