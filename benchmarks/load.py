@@ -32,14 +32,14 @@ async def dragoman(port: int) -> None:
     """Ours, whole: a store on disk, a turn a client, the guard and the door before it."""
     # imported here: the bare server is measured without it
     from dragoman import Runtime, ScriptedModel
-    from dragoman.server.access import Access
     from dragoman.server.app import server
+    from dragoman.server.auth import Auth
     from dragoman.wire.scripted import says
 
     with tempfile.TemporaryDirectory() as folder:
         model = ScriptedModel(lambda _: says(TEXT, waits=PAUSE))
         async with Runtime(f"{folder}/chat.db", model=model) as runtime:
-            access = Access(runtime.store, b"0" * 32, token="load")
+            access = Auth(runtime.store, b"0" * 32, token="load")
             await _serve(server(runtime, access), port)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
 from dragoman.wire.scripted import calls, says
-from tests.house import house, model_of
+from tests.runtimes import model_of, runtime_with
 
 
 @tool
@@ -64,7 +64,7 @@ async def test_a_misspelled_setting_of_a_conversation_is_refused(
     tmp_path: Path, settings: dict[str, Any], says_what: str
 ) -> None:
     """P8: a mode that nobody knows must not mean that every call may run."""
-    async with house(tmp_path, []) as runtime:
+    async with runtime_with(tmp_path, []) as runtime:
         with pytest.raises(BadRequest, match=says_what):
             await runtime.conversation(**settings)
         assert await runtime.conversations() == []
@@ -74,7 +74,7 @@ async def test_a_misspelled_setting_of_a_conversation_is_refused(
 
 
 async def test_settings_can_be_changed_and_taken_away(tmp_path: Path) -> None:
-    async with house(tmp_path, [says("a"), says("b")], tools=[add]) as runtime:
+    async with runtime_with(tmp_path, [says("a"), says("b")], tools=[add]) as runtime:
         chat = await runtime.conversation(mode="off", system="Be kind.")
         await (await chat.send("one")).result()
         await chat.change(mode=None, system="Be brief.")
@@ -86,7 +86,7 @@ async def test_settings_can_be_changed_and_taken_away(tmp_path: Path) -> None:
 
 
 async def test_what_is_no_message_or_answer_is_refused(tmp_path: Path) -> None:
-    async with house(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
         chat = await runtime.conversation()
         for nonsense in (None, 5, [5]):
             with pytest.raises(BadRequest, match="a person says a text"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contest import model
 
 from dragoman.messages.parts import Text
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 
 SCHEMA = {
     "type": "object",
@@ -16,4 +16,4 @@ SCHEMA = {
 
 def request() -> Request:
     add = ToolSpec("add", "Add two numbers.", SCHEMA)
-    return Request(model(), (Said("user", (Text("go"),)),), tools=(add,))
+    return Request(model(), (RequestMessage("user", (Text("go"),)),), tools=(add,))

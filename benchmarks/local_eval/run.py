@@ -21,7 +21,7 @@ from typing import Any
 from dragoman.errors import ToolFailed
 from dragoman.messages.events import CallInputEnd
 from dragoman.messages.parts import Text
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.models import Models
 from dragoman.tools.builtin import basics_group, files_group, web_group
 from dragoman.tools.builtin.calculator import evaluate
@@ -49,7 +49,9 @@ def offered() -> tuple[ToolSpec, ...]:
 async def call_for(model: Model, said: str, tools: tuple[ToolSpec, ...]) -> tuple[str, Mapping[str, Any]]:
     """The tool the model calls, or "" where it answers by itself."""
     # an answer need not be long to be one
-    request = Request(model.name, (Said("user", (Text(said),)),), tools=tools, options={"max_tokens": 8})
+    request = Request(
+        model.name, (RequestMessage("user", (Text(said),)),), tools=tools, options={"max_tokens": 8}
+    )
     async for batch in model.stream(request, "msg_eval"):
         for event in batch:
             if isinstance(event, CallInputEnd):

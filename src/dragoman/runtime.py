@@ -26,7 +26,7 @@ from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.store import SqliteStore
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import exported, imported, markdown
 from dragoman.tools.builtin.read_output import read_output
@@ -34,13 +34,13 @@ from dragoman.tools.permissions import parse_rule
 from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
-from dragoman.turn.driver import Driver
+from dragoman.turn.commands import Commands
+from dragoman.turn.drivers.tasks import Driver
 from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
-from dragoman.turn.inbox import Inbox
-from dragoman.turn.kit import Kit, Mode
 from dragoman.turn.plugin import Plugin, check
+from dragoman.turn.services import Mode, Services
 from dragoman.turn.settings import checked
-from dragoman.turn.task import Tasks
+from dragoman.turn.subagent import Subagents
 from dragoman.wire.wire import Model
 
 T = TypeVar("T")
@@ -99,11 +99,11 @@ class Runtime:
             Titles(by_model=titles_by_model),
         ]
         known = _by_name(agents)
-        tasks = Tasks(known) if known else None
+        tasks = Subagents(known) if known else None
         groups, sources = _groups(tools)
         if tasks is not None:
             groups.append(Group("agents", (tasks.tool,)))
-        self.kit = Kit(
+        self.services = Services(
             store=self.store,
             model=find_model,
             toolbox=Toolbox(groups, sources),
@@ -127,10 +127,10 @@ class Runtime:
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
-        self.driver = Driver(self.kit, adopts=adopts)
-        self.inbox = Inbox(self.kit, self.driver)
+        self.driver = Driver(self.services, adopts=adopts)
+        self.commands = Commands(self.services, self.driver)
         if tasks is not None:
-            tasks.move_in(self.kit, self.driver, self.inbox)
+            tasks.move_in(self.services, self.driver, self.commands)
 
     async def __aenter__(self) -> Self:
         await self.store.open()
@@ -141,7 +141,7 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.driver.close()
-        await self.kit.toolbox.close()
+        await self.services.toolbox.close()
         await self.store.close()
         await self._close_models()
 
@@ -152,7 +152,7 @@ class Runtime:
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:
-            now = self.kit.clock()
+            now = self.services.clock()
             id = new_id("conv")
             conversation = Conversation(id, user=user, settings=checked(settings), created=now, updated=now)
             await self.store.add_conversation(conversation)
@@ -160,7 +160,7 @@ class Runtime:
             await self.store.conversation(id)
             if settings:
                 raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
-        return ConversationHandle(id, self.store, self.driver, self.inbox)
+        return ConversationHandle(id, self.store, self.driver, self.commands)
 
     async def send(
         self, said: str | Sequence[Part], conversation: str | None = None, **options: Any
@@ -184,7 +184,7 @@ class Runtime:
         """A new conversation that begins with the path to this message."""
         messages, _ = await self.store.messages(conversation)
         info = await self.store.conversation(conversation)
-        id, now = new_id("conv"), self.kit.clock()
+        id, now = new_id("conv"), self.services.clock()
         copies = copied(Tree(messages).path(message), id)
         forked = Conversation(
             id,
@@ -196,13 +196,13 @@ class Runtime:
             updated=now,
         )
         await self.store.add_conversation(forked, list(copies.values()))
-        return ConversationHandle(id, self.store, self.driver, self.inbox)
+        return ConversationHandle(id, self.store, self.driver, self.commands)
 
     async def delete(self, conversation: str) -> None:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
         for inner in await self.store.within(conversation):
             for row in await self.store.turns(inner):
-                if row.live and await self.inbox.cancel(row.id, "the conversation is deleted"):
+                if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
                     with suppress(TimeoutError):  # another process may hold it: the deletion fences it off
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
@@ -221,16 +221,16 @@ class Runtime:
         self, data: Mapping[str, JsonValue], *, user: str | None = None
     ) -> ConversationHandle:
         """A copy, under new ids, of what `export` gave."""
-        id = await imported(self.store, data, user=user, now=self.kit.clock())
-        return ConversationHandle(id, self.store, self.driver, self.inbox)
+        id = await imported(self.store, data, user=user, now=self.services.clock())
+        return ConversationHandle(id, self.store, self.driver, self.commands)
 
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
 
     def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self.store, self.driver, self.inbox)
+        return TurnHandle(id, self.store, self.driver, self.commands)
 
     async def answer(self, question: str, answer: Answer) -> Question:
-        return await self.inbox.answer(question, answer)
+        return await self.commands.answer(question, answer)
 
     async def questions(self) -> list[Question]:
         """Everything that waits for a person."""

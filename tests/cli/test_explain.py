@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
-from tests.house import house, play
+from tests.runtimes import play, runtime_with
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def delete(path: str) -> str:
 
 
 async def _waiting(folder: Path) -> str:
-    async with house(folder, [calls("delete", path="a.txt")], tools=[delete], allow=()) as runtime:
+    async with runtime_with(folder, [calls("delete", path="a.txt")], tools=[delete], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         return turn.id

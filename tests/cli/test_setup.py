@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
-from dragoman.server.access import key_hash
+from dragoman.server.auth import key_hash
 from tests.cli.conftest import Told
 from tests.cli.program import surroundings
 

@@ -10,7 +10,7 @@ import pytest
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.cli.conftest import Told
-from tests.house import house
+from tests.runtimes import runtime_with
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def delete(path: str) -> str:
 async def folder(tmp_path: Path) -> Path:
     """Two conversations, the second of which waits for a person."""
     script = [says("Bake it **slowly**."), calls("delete", path="a.txt"), says("Done.")]
-    async with house(tmp_path, script, tools=[delete], allow=()) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         first = await runtime.conversation()
         await (await first.send("How do I bake a cake?")).result()
         await first.rename("Cake")

@@ -9,9 +9,9 @@ import pytest
 from pydantic import Field
 
 from dragoman.cli.serve import HOST, PORT
+from dragoman.config.build import DEFAULT_TOOLS
 from dragoman.config.reference import in_words, reference, rewritten, rows_of, sections
 from dragoman.errors import ConfigError
-from dragoman.house import DEFAULT_TOOLS
 from dragoman.server.app import UPLOAD_LIMIT
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -33,7 +33,7 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         "DRAGOMAN_X": "y",
     }
     settings = load(file, environment=environment, flags={"model": "c/flag", "server.open": None})
-    assert settings.said == {"model": "c/flag", "mode": "off", "server": {"port": 2, "host": "::1"}}
+    assert settings.values == {"model": "c/flag", "mode": "off", "server": {"port": 2, "host": "::1"}}
     assert settings.origins == {
         "model": "--model",
         "mode": "DRAGOMAN_MODE",
@@ -53,8 +53,8 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
     start = tmp_path / "work" / "deep" / "er"
     assert found(start) == [own, near]
     settings = load(start=start, environment={})
-    assert (settings.said["model"], settings.said["mode"]) == ("near/one", "ask")
-    assert list(settings.said["mcp"]) == ["a", "b"]
+    assert (settings.values["model"], settings.values["mode"]) == ("near/one", "ask")
+    assert list(settings.values["mcp"]) == ["a", "b"]
     assert settings.folder == near.parent
 
 
@@ -137,4 +137,4 @@ def test_a_misspelled_variable_is_told(tmp_path: Path) -> None:
 
 def test_a_path_of_the_environment_starts_where_we_are(tmp_path: Path) -> None:
     settings = load(write(tmp_path, ""), environment={"DRAGOMAN_STORE": "chat.db"})
-    assert settings.path(settings.said["store"]) == Path.cwd() / "chat.db"
+    assert settings.path(settings.values["store"]) == Path.cwd() / "chat.db"

@@ -24,10 +24,10 @@ from dragoman.messages.parts import (
     ToolCall,
     ToolResult,
 )
-from dragoman.messages.request import Said
+from dragoman.messages.request import RequestMessage
 from dragoman.plugins.tool_history import ToolHistory
 from dragoman.wire.scripted import calls, says
-from tests.house import house, model_of
+from tests.runtimes import model_of, runtime_with
 
 
 def user(id: str, *parts: Part, turn: str = "t1") -> Message:
@@ -65,7 +65,7 @@ def shown(path: list[Message], policy: Policy = "full", turn: str = "t2") -> lis
 
 def test_in_full_everything_is_sent_as_it_was() -> None:
     """R4"""
-    assert window([*TURN, *NEXT]) == tuple(Said(m.role, m.parts) for m in [*TURN, *NEXT])
+    assert window([*TURN, *NEXT]) == tuple(RequestMessage(m.role, m.parts) for m in [*TURN, *NEXT])
 
 
 def test_results_are_sent_as_texts_in_the_place_of_their_calls() -> None:
@@ -128,7 +128,7 @@ def test_a_placeholder_is_never_sent(policy: Policy, parts: tuple[Part, ...]) ->
 def test_a_file_alone_is_something_to_send() -> None:
     """R4"""
     picture = File("image/png", blob="0" * 64)
-    assert window([user("q", picture)]) == (Said("user", (picture,)),)
+    assert window([user("q", picture)]) == (RequestMessage("user", (picture,)),)
 
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
@@ -153,7 +153,7 @@ SCRIPT = [
 
 async def test_the_boundary_of_a_hint_is_recorded_with_the_answer(tmp_path: Path) -> None:
     """R4: where the trail ends in the text that later requests contain."""
-    async with house(tmp_path, SCRIPT, tools=[add], tool_history="hint") as runtime:
+    async with runtime_with(tmp_path, SCRIPT, tools=[add], tool_history="hint") as runtime:
         chat = await runtime.conversation()
         await (await chat.send("add them")).result()
         answer = (await chat.messages())[-1]
@@ -177,7 +177,7 @@ async def test_the_boundary_of_a_hint_is_recorded_with_the_answer(tmp_path: Path
 )
 async def test_a_policy_holds_in_the_next_turn(tmp_path: Path, policy: Policy, roles: int, kept: int) -> None:
     """R4"""
-    async with house(tmp_path, SCRIPT, tools=[add], tool_history=policy) as runtime:
+    async with runtime_with(tmp_path, SCRIPT, tools=[add], tool_history=policy) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("add them")).result()
         assert "boundary" not in (await chat.messages())[-1].metadata or policy == "hint"

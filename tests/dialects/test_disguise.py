@@ -16,7 +16,7 @@ from dragoman.messages.parts import (
     ToolCall,
     ToolResult,
 )
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from tests.dialects.replies import TOOLS
 
 IMAGE = File("image/png", url="http://x/y.png")
@@ -28,12 +28,12 @@ def _call(id: str, tool: str, text: str | None = None, **arguments: str) -> Tool
     return ToolCall(id, tool, dict(arguments), state=CallState.COMPLETED, result=ToolResult(text))
 
 
-def _request(*messages: Said, tools: tuple[ToolSpec, ...] = TOOLS, **more: object) -> Request:
+def _request(*messages: RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **more: object) -> Request:
     return Request("house/model", messages, system="Be kind.", tools=tools, **more)  # type: ignore[arg-type]
 
 
-def _user(text: str) -> Said:
-    return Said("user", (Text(text),))
+def _user(text: str) -> RequestMessage:
+    return RequestMessage("user", (Text(text),))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +41,7 @@ def test_d4_calls_become_text_that_reads_the_same_and_results_a_users_message(na
     speaks = dialect(name)
     request = _request(
         _user("What is in a and b?"),
-        Said(
+        RequestMessage(
             "assistant",
             (
                 Text("I look."),
@@ -49,7 +49,7 @@ def test_d4_calls_become_text_that_reads_the_same_and_results_a_users_message(na
                 _call("c2", "read_file", "BBB", path="b"),
             ),
         ),
-        Said("assistant", (Text("A and B."),)),
+        RequestMessage("assistant", (Text("A and B."),)),
         _user("Thanks."),
     )
     disguised = disguise(request, speaks)
@@ -70,7 +70,7 @@ def test_d4_calls_become_text_that_reads_the_same_and_results_a_users_message(na
 
 
 def test_d4_a_result_has_the_id_its_call_was_written_with() -> None:
-    request = _request(_user("?"), Said("assistant", (_call("call_x_0", "get_time", "noon"),)))
+    request = _request(_user("?"), RequestMessage("assistant", (_call("call_x_0", "get_time", "noon"),)))
     _, written, results = disguise(request, dialect("json_strict")).messages
 
     assert written.parts == (
@@ -80,7 +80,9 @@ def test_d4_a_result_has_the_id_its_call_was_written_with() -> None:
 
 
 def test_r5_results_and_what_a_person_says_next_are_one_message() -> None:
-    request = _request(_user("?"), Said("assistant", (_call("c", "get_time", "noon"),)), _user("Hurry!"))
+    request = _request(
+        _user("?"), RequestMessage("assistant", (_call("c", "get_time", "noon"),)), _user("Hurry!")
+    )
     disguised = disguise(request, dialect("hermes")).messages
 
     assert [said.role for said in disguised] == ["user", "assistant", "user"]
@@ -92,7 +94,7 @@ def test_r5_results_and_what_a_person_says_next_are_one_message() -> None:
 
 def test_r5_a_message_of_several_steps_is_taken_apart() -> None:
     steps = (_call("c", "get_time", "noon"), StepBoundary(1), Text("It is noon."))
-    disguised = disguise(_request(_user("?"), Said("assistant", steps)), dialect("hermes")).messages
+    disguised = disguise(_request(_user("?"), RequestMessage("assistant", steps)), dialect("hermes")).messages
 
     assert [said.role for said in disguised] == ["user", "assistant", "user", "assistant"]
 
@@ -101,7 +103,7 @@ def test_r5_a_call_without_a_result_is_closed_and_a_broken_one_is_no_example_to_
     broken = ToolCall(
         "c2", "read_file", raw='{"pa', state=CallState.FAILED, result=ToolResult("It was cut off.")
     )
-    request = _request(_user("?"), Said("assistant", (_call("c1", "get_time"), broken)))
+    request = _request(_user("?"), RequestMessage("assistant", (_call("c1", "get_time"), broken)))
     _, written, results = disguise(request, dialect("xml_tag")).messages
 
     assert isinstance(written.parts[0], Text)
@@ -116,10 +118,10 @@ def test_r5_a_call_without_a_result_is_closed_and_a_broken_one_is_no_example_to_
 def test_r4_what_says_nothing_is_not_sent_and_files_stay() -> None:
     call = ToolCall("c", "draw", state=CallState.COMPLETED, result=ToolResult("done", attachments=(IMAGE,)))
     request = _request(
-        Said("user", (Text("Like this?"), IMAGE)),
-        Said("assistant", (Reasoning("Hm."), call)),
-        Said("assistant", (Error("torn"),)),
-        Said("assistant", (Text(" "),)),
+        RequestMessage("user", (Text("Like this?"), IMAGE)),
+        RequestMessage("assistant", (Reasoning("Hm."), call)),
+        RequestMessage("assistant", (Error("torn"),)),
+        RequestMessage("assistant", (Text(" "),)),
     )
     first, second, third = disguise(request, dialect("hermes")).messages
 
@@ -130,7 +132,7 @@ def test_r4_what_says_nothing_is_not_sent_and_files_stay() -> None:
 
 def test_ids_have_the_shape_a_model_knows() -> None:
     request = _request(
-        _user("?"), Said("assistant", (_call("c1", "get_time", "1"), _call("c2", "get_time", "2")))
+        _user("?"), RequestMessage("assistant", (_call("c1", "get_time", "1"), _call("c2", "get_time", "2")))
     )
     kimi, mistral = (disguise(request, dialect(name)).messages[2].parts[0] for name in ("kimi", "mistral"))
 

@@ -8,7 +8,7 @@ from dragoman import tool
 from dragoman.messages.parts import CallState
 from dragoman.plugins.length import Length
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
-from tests.house import calls_of, house, model_of, play
+from tests.runtimes import calls_of, model_of, play, runtime_with
 
 
 @tool
@@ -23,7 +23,7 @@ def cut(text: str) -> Line:
 
 async def test_the_rest_is_asked_for_and_the_answer_is_one(tmp_path: Path) -> None:
     """H10"""
-    async with house(tmp_path, [cut("Once upon "), cut("a time "), says("there was.")]) as runtime:
+    async with runtime_with(tmp_path, [cut("Once upon "), cut("a time "), says("there was.")]) as runtime:
         chat = await runtime.conversation()
         result = await (await chat.send("a story")).result()
         assert result.text == "Once upon a time there was."
@@ -41,7 +41,7 @@ async def test_the_rest_is_asked_for_and_the_answer_is_one(tmp_path: Path) -> No
 
 async def test_it_is_asked_for_a_few_times_and_no_more(tmp_path: Path) -> None:
     """H10"""
-    async with house(tmp_path, lambda _: cut("and "), plugins=[Length(times=2)]) as runtime:
+    async with runtime_with(tmp_path, lambda _: cut("and "), plugins=[Length(times=2)]) as runtime:
         chat = await runtime.conversation()
         assert (await (await chat.send("go on")).result()).text == "and and and "
         assert (await (await chat.send("and now?")).result()).text == "and and and "
@@ -59,13 +59,13 @@ async def test_a_call_that_was_cut_off_is_told_to_the_model_instead(tmp_path: Pa
 
 async def test_nothing_said_is_nothing_to_go_on_with(tmp_path: Path) -> None:
     """H10: a model that thought until the limit is not asked for ever."""
-    async with house(tmp_path, [thinks("hm") + cut("")]) as runtime:
+    async with runtime_with(tmp_path, [thinks("hm") + cut("")]) as runtime:
         await (await runtime.send("go")).result()
         assert len(model_of(runtime).requests) == 1
 
 
 async def test_it_can_be_left_out_of_a_turn(tmp_path: Path) -> None:
     """H9"""
-    async with house(tmp_path, [cut("Once upon "), calls("add")]) as runtime:
+    async with runtime_with(tmp_path, [cut("Once upon "), calls("add")]) as runtime:
         chat = await runtime.conversation()
         assert (await (await chat.send("a story", disable=["length"])).result()).text == "Once upon "

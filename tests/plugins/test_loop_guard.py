@@ -24,7 +24,7 @@ from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.tools.tool import Tool
 from dragoman.turn.handles import ConversationHandle, TurnResult
 from dragoman.wire.scripted import Line, calls, says
-from tests.house import calls_of, house, model_of
+from tests.runtimes import calls_of, model_of, runtime_with
 
 
 @tool
@@ -56,7 +56,7 @@ async def looped(
     folder: Path, script: list[Line], answer: Answer | None = None, **options: Any
 ) -> tuple[TurnResult, list[CallAsked]]:
     options.setdefault("tools", [look, wait])
-    async with house(folder, script, **options) as runtime:
+    async with runtime_with(folder, script, **options) as runtime:
         return await converse(await runtime.conversation(), "go", answer)
 
 
@@ -112,7 +112,7 @@ async def test_the_same_tool_on_other_things_is_no_loop(tmp_path: Path) -> None:
 async def test_the_count_starts_anew_with_each_turn(tmp_path: Path) -> None:
     """C10"""
     script = [calls("look", at="door"), calls("look", at="door"), says("ok")]
-    async with house(tmp_path, script * 2, tools=[look]) as runtime:
+    async with runtime_with(tmp_path, script * 2, tools=[look]) as runtime:
         chat = await runtime.conversation()
         assert (await converse(chat, "one"))[1] == []
         assert (await converse(chat, "two"))[1] == []
@@ -165,7 +165,7 @@ async def test_once_means_that_the_next_time_is_asked_about_again(tmp_path: Path
 async def test_always_holds_in_this_conversation_and_in_no_other(tmp_path: Path, answer: Answer) -> None:
     """C10: and can be revoked."""
     script = [*[calls("look", at="door")] * 5, says("ok")]
-    async with house(tmp_path, script * 4, tools=[look]) as runtime:
+    async with runtime_with(tmp_path, script * 4, tools=[look]) as runtime:
         chat = await runtime.conversation()
         assert len((await converse(chat, "one", answer))[1]) == 1
         assert len((await converse(chat, "two"))[1]) == 0
@@ -190,7 +190,7 @@ async def test_stop_ends_the_calls_and_asks_for_the_answer(tmp_path: Path) -> No
         calls("look", at="door") + calls("wait"),
         says("nothing there"),
     ]
-    async with house(tmp_path, script, tools=[look, wait]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[look, wait]) as runtime:
         result, asked = await converse(await runtime.conversation(), "go", stop("it is late"))
         assert [bool(request.tools) for request in model_of(runtime).requests] == [True, True, True, False]
     stopped = calls_of(result.messages)[2]

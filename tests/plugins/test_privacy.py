@@ -15,10 +15,10 @@ from pydantic import Field, JsonValue
 
 from dragoman import ConfigError, Plugin, Runtime, TurnView, allow_once, reject, tool
 from dragoman.messages.parts import CallState, File, Reasoning, Text
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.plugins.privacy import Privacy
 from dragoman.wire.scripted import calls, calls_with, says, thinks
-from tests.house import calls_of, house, model_of, only_call
+from tests.runtimes import calls_of, model_of, only_call, runtime_with
 
 PHONE = "+43 660 1234"
 ADDRESS = 'Ring "5"\n1010 Wien'
@@ -71,7 +71,7 @@ async def test_the_model_never_learns_the_value_and_the_tool_always_does(tmp_pat
         says("I called [[phone]]."),
         says("Yes."),
     ]
-    async with house(
+    async with runtime_with(
         tmp_path, script, tools=[call_number], private=PRIVATE, system=f"Office: {PHONE}"
     ) as runtime:
         chat = await runtime.conversation(system=f"At {ADDRESS}.")
@@ -97,7 +97,7 @@ async def test_a_person_decides_about_the_real_value(tmp_path: Path) -> None:
         calls("call_number", number="[[phone]]") + calls("call_number", number="[[phone]]", about=["x"]),
         says("ok"),
     ]
-    async with house(tmp_path, script, tools=[call_number], private=PRIVATE, allow=()) as runtime:
+    async with runtime_with(tmp_path, script, tools=[call_number], private=PRIVATE, allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         first, second = turn.questions
@@ -126,7 +126,7 @@ async def test_errors_and_calls_that_never_ran_do_not_tell_it_either(tmp_path: P
         + calls_with("broken", '{"number": "[[phone]]'),
         says("ok"),
     ]
-    async with house(tmp_path, script, tools=[broken], private=PRIVATE) as runtime:
+    async with runtime_with(tmp_path, script, tools=[broken], private=PRIVATE) as runtime:
         result = await (await runtime.send("go")).result()
         assert leaks(runtime, [PHONE]) == []
     assert [call.state for call in calls_of(result.messages)] == [CallState.FAILED] * 3
@@ -140,7 +140,9 @@ async def test_what_a_plugin_says_is_masked_too(tmp_path: Path) -> None:
             return f"{text} Remember {PHONE}."
 
     script = [calls("call_number", number="[[phone]]"), says("ok")]
-    async with house(tmp_path, script, tools=[call_number], private=PRIVATE, plugins=[Reminds()]) as runtime:
+    async with runtime_with(
+        tmp_path, script, tools=[call_number], private=PRIVATE, plugins=[Reminds()]
+    ) as runtime:
         await (await runtime.send("go")).result()
         assert leaks(runtime) == []
 
@@ -148,7 +150,7 @@ async def test_what_a_plugin_says_is_masked_too(tmp_path: Path) -> None:
 async def test_what_is_asked_beside_the_conversation_is_masked_too(tmp_path: Path) -> None:
     """R3: a title, a summary."""
     script = [says("word " * 500), says("title"), says("SUMMARY"), says("answer")]
-    async with house(tmp_path, script, private=PRIVATE, titles_by_model=True, context=900) as runtime:
+    async with runtime_with(tmp_path, script, private=PRIVATE, titles_by_model=True, context=900) as runtime:
         chat = await runtime.conversation()
         await (await chat.send(f"Call {PHONE} " + "please " * 100)).result()
         await (await chat.send("now")).result()
@@ -165,7 +167,7 @@ async def test_a_mask_fits_wherever_its_value_does(tmp_path: Path) -> None:
         return "dialled"
 
     script = [calls("dial", number="[[phone]]"), says("ok")]
-    async with house(tmp_path, script, tools=[dial], private=PRIVATE) as runtime:
+    async with runtime_with(tmp_path, script, tools=[dial], private=PRIVATE) as runtime:
         call = only_call(await (await runtime.send("go")).result())
     assert call.state is CallState.COMPLETED
 
@@ -173,8 +175,8 @@ async def test_a_mask_fits_wherever_its_value_does(tmp_path: Path) -> None:
 # ── masks ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def masked(privacy: Privacy, *parts: Any) -> Said:
-    request = Request("some/model", (Said("user", parts),))
+async def masked(privacy: Privacy, *parts: Any) -> RequestMessage:
+    request = Request("some/model", (RequestMessage("user", parts),))
     await privacy.on_before_request(request, None)  # type: ignore[arg-type]
     return request.messages[0]
 

@@ -14,7 +14,7 @@ from dragoman import Runtime
 from dragoman.errors import ConfigError, NotFound, ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, ReasoningDelta, TextDelta
 from dragoman.messages.parts import File, Text
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
@@ -28,14 +28,16 @@ ADD = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a":
 NO_KEYS = Keys(environment={}, use_keyring=False)
 
 
-def house(url: str, default: str | None = "house/model", *, dialect: str = "auto", **provider: Any) -> Models:
+def runtime_with(
+    url: str, default: str | None = "house/model", *, dialect: str = "auto", **provider: Any
+) -> Models:
     """All models there are, and those of a provider at this address."""
     catalog = load_catalog().with_provider(Provider("house", "House", url, **provider))
     return Models(default, catalog=catalog, keys=Keys({"house": KEY}, environment={}), dialect=dialect)
 
 
 def question(**changes: Any) -> Request:
-    return Request("house/model", (Said("user", (Text("Hello?"),)),), **changes)
+    return Request("house/model", (RequestMessage("user", (Text("Hello?"),)),), **changes)
 
 
 async def ask(model: Model, request: Request | None = None) -> list[Event]:
@@ -57,7 +59,7 @@ async def test_m2_the_bytes_of_an_attachment_reach_the_provider(tmp_path: Path) 
     """S4: out of the store's files, over HTTP, without a word of where they are."""
     async with (
         loopback(says("nice")) as server,
-        house(server.url) as models,
+        runtime_with(server.url) as models,
         Runtime(tmp_path / "chat.db", model=models) as runtime,
     ):
         key = await runtime.store.put_blob(b"a picture")
@@ -69,7 +71,7 @@ async def test_m2_the_bytes_of_an_attachment_reach_the_provider(tmp_path: Path) 
 
 
 async def test_w2_a_name_is_enough_to_ask_a_model() -> None:
-    async with loopback(says("Hi.")) as server, house(server.url) as models:
+    async with loopback(says("Hi.")) as server, runtime_with(server.url) as models:
         events = await ask(models("house/big/model"))
     assert text_of(events) == "Hi."
     assert server.bodies[0]["model"] == "big/model"
@@ -77,7 +79,7 @@ async def test_w2_a_name_is_enough_to_ask_a_model() -> None:
 
 
 async def test_the_registry_is_what_a_runtime_takes(tmp_path: Path) -> None:
-    async with loopback(says("Hi.")) as server, house(server.url) as models:
+    async with loopback(says("Hi.")) as server, runtime_with(server.url) as models:
         registry: Callable[[str | None], Model] = models
         async with Runtime(tmp_path / "chat.db", model=registry) as runtime:
             result = await (await runtime.send("Hello?")).result()
@@ -87,7 +89,7 @@ async def test_the_registry_is_what_a_runtime_takes(tmp_path: Path) -> None:
 
 
 def test_a_model_is_made_once() -> None:
-    models = house("http://127.0.0.1:9/v1")
+    models = runtime_with("http://127.0.0.1:9/v1")
     assert models("house/model") is models(None) is models()
 
 
@@ -123,7 +125,7 @@ def test_a_key_that_comes_later_is_found_later() -> None:
 
 
 def test_a_key_is_not_in_what_a_model_prints() -> None:
-    models = house("http://127.0.0.1:9/v1")
+    models = runtime_with("http://127.0.0.1:9/v1")
     assert KEY not in repr(models()) + repr(models.keys) + repr(models.__dict__)
 
 
@@ -147,7 +149,7 @@ async def test_r1_what_the_catalog_asks_for_lies_under_what_the_request_does() -
     async with loopback(says("Hi.")) as server:
         options = {"temperature": 0.5, "top_p": 0.9}
         defaults = {"options": options, "extra": {"thinking": {"type": "enabled"}}}
-        async with house(server.url, defaults=defaults) as models:
+        async with runtime_with(server.url, defaults=defaults) as models:
             await ask(models(), question(options={"temperature": 0}))
     body = server.bodies[0]
     assert (body["temperature"], body["top_p"], body["thinking"]) == (0, 0.9, {"type": "enabled"})
@@ -155,7 +157,7 @@ async def test_r1_what_the_catalog_asks_for_lies_under_what_the_request_does() -
 
 async def test_d1_the_catalog_picks_the_dialect_of_a_model_without_tools() -> None:
     written = '<tool_code>{"name": "add", "arguments": {"a": 1}}</tool_code>'
-    async with loopback(says(written)) as server, house(server.url, "house/gemma3:4b") as models:
+    async with loopback(says(written)) as server, runtime_with(server.url, "house/gemma3:4b") as models:
         events = await ask(models(), question(tools=(ADD,), tool_choice="auto"))
     (call,) = (event for event in events if isinstance(event, CallInputEnd))
     assert (call.tool, call.arguments, text_of(events)) == ("add", {"a": 1}, "")
@@ -166,9 +168,9 @@ async def test_d1_the_catalog_picks_the_dialect_of_a_model_without_tools() -> No
 
 async def test_d1_a_caller_may_have_it_otherwise() -> None:
     async with loopback(says("Hi.")) as server:
-        async with house(server.url, "house/gemma3:4b", dialect="native") as models:
+        async with runtime_with(server.url, "house/gemma3:4b", dialect="native") as models:
             await ask(models(), question(tools=(ADD,)))
-        async with house(server.url, "house/model", dialect="json_strict") as models:
+        async with runtime_with(server.url, "house/model", dialect="json_strict") as models:
             await ask(models(), question(tools=(ADD,)))
     assert ["tools" in body for body in server.bodies] == [True, False]
 
@@ -177,16 +179,19 @@ REFUSED = Answer(400, {"error": {"message": '"auto" tool choice requires --enabl
 
 
 async def test_d1_a_server_that_refuses_tools_is_asked_in_words_unless_native_was_wanted() -> None:
-    async with loopback(REFUSED, says("Hi.")) as server, house(server.url) as models:
+    async with loopback(REFUSED, says("Hi.")) as server, runtime_with(server.url) as models:
         assert text_of(await ask(models(), question(tools=(ADD,)))) == "Hi."
-    async with loopback(REFUSED) as server, house(server.url, dialect="native") as models:
+    async with loopback(REFUSED) as server, runtime_with(server.url, dialect="native") as models:
         with pytest.raises(ProviderError, match="tool choice requires"):
             await ask(models(), question(tools=(ADD,)))
     assert len(server.bodies) == 1
 
 
 async def test_any_other_refusal_is_one() -> None:
-    async with loopback(Answer(400, {"error": {"message": "no"}})) as server, house(server.url) as models:
+    async with (
+        loopback(Answer(400, {"error": {"message": "no"}})) as server,
+        runtime_with(server.url) as models,
+    ):
         with pytest.raises(ProviderError, match="no"):
             await ask(models(), question(tools=(ADD,)))
     assert len(server.bodies) == 1
@@ -194,22 +199,22 @@ async def test_any_other_refusal_is_one() -> None:
 
 async def test_text_that_looks_like_a_call_is_text_where_there_are_no_tools() -> None:
     said = 'Hermes writes <tool_call>{"name": "add", "arguments": {}}</tool_call>, and then waits.'
-    async with loopback(says(said)) as server, house(server.url) as models:
+    async with loopback(says(said)) as server, runtime_with(server.url) as models:
         assert text_of(await ask(models())) == said
 
 
 async def test_w4_tags_are_left_in_the_text_of_who_tells_thoughts_apart() -> None:
     async with loopback(says("<think>hm</think>yes")) as server:
-        async with house(server.url) as models:
+        async with runtime_with(server.url) as models:
             tagged = await ask(models())
-        async with house(server.url, defaults={"reasoning": "apart"}) as models:
+        async with runtime_with(server.url, defaults={"reasoning": "apart"}) as models:
             apart = await ask(models())
     assert (text_of(tagged), text_of(apart)) == ("yes", "<think>hm</think>yes")
 
 
 async def test_w4_a_model_known_to_begin_inside_its_thoughts_streams_them_as_such() -> None:
     lone = stream(delta(content="hm</think>yes"))
-    async with loopback(lone) as server, house(server.url, "house/qwen3-4b-thinking") as models:
+    async with loopback(lone) as server, runtime_with(server.url, "house/qwen3-4b-thinking") as models:
         events = await ask(models())
     assert text_of(events) == "yes"
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["hm"]
@@ -222,7 +227,7 @@ USED = Usage(input=1000, output=100)
 
 async def test_t11_the_end_of_a_reply_says_what_it_cost(tmp_path: Path) -> None:
     async with loopback(says("Hi.", usage=USED)) as server:
-        models = house(server.url, "house/gpt-4o", prices="openai")
+        models = runtime_with(server.url, "house/gpt-4o", prices="openai")
         async with models, Runtime(tmp_path / "chat.db", model=models) as runtime:
             assert end_of(await ask(models())).usage.cost == pytest.approx(0.0035)
             result = await (await runtime.send("Hello?")).result()
@@ -231,12 +236,12 @@ async def test_t11_the_end_of_a_reply_says_what_it_cost(tmp_path: Path) -> None:
 
 
 async def test_t11_a_price_nobody_knows_is_no_cost_of_nothing() -> None:
-    async with loopback(says("Hi.", usage=USED)) as server, house(server.url) as models:
+    async with loopback(says("Hi.", usage=USED)) as server, runtime_with(server.url) as models:
         assert end_of(await ask(models())).usage == USED
 
 
 async def test_a_model_that_is_not_listened_to_any_more_hangs_up() -> None:
-    async with loopback(says("word " * 500, waits=0.01)) as server, house(server.url) as models:
+    async with loopback(says("word " * 500, waits=0.01)) as server, runtime_with(server.url) as models:
         replies = models().stream(question(), "msg_1")
         await anext(replies)
         await replies.aclose()

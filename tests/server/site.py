@@ -16,10 +16,10 @@ import aiohttp
 import uvicorn
 
 from dragoman import Runtime
-from dragoman.server.access import Access, kept_secret
 from dragoman.server.app import server
+from dragoman.server.auth import Auth, kept_secret
 from dragoman.wire.scripted import Script
-from tests.house import house
+from tests.runtimes import runtime_with
 
 SMALL = 100_000  # bytes of an upload
 
@@ -39,7 +39,7 @@ class Site:
 
     url: str
     runtime: Runtime
-    access: Access
+    access: Auth
     http: aiohttp.ClientSession
     key: str
 
@@ -132,12 +132,12 @@ def _good(answer: Answer) -> Any:
 async def served(
     folder: Path, script: Script, *, password: str | None = None, **options: Any
 ) -> AsyncIterator[Site]:
-    async with house(folder, script, **options) as runtime:
-        access = Access(runtime.store, kept_secret(folder / "secret"), token="launch", password=password)
+    async with runtime_with(folder, script, **options) as runtime:
+        access = Auth(runtime.store, kept_secret(folder / "secret"), token="launch", password=password)
         app = server(runtime, access, upload_limit=SMALL)
         async with listening(app) as url, aiohttp.ClientSession() as http:
             yield Site(url, runtime, access, http, key="launch")
-            app.state.desk.news.close()
+            app.state.context.publisher.close()
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from dragoman.server.app import api, everybody_is_local
 from dragoman.wire.scripted import says
-from tests.house import house
+from tests.runtimes import runtime_with
 from tests.server.site import listening
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 async def test_the_api_works_where_it_is_mounted(tmp_path: Path) -> None:
     """U5"""
     outer = FastAPI()
-    async with house(tmp_path, [says("hello")]) as runtime:
+    async with runtime_with(tmp_path, [says("hello")]) as runtime:
         outer.mount("/chat", api(runtime, who=everybody_is_local()))
         async with listening(outer) as url, aiohttp.ClientSession(f"{url}/chat/") as http:
             async with http.post("api/conversations", json={}) as made:

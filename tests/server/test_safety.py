@@ -15,8 +15,8 @@ from dragoman.cli.serve import is_loopback, serve
 from dragoman.config.settings import load
 from dragoman.errors import ConfigError
 from dragoman.server import problems
-from dragoman.server.access import kept_secret, key_hash
-from dragoman.server.guard import hostname
+from dragoman.server.auth import kept_secret, key_hash
+from dragoman.server.middleware import hostname
 from dragoman.server.problems import without_paths
 from dragoman.wire.scripted import calls, says
 from tests.server.site import SMALL, Site, listening, served

@@ -15,7 +15,7 @@ from dragoman import tool
 from dragoman.server import feed as feeds
 from dragoman.server.feed import Feed, cursor, places
 from dragoman.wire.scripted import calls, says
-from tests.house import house
+from tests.runtimes import runtime_with
 from tests.server.site import Told, served
 
 pytestmark = pytest.mark.slow
@@ -216,7 +216,7 @@ async def test_what_another_process_does_is_told(tmp_path: Path) -> None:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
             await anext(events)
-            async with house(tmp_path, [says("from elsewhere")]) as other:
+            async with runtime_with(tmp_path, [says("from elsewhere")]) as other:
                 await (await (await other.conversation(id)).send("hi")).result()
             async with asyncio.timeout(5):
                 told = await anext(events)

@@ -13,8 +13,8 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File
-from dragoman.store.blobs import Blobs
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.blobs.folder import Blobs
+from dragoman.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.owner import Owner
+from dragoman.store.sqlite.owner import Owner
 
 
 def test_an_owner_is_alive_until_it_is_closed(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_the_dead_left_is_swept_by_the_next(tmp_path: Path) -> None:
 CHILD = """
 import sys
 from pathlib import Path
-from dragoman.store.owner import Owner
+from dragoman.store.sqlite.owner import Owner
 owner = Owner(Path(sys.argv[1]))
 print(owner.name, flush=True)
 sys.stdin.read()

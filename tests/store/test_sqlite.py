@@ -18,8 +18,8 @@ from dragoman.errors import ConfigError, EngineError
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
 from dragoman.store.conformance import StoreConformance
-from dragoman.store.queries import migrations
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.queries import migrations
+from dragoman.store.sqlite.store import SqliteStore
 from dragoman.store.store import Change, Start, Store
 
 
@@ -164,7 +164,7 @@ from pathlib import Path
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.store import SqliteStore
 from dragoman.store.store import Change, Start
 
 async def live():
@@ -191,10 +191,10 @@ async def test_what_a_killed_process_was_told_is_stored_is_there_and_its_turn_ca
         assert lives.stdout is not None
         assert "2" in await asyncio.to_thread(lives.stdout.readline)
         await store.open()
-        assert await store.take("turn_1") is None
+        assert await store.claim("turn_1") is None
         lives.send_signal(signal.SIGKILL)
         told, _ = await asyncio.to_thread(lives.communicate)
-    assert await store.take("turn_1") == 2
+    assert await store.claim("turn_1") == 2
     facts = await store.facts("turn_1")
     assert facts == ["one", *(str(seq) for seq in range(2, len(facts) + 1))]
     assert len(facts) >= max(map(int, told.split()), default=2)
@@ -205,7 +205,7 @@ async def test_what_a_killed_process_was_told_is_stored_is_there_and_its_turn_ca
 OPENS = """
 import asyncio, sys
 from dragoman.conversation.tree import Conversation
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.store import SqliteStore
 
 async def live():
     store = SqliteStore(sys.argv[1])

@@ -25,7 +25,7 @@ from dragoman.messages.parts import (
 )
 from dragoman.store.transfer import markdown
 from dragoman.wire.scripted import calls, says
-from tests.house import calls_of, house, model_of
+from tests.runtimes import calls_of, model_of, runtime_with
 
 
 @tool(max_lines=2)
@@ -39,14 +39,14 @@ SCRIPT = [calls("much"), says("I read it."), says("I read it again."), says("You
 
 async def test_what_was_said_in_one_house_goes_on_in_another(tmp_path: Path) -> None:
     """S1: every branch, the calls with their whole outputs; through a file."""
-    async with house(tmp_path / "here", SCRIPT, tools=[much]) as here:
+    async with runtime_with(tmp_path / "here", SCRIPT, tools=[much]) as here:
         chat = await here.conversation(mode="auto", system="Be brief.")
         await (await chat.send("read")).result()
         await (await chat.rerun((await chat.messages())[-1].id)).result()
         await chat.rename("Reading")
         written = json.dumps(await here.export(chat.id))
         leaf = (await chat.messages())[-1].text
-    async with house(tmp_path / "there", SCRIPT[3:], tools=[much]) as there:
+    async with runtime_with(tmp_path / "there", SCRIPT[3:], tools=[much]) as there:
         copy = await there.import_conversation(json.loads(written), user="ada")
         info = await copy.info()
         assert (info.title, info.user, info.settings) == ("Reading", "ada", {"system": "Be brief."})
@@ -63,7 +63,7 @@ async def test_what_was_said_in_one_house_goes_on_in_another(tmp_path: Path) -> 
 
 async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -> None:
     """S1"""
-    async with house(tmp_path, SCRIPT, tools=[much]) as runtime:
+    async with runtime_with(tmp_path, SCRIPT, tools=[much]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("read")).result()
         path = await chat.messages()
@@ -81,7 +81,7 @@ async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -
 
 async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
     """S1"""
-    async with house(tmp_path, [says("hi")]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("hello")).result()
         good = await runtime.export(chat.id)
@@ -140,7 +140,7 @@ def test_markdown_is_not_broken_by_what_is_in_it() -> None:
 
 async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:
     """S1"""
-    async with house(tmp_path, [says("first"), says("second")]) as runtime:
+    async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("question")).result()
         await (await chat.rerun((await chat.messages())[-1].id)).result()

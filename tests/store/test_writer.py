@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import EngineError
-from dragoman.store.writer import Writer
+from dragoman.store.sqlite.writer import Writer
 
 
 @pytest.fixture

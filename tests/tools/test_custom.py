@@ -21,8 +21,8 @@ def test_every_file_gives_its_tools(tmp_path: Path) -> None:
         custom_two=GOOD.format(name="two"),
         _neighbour="x = 1 / 0",
     )
-    tools, troubles = load_folder(tmp_path)
-    assert ([tool.name for tool in tools], troubles) == (["one", "two"], [])
+    tools, warnings = load_folder(tmp_path)
+    assert ([tool.name for tool in tools], warnings) == (["one", "two"], [])
 
 
 def test_what_is_broken_is_named_with_its_line_and_the_rest_works(tmp_path: Path) -> None:
@@ -33,16 +33,16 @@ def test_what_is_broken_is_named_with_its_line_and_the_rest_works(tmp_path: Path
         custom_empty="x = 1\n",
         custom_good=GOOD.format(name="good"),
     )
-    tools, troubles = load_folder(tmp_path)
+    tools, warnings = load_folder(tmp_path)
     assert [tool.name for tool in tools] == ["good"]
-    assert len(troubles) == 3
-    assert "custom_bad.py, line 2: ZeroDivisionError" in troubles[0]
-    assert "no tools" in troubles[1]
-    assert "custom_worse.py, line 1: SyntaxError" in troubles[2]
+    assert len(warnings) == 3
+    assert "custom_bad.py, line 2: ZeroDivisionError" in warnings[0]
+    assert "no tools" in warnings[1]
+    assert "custom_worse.py, line 1: SyntaxError" in warnings[2]
 
 
 def test_two_tools_of_one_name_do_not_both_get_in(tmp_path: Path) -> None:
     write(tmp_path, custom_a=GOOD.format(name="same"), custom_b=GOOD.format(name="same"))
-    tools, troubles = load_folder(tmp_path)
+    tools, warnings = load_folder(tmp_path)
     assert len(tools) == 1
-    assert "another same" in troubles[0]
+    assert "another same" in warnings[0]

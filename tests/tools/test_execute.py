@@ -17,7 +17,7 @@ from dragoman.messages.parts import CallState, ToolCall
 from dragoman.tools.execute import Leave, execute
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import calls, says
-from tests.house import only_call, play
+from tests.runtimes import only_call, play
 from tests.tools.bench import Bench, run, text_of
 
 

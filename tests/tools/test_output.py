@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dragoman import tool
 from dragoman.tools.output import bounded
 from dragoman.wire.scripted import calls, says
-from tests.house import house, only_call
+from tests.runtimes import only_call, runtime_with
 
 
 def parts(view: str) -> tuple[str, str, str]:
@@ -78,7 +78,7 @@ async def test_the_whole_is_kept_and_can_be_read_in_pieces(tmp_path: Path) -> No
         """Says much."""
         return whole
 
-    async with house(tmp_path, [calls("much"), says("ok")], tools=[much]) as runtime:
+    async with runtime_with(tmp_path, [calls("much"), says("ok")], tools=[much]) as runtime:
         call = only_call(await (await runtime.send("go")).result())
         assert call.result is not None
         assert call.result.text.startswith("line 1\n")
@@ -91,7 +91,7 @@ async def test_the_whole_is_kept_and_can_be_read_in_pieces(tmp_path: Path) -> No
 async def test_a_tool_may_have_limits_of_its_own(tmp_path: Path) -> None:
     """C9"""
     chatty = tool(name="chatty", description="Talks.", max_lines=2, max_bytes=100)(lambda: "a\nb\nc\n")
-    async with house(tmp_path, [calls("chatty"), says("ok")], tools=[chatty]) as runtime:
+    async with runtime_with(tmp_path, [calls("chatty"), says("ok")], tools=[chatty]) as runtime:
         call = only_call(await (await runtime.send("go")).result())
     assert call.result is not None
     assert parts(call.result.text)[::2] == ("a\n", "c\n")

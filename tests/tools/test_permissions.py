@@ -13,7 +13,7 @@ from dragoman.messages.parts import CallState
 from dragoman.messages.questions import Action
 from dragoman.tools.permissions import decide, hidden, literal, parse_rule, rules_in_words
 from dragoman.wire.scripted import calls, says
-from tests.house import house, model_of, only_call, play
+from tests.runtimes import model_of, only_call, play, runtime_with
 
 
 def action(pattern: str, *rules: Rule) -> Action:
@@ -163,7 +163,9 @@ def shell() -> str:
 
 async def test_a_denied_tool_is_not_offered_and_not_run(tmp_path: Path) -> None:
     """P2"""
-    async with house(tmp_path, [calls("shell"), says("ok")], tools=[write, shell], deny=["shell"]) as runtime:
+    async with runtime_with(
+        tmp_path, [calls("shell"), says("ok")], tools=[write, shell], deny=["shell"]
+    ) as runtime:
         result = await (await runtime.send("go")).result()
         assert [spec.name for spec in model_of(runtime).requests[0].tools] == ["write", "read_output"]
     assert only_call(result).state is CallState.FAILED

@@ -14,7 +14,7 @@ from dragoman.messages.questions import Answer
 from dragoman.messages.request import Request
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.wire.scripted import Line, calls, says
-from tests.house import calls_of, house
+from tests.runtimes import calls_of, runtime_with
 from tests.tools.bench import Bench
 
 BENCH = Bench(
@@ -95,7 +95,7 @@ async def second_call(runtime: Runtime, said: str, answer: Answer | None = None)
 
 async def test_the_model_reads_what_was_left_out(tmp_path: Path) -> None:
     """C9: and nobody needs to allow it."""
-    async with house(tmp_path, reads_it_back, tools=[much], allow=["much"]) as runtime:
+    async with runtime_with(tmp_path, reads_it_back, tools=[much], allow=["much"]) as runtime:
         call = await second_call(runtime, "much")
     assert call.result is not None
     assert call.result.text == "lines 1 to 4 of 4\none\ntwo\nthree\nfour"
@@ -113,7 +113,7 @@ async def test_only_what_a_person_released_can_be_read(
     tmp_path: Path, answer: Answer, state: CallState, text: str
 ) -> None:
     """C9, P5"""
-    async with house(tmp_path, reads_it_back, tools=[secret]) as runtime:
+    async with runtime_with(tmp_path, reads_it_back, tools=[secret]) as runtime:
         call = await second_call(runtime, "secret", answer)
     assert call.state is state
     assert call.result is not None
@@ -130,7 +130,7 @@ async def test_another_conversations_output_cannot_be_read(tmp_path: Path) -> No
             return calls("read_output", call=other) if len(request.messages) == 1 else says("no")
         return reads_it_back(request)
 
-    async with house(tmp_path, script, tools=[much]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[much]) as runtime:
         first = await (await runtime.send("much")).result()
         other = calls_of(first.messages)[0].id
         turn = await runtime.send("much")

@@ -14,7 +14,7 @@ from dragoman import ToolFailed, tool
 from dragoman.messages.parts import CallState
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, repair_name, unknown_tool
 from dragoman.wire.scripted import calls, calls_with, says
-from tests.house import calls_of, play
+from tests.runtimes import calls_of, play
 
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from dragoman import Skills
 from dragoman.messages.parts import CallState
 from dragoman.tools.skills import read_skill
 from dragoman.wire.scripted import calls, says
-from tests.house import house, model_of, only_call
+from tests.runtimes import model_of, only_call, runtime_with
 
 
 def skill(folder: Path, name: str, front: str = "", body: str = "Do it so.") -> Path:
@@ -26,7 +26,7 @@ async def test_the_prompt_has_a_line_of_each_and_the_tool_gives_the_rest(tmp_pat
     skill(tmp_path / "s", "bake", "name: bake\ndescription: >-\n  How to\n  bake.\nwhen: bread is wanted")
     skill(tmp_path / "s", "manners", "name: manners\ndescription: Be kind.\nalways: true", "Say please.")
     script = [calls("load_skill", name="bake"), says("done")]
-    async with house(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
         result = await (await runtime.send("go")).result()
         system = model_of(runtime).requests[0].system
     assert "- bake: How to bake. Use it when: bread is wanted" in system
@@ -40,7 +40,7 @@ async def test_the_prompt_has_a_line_of_each_and_the_tool_gives_the_rest(tmp_pat
 
 async def test_a_new_skill_is_there_at_the_next_request(tmp_path: Path) -> None:
     """C12"""
-    async with house(tmp_path, [says("a"), says("b")], tools=[Skills([tmp_path / "s"])]) as runtime:
+    async with runtime_with(tmp_path, [says("a"), says("b")], tools=[Skills([tmp_path / "s"])]) as runtime:
         await (await runtime.send("go")).result()
         assert "load_skill" not in [spec.name for spec in model_of(runtime).requests[-1].tools]
         skill(tmp_path / "s", "bake")
@@ -60,7 +60,7 @@ async def test_files_of_a_skill_are_read_and_nothing_beside_them(tmp_path: Path)
         calls("load_skill", name="brew"),
         says("done"),
     ]
-    async with house(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[Skills([tmp_path / "s"])]) as runtime:
         result = await (await runtime.send("go")).result()
     made = [call for message in result.messages for call in message.calls]
     texts = [call.result.text for call in made if call.result is not None]
@@ -77,8 +77,8 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
     skill(tmp_path / "far", "bad", "name: bad")
     skills = Skills([tmp_path / "near", tmp_path / "far", tmp_path / "nowhere"])
     assert skills.skills["bake"].text == "near"
-    assert len(skills.troubles) == 1
-    assert "no description" in skills.troubles[0]
+    assert len(skills.warnings) == 1
+    assert "no description" in skills.warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dragoman import ConfigError, Group, Rule, tool
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer, Toolbox
 from dragoman.wire.scripted import calls, says
-from tests.house import house, model_of, only_call
+from tests.runtimes import model_of, only_call, runtime_with
 
 
 def named(name: str, says: str = "") -> Tool:
@@ -100,7 +100,7 @@ async def test_a_conversation_has_switches_of_its_own(tmp_path: Path) -> None:
     """C11: in a whole turn, with the rules in the system prompt."""
     web = Group("web", (named("read", "from the web"), named("search")), rules="Cite.")
     script = [calls("web_read"), says("ok"), says("ok")]
-    async with house(tmp_path, script, tools=[FILES, web]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[FILES, web]) as runtime:
         chat = await runtime.conversation(tools={"files.write": False})
         call = only_call(await (await chat.send("go")).result())
         plain = await runtime.conversation(tools={"files": False, "web": False, "output": False})

@@ -17,7 +17,7 @@ from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.tools.toolbox import Group
 from dragoman.wire.scripted import Line, calls, says
-from tests.house import calls_of, house, model_of, only_call
+from tests.runtimes import calls_of, model_of, only_call, runtime_with
 
 
 @tool
@@ -47,7 +47,7 @@ CLERK = Agent(
 
 async def test_an_agent_brings_its_prompt_its_tools_and_its_options(tmp_path: Path) -> None:
     """R1, R2, C11: options of the send win over the agent's, the agent's over the house's."""
-    async with house(
+    async with runtime_with(
         tmp_path, [says("hi")], tools=GROUPS, agents=[CLERK], options={"temperature": 1, "seed": 1}
     ) as runtime:
         talk = await runtime.conversation(agent="clerk")
@@ -62,7 +62,7 @@ async def test_an_agent_brings_its_prompt_its_tools_and_its_options(tmp_path: Pa
 async def test_an_agent_has_permissions_of_its_own(tmp_path: Path) -> None:
     """P1: its rules come last, so they win; in another conversation the question is asked."""
     script = [calls("note", text="a"), says("done"), calls("note", text="b"), says("done")]
-    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK], allow=()) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK], allow=()) as runtime:
         result = await (await (await runtime.conversation(agent="clerk")).send("go")).result()
         assert only_call(result).state is CallState.COMPLETED
         turn = await runtime.send("go")
@@ -72,13 +72,13 @@ async def test_an_agent_has_permissions_of_its_own(tmp_path: Path) -> None:
 async def test_an_agents_limits_come_before_those_of_the_house(tmp_path: Path) -> None:
     """T7, T12"""
     script = [calls("note", text="a"), calls("note", text="b"), says("done")]
-    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
         result = await (await runtime.send("go", agent="clerk")).result()
         assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED, CallState.SKIPPED]
 
 
 async def test_an_unknown_agent_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
-    async with house(tmp_path, [says("hi")], agents=[CLERK]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], agents=[CLERK]) as runtime:
         talk = await runtime.conversation()
         with pytest.raises(NotFound, match="clerk"):
             await talk.send("go", agent="cook")
@@ -118,7 +118,7 @@ def by_depth(inner: list[Line]) -> Callable[[Request], Line]:
 
 async def test_a_task_is_done_in_a_conversation_of_its_own(tmp_path: Path) -> None:
     script = by_depth([calls("note", text="x"), says("it is noted")])
-    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
         talk = await runtime.conversation(user="ada")
         result = await (await talk.send("outer")).result()
         call = only_call(result)
@@ -134,7 +134,7 @@ async def test_what_a_task_asks_reaches_the_same_person(tmp_path: Path) -> None:
     """P6: and the call that opened it says which question it is."""
     asking = Agent(name="clerk", tools=("notes",))
     script = by_depth([calls("note", text="x"), says("noted")])
-    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
         turn = await runtime.send("outer")
         async for event in turn.events():
             if event.type == "call.progress" and isinstance(event.value, dict) and "asks" in event.value:
@@ -150,7 +150,7 @@ async def test_a_task_may_not_do_what_its_conversation_may_not(
 ) -> None:
     """C11, P8: what is switched off, or asked about, is so in the sub-conversation too."""
     script = by_depth([calls("note", text="x"), says("noted")])
-    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
         turn = await (await runtime.conversation(**settings)).send("outer")
         inner = None
         async for event in turn.events():
@@ -179,7 +179,7 @@ async def test_what_a_task_uses_counts(tmp_path: Path) -> None:
             return calls("task", agent="clerk", request=f"inner {len(request.messages)}")
         return says("enough")
 
-    async with house(tmp_path, line, tools=GROUPS, agents=[CLERK], max_tokens=1000) as runtime:
+    async with runtime_with(tmp_path, line, tools=GROUPS, agents=[CLERK], max_tokens=1000) as runtime:
         result = await (await runtime.send("outer")).result()
         states = [call.state for call in calls_of(result.messages)]
         assert states == [CallState.COMPLETED, CallState.SKIPPED]
@@ -189,7 +189,7 @@ async def test_cancelling_a_turn_cancels_its_tasks(tmp_path: Path) -> None:
     """T6"""
     asking = Agent(name="clerk", tools=("notes",))
     script = by_depth([calls("note", text="x"), says("noted")])
-    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as runtime:
         turn = await runtime.send("outer")
         while not (open := await runtime.questions()):  # noqa: ASYNC110 - the inner turn runs by itself
             await asyncio.sleep(0.01)
@@ -202,11 +202,11 @@ async def test_a_task_goes_on_after_a_restart_in_the_turn_it_began(tmp_path: Pat
     """S3: both turns are taken up, the inner answers its question, nothing is done twice."""
     asking = Agent(name="clerk", tools=("notes",))
     script = by_depth([calls("note", text="x"), says("noted")])
-    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as first:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as first:
         outer = (await first.send("outer")).id
         while not (open := await first.questions()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    async with house(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as second:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[asking], allow=["task"]) as second:
         await second.answer(open[0].id, allow_once())
         assert (await second.turn(outer).result()).text == "all done"
         assert len(await second.conversations()) == 2
@@ -214,7 +214,7 @@ async def test_a_task_goes_on_after_a_restart_in_the_turn_it_began(tmp_path: Pat
 
 async def test_a_conversation_is_deleted_with_its_tasks(tmp_path: Path) -> None:
     script = by_depth([calls("note", text="x"), says("noted")])
-    async with house(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
+    async with runtime_with(tmp_path, script, tools=GROUPS, agents=[CLERK]) as runtime:
         talk = await runtime.conversation()
         await (await talk.send("outer")).result()
         await runtime.delete(talk.id)
@@ -230,7 +230,7 @@ async def test_tasks_do_not_nest_for_ever(tmp_path: Path) -> None:
             return says("enough: " + results[0].text)
         return calls("task", agent="clerk", request="again")
 
-    async with house(tmp_path, line, agents=[endless]) as runtime:
+    async with runtime_with(tmp_path, line, agents=[endless]) as runtime:
         result = await (await runtime.send("go")).result()
         assert "do the work yourself" in result.text
         assert len(await runtime.conversations()) == 4
@@ -245,7 +245,7 @@ async def test_a_task_that_fails_is_a_failed_call(tmp_path: Path) -> None:
         place = sum(message.role == "assistant" for message in request.messages)
         return [calls("task", agent="clerk", request="inner"), says("never mind")][place]
 
-    async with house(tmp_path, line, agents=[CLERK]) as runtime:
+    async with runtime_with(tmp_path, line, agents=[CLERK]) as runtime:
         result = await (await runtime.send("go")).result()
         assert only_call(result).state is CallState.FAILED
         assert result.text == "never mind"

@@ -22,7 +22,7 @@ from dragoman import (
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.questions import Answer
 from dragoman.wire.scripted import calls, says
-from tests.house import calls_of, house, model_of, only_call, play
+from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 
 ran: list[str] = []
 
@@ -52,7 +52,7 @@ def shell(line: str) -> str:
 
 async def test_a_call_that_no_rule_allows_is_asked_about(tmp_path: Path) -> None:
     """P1, P3: the question shows the tool, all arguments, and what always would mean, in words."""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a.txt"), says("gone")], tools=[delete], allow=()
     ) as runtime:
         turn = await runtime.send("go")
@@ -94,7 +94,7 @@ async def test_a_denial_among_patterns_asks_nobody(tmp_path: Path) -> None:
 async def test_every_part_of_a_call_must_be_allowed(tmp_path: Path) -> None:
     """P1"""
     script = [calls("shell", line="git status && rm -rf x"), says("ok")]
-    async with house(tmp_path, script, tools=[shell], allow=["shell:git *"]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[shell], allow=["shell:git *"]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         await turn.cancel()
@@ -103,7 +103,7 @@ async def test_every_part_of_a_call_must_be_allowed(tmp_path: Path) -> None:
 
 async def test_a_tool_that_is_wholly_denied_is_not_offered(tmp_path: Path) -> None:
     """P2"""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete, shell], deny=["files.*"]
     ) as runtime:
         result = await (await runtime.send("go")).result()
@@ -120,7 +120,7 @@ async def test_allowed_for_this_conversation_is_not_asked_again_in_it(tmp_path: 
         says("2"),
         calls("delete", path="a"),
     ]
-    async with house(tmp_path, script, tools=[delete], allow=()) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         chat = await runtime.conversation()
         turn = await chat.send("one")
         assert await turn.reached("waiting")
@@ -135,12 +135,14 @@ async def test_allowed_for_this_conversation_is_not_asked_again_in_it(tmp_path: 
 
 async def test_always_is_stored_listed_and_can_be_revoked(tmp_path: Path) -> None:
     """P3"""
-    async with house(tmp_path, [calls("delete", path="a"), says("1")], tools=[delete], allow=()) as runtime:
+    async with runtime_with(
+        tmp_path, [calls("delete", path="a"), says("1")], tools=[delete], allow=()
+    ) as runtime:
         turn = await runtime.send("one")
         assert await turn.reached("waiting")
         await turn.answer(turn.question, allow_always())
         await turn.result()
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a"), says("2"), calls("delete", path="a")], tools=[delete], allow=()
     ) as runtime:
         assert (await (await runtime.send("two")).result()).text == "2"
@@ -156,7 +158,7 @@ async def test_always_is_stored_listed_and_can_be_revoked(tmp_path: Path) -> Non
 
 async def test_a_rejected_call_stays_in_the_history_with_its_reason(tmp_path: Path) -> None:
     """P3, P4: and the next request holds it."""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a"), says("fine"), says("really")], tools=[delete], allow=()
     ) as runtime:
         chat = await runtime.conversation()
@@ -174,7 +176,7 @@ async def test_a_rejected_call_stays_in_the_history_with_its_reason(tmp_path: Pa
 
 async def test_a_rejection_may_end_the_turn(tmp_path: Path) -> None:
     """P4"""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a")], tools=[delete], allow=(), on_reject="stop"
     ) as runtime:
         turn = await runtime.send("go")
@@ -186,7 +188,7 @@ async def test_a_rejection_may_end_the_turn(tmp_path: Path) -> None:
 
 async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> None:
     """P3"""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a.txt"), says("ok")], tools=[delete], allow=()
     ) as runtime:
         turn = await runtime.send("go")
@@ -222,7 +224,7 @@ def risky(fail: bool) -> str:
 
 
 async def _review(tmp_path: Path, answer: Answer) -> tuple[ToolResult, CallState, str]:
-    async with house(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
+    async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         (question,) = turn.questions
@@ -261,7 +263,7 @@ async def test_a_result_may_be_withheld(tmp_path: Path) -> None:
 async def test_only_failures_are_reviewed_where_the_tool_says_so(tmp_path: Path) -> None:
     """P5"""
     script = [calls("risky", fail=False) + calls("risky", fail=True), says("ok")]
-    async with house(tmp_path, script, tools=[risky]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[risky]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         (question,) = turn.questions
@@ -276,7 +278,9 @@ async def test_only_failures_are_reviewed_where_the_tool_says_so(tmp_path: Path)
 
 async def test_a_question_is_answered_once(tmp_path: Path) -> None:
     """P6: of two answers at the same time one counts, and the other is told so."""
-    async with house(tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], allow=()) as runtime:
+    async with runtime_with(
+        tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], allow=()
+    ) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         question = turn.question
@@ -292,10 +296,12 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
 
 async def test_an_answer_from_another_process_is_heard(tmp_path: Path) -> None:
     """P6: a second house on the same file, as another process would be."""
-    async with house(tmp_path, [calls("delete", path="a"), says("gone")], tools=[delete], allow=()) as first:
+    async with runtime_with(
+        tmp_path, [calls("delete", path="a"), says("gone")], tools=[delete], allow=()
+    ) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
-        async with house(tmp_path, [], tools=[delete], allow=()) as second:
+        async with runtime_with(tmp_path, [], tools=[delete], allow=()) as second:
             (question,) = await second.questions()
             await second.answer(question.id, allow_once())
             assert (await asyncio.wait_for(turn.result(), 5)).text == "gone"
@@ -305,21 +311,21 @@ async def test_an_answer_from_another_process_is_heard(tmp_path: Path) -> None:
 
 async def test_a_cancel_from_another_process_is_heard(tmp_path: Path) -> None:
     """T6"""
-    async with house(tmp_path, [says("x" * 4000, waits=0.01)]) as first:
+    async with runtime_with(tmp_path, [says("x" * 4000, waits=0.01)]) as first:
         turn = await first.send("go")
         assert await turn.reached("streaming")
-        async with house(tmp_path, []) as second:
+        async with runtime_with(tmp_path, []) as second:
             assert await second.turn(turn.id).cancel()
             assert (await asyncio.wait_for(turn.result(), 5)).state == "cancelled"
 
 
 async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
     """P6"""
-    async with house(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
+    async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
         question = turn.question
-    async with house(tmp_path, [says("gone")], tools=[delete], allow=()) as second:
+    async with runtime_with(tmp_path, [says("gone")], tools=[delete], allow=()) as second:
         assert [q.id for q in await second.questions()] == [question]
         await second.answer(question, allow_once())
         assert (await second.turn(turn.id).result()).text == "gone"
@@ -328,11 +334,11 @@ async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
 
 async def test_a_review_survives_a_restart_and_the_tool_does_not_run_again(tmp_path: Path) -> None:
     """P5, P6, S3"""
-    async with house(tmp_path, [calls("report")], tools=[report]) as first:
+    async with runtime_with(tmp_path, [calls("report")], tools=[report]) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
         question = turn.question
-    async with house(tmp_path, [says("ok")], tools=[report]) as second:
+    async with runtime_with(tmp_path, [says("ok")], tools=[report]) as second:
         await second.answer(question, release())
         call = only_call(await second.turn(turn.id).result())
     assert call.result == ToolResult("salary: 5000")
@@ -341,7 +347,7 @@ async def test_a_review_survives_a_restart_and_the_tool_does_not_run_again(tmp_p
 
 async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Path) -> None:
     """P6"""
-    async with house(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as runtime:
+    async with runtime_with(tmp_path, [calls("delete", path="a")], tools=[delete], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         with pytest.raises(BadRequest, match="other arguments"):
@@ -359,7 +365,7 @@ async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> Non
         calls("delete", path="a") + calls("shell", line="ls") + calls("delete", path="b"),
         says("ok"),
     ]
-    async with house(tmp_path, script, tools=[delete, shell], allow=["shell"]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete, shell], allow=["shell"]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         assert ran == ["ls"]
@@ -378,7 +384,7 @@ async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> Non
 
 async def test_in_ask_mode_every_call_is_asked_about(tmp_path: Path) -> None:
     """P8"""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], mode="ask"
     ) as runtime:
         turn = await runtime.send("go")
@@ -390,7 +396,7 @@ async def test_in_ask_mode_every_call_is_asked_about(tmp_path: Path) -> None:
 
 async def test_in_off_mode_there_are_no_tools(tmp_path: Path) -> None:
     """P8"""
-    async with house(tmp_path, [says("ok")], tools=[delete]) as runtime:
+    async with runtime_with(tmp_path, [says("ok")], tools=[delete]) as runtime:
         chat = await runtime.conversation(mode="off")
         await (await chat.send("go")).result()
         request = model_of(runtime).requests[0]
@@ -399,7 +405,7 @@ async def test_in_off_mode_there_are_no_tools(tmp_path: Path) -> None:
 
 async def test_the_mode_of_a_send_goes_before_that_of_the_conversation(tmp_path: Path) -> None:
     """P8, R1"""
-    async with house(
+    async with runtime_with(
         tmp_path, [says("a"), says("b")], tools=[delete], options={"temperature": 1, "seed": 7}
     ) as runtime:
         chat = await runtime.conversation(mode="off", options={"temperature": 0.5, "stop": ["x"]})

@@ -24,7 +24,7 @@ from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
 from dragoman.wire.scripted import calls, calls_with, says
-from tests.house import calls_of, events_of, house, model_of, only_call, play
+from tests.runtimes import calls_of, events_of, model_of, only_call, play, runtime_with
 
 
 @tool
@@ -40,7 +40,7 @@ def _said(call: ToolCall) -> str:
 
 async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> None:
     """C1"""
-    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         turn = await runtime.send("go")
         await turn.result()
         facts = await turn.facts()
@@ -119,7 +119,7 @@ async def test_a_call_is_acted_on_whatever_the_finish_reason_says(tmp_path: Path
 @pytest.mark.parametrize("raw", ['{"a": 1, "b": ', '{"a": 1} trailing', "[1, 2]", "nonsense"])
 async def test_arguments_that_are_not_whole_never_run(tmp_path: Path, raw: str) -> None:
     """C4: and the model is told, so that it can try again."""
-    async with house(
+    async with runtime_with(
         tmp_path, [calls_with("add", raw), calls("add", a=1, b=2), says("3")], tools=[add]
     ) as runtime:
         result = await (await runtime.send("go")).result()
@@ -168,7 +168,7 @@ async def test_generators_report_progress(tmp_path: Path) -> None:
         yield "all"
 
     script = [calls("counts") + calls("streams"), says("ok")]
-    async with house(tmp_path, script, tools=[counts, streams]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[counts, streams]) as runtime:
         turn = await runtime.send("go")
         events = await events_of(turn)
         result = await turn.result()
@@ -240,7 +240,7 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
         """Orders."""
         return f"one {await context.ask('Which drink?', ['tea', 'coffee'])}"
 
-    async with house(tmp_path, [calls("orders"), says("ok")], tools=[orders]) as runtime:
+    async with runtime_with(tmp_path, [calls("orders"), says("ok")], tools=[orders]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         (question,) = turn.questions
@@ -269,7 +269,7 @@ async def test_a_long_result_is_shown_in_part_and_kept_whole(tmp_path: Path) -> 
             return calls("read_output", call=seen[0].id, start=2400, lines=2)
         return says("ok")
 
-    async with house(tmp_path, script, tools=[much]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[much]) as runtime:
         result = await (await runtime.send("go")).result()
         first, second = calls_of(result.messages)
         assert first.result is not None
@@ -297,7 +297,7 @@ async def test_a_withheld_result_cannot_be_read_back(tmp_path: Path) -> None:
             len(seen)
         ]
 
-    async with house(tmp_path, script, tools=[tells]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[tells]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         await turn.answer(turn.question, withhold("private"))
@@ -313,7 +313,7 @@ async def test_a_withheld_result_cannot_be_read_back(tmp_path: Path) -> None:
 
 async def test_a_result_of_another_conversation_cannot_be_read(tmp_path: Path) -> None:
     """C9"""
-    async with house(tmp_path, lambda _: says("ok"), tools=[add]) as runtime:
+    async with runtime_with(tmp_path, lambda _: says("ok"), tools=[add]) as runtime:
         other = await runtime.import_conversation(
             {
                 "format": "dragoman.conversation/1",
@@ -353,7 +353,7 @@ async def test_the_third_same_call_of_a_turn_asks_the_person(tmp_path: Path) -> 
         says("once more ") + calls("add", b=2, a=1),
         says("3"),
     ]
-    async with house(tmp_path, script, tools=[add]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[add]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         (question,) = turn.questions
@@ -375,7 +375,9 @@ browser = client_tool("browser_js_eval", "Run JavaScript in the page.", Code)
 
 async def test_a_call_for_a_client_waits_until_the_client_delivers(tmp_path: Path) -> None:
     """C6: once."""
-    async with house(tmp_path, [calls("browser_js_eval", code="1+1"), says("2")], tools=[browser]) as runtime:
+    async with runtime_with(
+        tmp_path, [calls("browser_js_eval", code="1+1"), says("2")], tools=[browser]
+    ) as runtime:
         turn = await runtime.send("go")
         started = None
         async for event in turn.events():
@@ -395,7 +397,7 @@ async def test_a_call_for_a_client_waits_until_the_client_delivers(tmp_path: Pat
 async def test_in_manual_mode_the_person_runs_each_call_by_a_click(tmp_path: Path) -> None:
     """P8: also those that every rule allows, and those that a client runs."""
     script = [calls("browser_js_eval", code="1+1") + calls("add", a=1, b=1), says("2")]
-    async with house(tmp_path, script, tools=[browser, add], mode="manual") as runtime:
+    async with runtime_with(tmp_path, script, tools=[browser, add], mode="manual") as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         assert [question.kind for question in turn.questions] == ["run", "run"]
@@ -409,7 +411,7 @@ async def test_in_manual_mode_the_person_runs_each_call_by_a_click(tmp_path: Pat
 
 
 async def test_a_client_may_say_that_it_failed(tmp_path: Path) -> None:
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("browser_js_eval", code="x"), says("sorry")], tools=[browser]
     ) as runtime:
         turn = await runtime.send("go")
@@ -432,7 +434,7 @@ async def test_groups_bring_their_rules_and_can_be_switched_off(tmp_path: Path) 
 
     sums = Group("sums", (add,), rules="Always add.")
     texts = Group("texts", (other_add,), rules="Join with care.")
-    async with house(tmp_path, lambda _: says("ok"), tools=[sums, texts]) as runtime:
+    async with runtime_with(tmp_path, lambda _: says("ok"), tools=[sums, texts]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("one")).result()
         off = await runtime.conversation(tools={"sums": False, "output": False})
@@ -446,7 +448,7 @@ async def test_groups_bring_their_rules_and_can_be_switched_off(tmp_path: Path) 
 
 async def test_call_started_is_stored_before_the_tool_runs(tmp_path: Path) -> None:
     """S3: a second connection sees the fact while the tool is at work."""
-    from dragoman.store.sqlite import SqliteStore
+    from dragoman.store.sqlite.store import SqliteStore
     from dragoman.turn.facts import FACT
 
     seen: list[object] = []

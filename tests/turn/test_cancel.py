@@ -16,7 +16,7 @@ from dragoman import (
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says, thinks
-from tests.house import calls_of, house, only_call
+from tests.runtimes import calls_of, only_call, runtime_with
 
 
 @tool
@@ -27,7 +27,7 @@ def add(a: int, b: int) -> int:
 
 async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
     """T6"""
-    async with house(tmp_path, [thinks("let me think") + says("x" * 800, waits=0.005)]) as runtime:
+    async with runtime_with(tmp_path, [thinks("let me think") + says("x" * 800, waits=0.005)]) as runtime:
         chat = await runtime.conversation()
         turn = await chat.send("go")
         async for event in turn.events():
@@ -52,7 +52,7 @@ async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone
         ended.set()
         raise RuntimeError("too late")
 
-    async with house(
+    async with runtime_with(
         tmp_path, [calls("stubborn") + calls("add", a=1, b=1)], tools=[stubborn, add]
     ) as runtime:
         turn = await runtime.send("go")
@@ -85,7 +85,7 @@ async def test_a_tool_that_may_be_stopped_is_stopped(tmp_path: Path) -> None:
             stopped.set()
         return "never"
 
-    async with house(tmp_path, [calls("polite")], tools=[polite]) as runtime:
+    async with runtime_with(tmp_path, [calls("polite")], tools=[polite]) as runtime:
         turn = await runtime.send("go")
         async for event in turn.events():
             if event.type == "call.start":
@@ -96,7 +96,7 @@ async def test_a_tool_that_may_be_stopped_is_stopped(tmp_path: Path) -> None:
 
 async def test_cancel_releases_an_open_question(tmp_path: Path) -> None:
     """T6, P6: and an answer after that comes too late."""
-    async with house(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         question = turn.question
@@ -110,7 +110,7 @@ async def test_cancel_releases_an_open_question(tmp_path: Path) -> None:
 async def test_cancel_during_a_review_keeps_the_result_from_the_model(tmp_path: Path) -> None:
     """T6, P5"""
     secret = tool(name="secret", description="A secret.", review="always")(lambda: "42")
-    async with house(tmp_path, [calls("secret")], tools=[secret]) as runtime:
+    async with runtime_with(tmp_path, [calls("secret")], tools=[secret]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         await turn.cancel()
@@ -127,7 +127,7 @@ async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_
         running.runner.log.cancelled = "stop"  # as if the signal had been set while the request was out
         return fails(RuntimeError("socket closed"), after="so far")
 
-    async with house(tmp_path, script) as runtime:
+    async with runtime_with(tmp_path, script) as runtime:
         turn = await runtime.send("go")
         running = runtime.driver.running[turn.id]
         result = await turn.result()
@@ -136,7 +136,7 @@ async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_
 
 async def test_cancel_of_a_turn_that_is_over_changes_nothing(tmp_path: Path) -> None:
     """T6"""
-    async with house(tmp_path, [says("hi")]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")]) as runtime:
         turn = await runtime.send("go")
         await turn.result()
         assert not await turn.cancel()

@@ -12,13 +12,13 @@ from dragoman import (
 from dragoman.errors import ContextOverflow
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.wire.scripted import calls, fails, says
-from tests.house import calls_of, events_of, house, model_of
+from tests.runtimes import calls_of, events_of, model_of, runtime_with
 
 
 async def test_a_full_context_is_summed_up_and_the_original_stays(tmp_path: Path) -> None:
     """R7"""
     script = [says("word " * 400), says("ok"), says("SUMMARY"), says("answer")]
-    async with house(tmp_path, script, context=1100) as runtime:
+    async with runtime_with(tmp_path, script, context=1100) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("start " * 100)).result()
         await (await chat.send("middle " * 100)).result()
@@ -36,7 +36,7 @@ async def test_a_providers_overflow_is_met_once_by_summing_up(tmp_path: Path) ->
     """R7"""
     overflow = fails(ContextOverflow("too long"))
     script = [says("one"), overflow, says("SUMMARY"), says("answer"), overflow, says("SUMMARY 2"), overflow]
-    async with house(tmp_path, script) as runtime:
+    async with runtime_with(tmp_path, script) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("first")).result()
         assert (await (await chat.send("second")).result()).text == "answer"
@@ -53,7 +53,7 @@ async def test_old_outputs_are_cleared_before_anything_is_summed_up(tmp_path: Pa
         return "data " * 400
 
     script = [calls("much"), says("a"), says("b"), says("c")]
-    async with house(tmp_path, script, tools=[much], context=900) as runtime:
+    async with runtime_with(tmp_path, script, tools=[much], context=900) as runtime:
         chat = await runtime.conversation()
         for said in ("one", "two", "three " * 80):
             await (await chat.send(said)).result()

@@ -9,7 +9,7 @@ import pytest
 from dragoman import allow_always, allow_for_conversation, tool
 from dragoman.messages.questions import Answer
 from dragoman.wire.scripted import calls, says
-from tests.house import house
+from tests.runtimes import runtime_with
 
 
 @tool(permission="files.delete", pattern="path")
@@ -22,7 +22,7 @@ def delete(path: str) -> str:
 async def test_an_answer_that_covers_a_sibling_answers_it_too(tmp_path: Path, answer: Answer) -> None:
     """P3, P7: what would not be asked about now need not be asked about still."""
     script = [calls("delete", path="a") + calls("delete", path="a") + calls("delete", path="b"), says("ok")]
-    async with house(tmp_path, script, tools=[delete], allow=()) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         await turn.answer(turn.question, answer)
@@ -36,12 +36,12 @@ async def test_always_holds_in_the_folder_where_it_was_said(tmp_path: Path) -> N
     here.mkdir()
     elsewhere.mkdir()
     script = [calls("delete", path="a"), says("ok")]
-    async with house(tmp_path, script, tools=[delete], allow=(), workspace=here) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete], allow=(), workspace=here) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         await turn.answer(turn.question, allow_always())
         await turn.result()
-    async with house(tmp_path, script, tools=[delete], allow=(), workspace=here) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete], allow=(), workspace=here) as runtime:
         assert (await (await runtime.send("go")).result()).text == "ok"
-    async with house(tmp_path, script, tools=[delete], allow=(), workspace=elsewhere) as runtime:
+    async with runtime_with(tmp_path, script, tools=[delete], allow=(), workspace=elsewhere) as runtime:
         assert await (await runtime.send("go")).reached("waiting")

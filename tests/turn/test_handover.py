@@ -11,7 +11,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.messages.parts import CallState
 from dragoman.wire.scripted import calls, says
-from tests.house import house, only_call
+from tests.runtimes import only_call, runtime_with
 
 ran: list[str] = []
 
@@ -30,7 +30,7 @@ def delete(path: str) -> str:
 
 async def _left_waiting(folder: Path) -> tuple[str, str]:
     """A house that closes while its question is open."""
-    async with house(folder, [calls("delete", path="a")], tools=[delete], allow=()) as first:
+    async with runtime_with(folder, [calls("delete", path="a")], tools=[delete], allow=()) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
         return turn.id, turn.question
@@ -39,7 +39,7 @@ async def _left_waiting(folder: Path) -> tuple[str, str]:
 async def test_whoever_follows_a_turn_after_a_restart_hears_what_it_asks(tmp_path: Path) -> None:
     """P6, E2: the loop that answered before the restart answers after it."""
     id, question = await _left_waiting(tmp_path)
-    async with house(tmp_path, [says("done")], tools=[delete], allow=()) as second:
+    async with runtime_with(tmp_path, [says("done")], tools=[delete], allow=()) as second:
         turn = second.turn(id)
         async for event in turn.events():
             if event.type == "call.asked":
@@ -58,7 +58,7 @@ async def test_a_house_that_does_not_adopt_answers_and_leaves_the_turn_alone(tmp
         await asyncio.sleep(0.05)
         assert (await visitor.turn(id).snapshot()).state == "waiting"
     assert ran == []
-    async with house(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
+    async with runtime_with(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
         assert only_call(await owner.turn(id).result()).state is CallState.COMPLETED
     assert ran == ["a"]
 
@@ -66,7 +66,7 @@ async def test_a_house_that_does_not_adopt_answers_and_leaves_the_turn_alone(tmp
 async def test_an_answer_of_a_visitor_is_found_by_a_house_that_is_open(tmp_path: Path) -> None:
     """P6: also if nobody ran the turn at that moment."""
     id, question = await _left_waiting(tmp_path)
-    async with house(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
+    async with runtime_with(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
         async with Runtime(tmp_path / "chat.db", model=ScriptedModel([]), adopts=False) as visitor:
             await visitor.answer(question, allow_once())
         assert (await asyncio.wait_for(owner.turn(id).result(), 5)).text == "done"
@@ -74,7 +74,7 @@ async def test_an_answer_of_a_visitor_is_found_by_a_house_that_is_open(tmp_path:
 
 async def test_a_turn_that_asks_nothing_here_says_where_to_look(tmp_path: Path) -> None:
     id, question = await _left_waiting(tmp_path)
-    async with house(tmp_path, [], tools=[delete], allow=()) as second:
+    async with runtime_with(tmp_path, [], tools=[delete], allow=()) as second:
         turn = second.turn(id)
         with pytest.raises(LookupError, match="snapshot"):
             _ = turn.question
@@ -88,14 +88,14 @@ async def test_a_turn_goes_on_only_in_a_house_that_works_in_its_folder(tmp_path:
     here.mkdir()
     elsewhere.mkdir()
     options: dict[str, Any] = {"tools": [delete], "allow": ()}
-    async with house(tmp_path, [calls("delete", path="a")], workspace=here, **options) as first:
+    async with runtime_with(tmp_path, [calls("delete", path="a")], workspace=here, **options) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
-    async with house(tmp_path, [says("done")], workspace=elsewhere, **options) as stranger:
+    async with runtime_with(tmp_path, [says("done")], workspace=elsewhere, **options) as stranger:
         await stranger.answer(turn.question, allow_once())
         await asyncio.sleep(0.05)
         assert turn.id not in stranger.driver.running
         assert ran == []
-    async with house(tmp_path, [says("done")], workspace=here, **options) as second:
+    async with runtime_with(tmp_path, [says("done")], workspace=here, **options) as second:
         assert (await second.turn(turn.id).result()).text == "done"
         assert ran == ["a"]

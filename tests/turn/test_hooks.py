@@ -16,10 +16,10 @@ from dragoman.messages.events import Event
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import Appender, Appending, Cleanup, PlannedCall
 from dragoman.wire.scripted import calls, fails, says
-from tests.house import calls_of, house, model_of, only_call, play
+from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 
 
 @tool
@@ -97,7 +97,7 @@ async def test_an_error_at_the_start_ends_the_turn_and_cleans_up_what_had_starte
     """H1, H2, H7: nobody after it starts, and `on_turn_end` is for turns that did not fail."""
     diary: list[str] = []
     plugins = [Starts("a", diary), Starts("b", diary, fails=True), Starts("c", diary)]
-    async with house(tmp_path, [says("never")], plugins=plugins) as runtime:
+    async with runtime_with(tmp_path, [says("never")], plugins=plugins) as runtime:
         turn = await runtime.send("go")
         with pytest.raises(RuntimeError, match="b fails"):
             await turn.result()
@@ -114,7 +114,7 @@ async def test_two_failing_cleanups_stop_nobody_and_are_raised_together(tmp_path
         Starts("b", diary),
         Starts("c", diary, cleanup_fails=True),
     ]
-    async with house(tmp_path, [fails("model is down")], plugins=plugins) as runtime:
+    async with runtime_with(tmp_path, [fails("model is down")], plugins=plugins) as runtime:
         turn = await runtime.send("go")
         with pytest.raises(ExceptionGroup) as caught:
             await turn.result()
@@ -128,7 +128,7 @@ async def test_two_failing_cleanups_stop_nobody_and_are_raised_together(tmp_path
 
 async def test_one_failing_cleanup_is_raised_as_it_is(tmp_path: Path) -> None:
     """H2"""
-    async with house(tmp_path, [says("hi")], plugins=[Starts("a", [], cleanup_fails=True)]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], plugins=[Starts("a", [], cleanup_fails=True)]) as runtime:
         turn = await runtime.send("go")
         with pytest.raises(ValueError, match="a cleanup fails"):
             await turn.result()
@@ -141,7 +141,7 @@ async def test_one_failing_cleanup_is_raised_as_it_is(tmp_path: Path) -> None:
 async def test_on_turn_end_runs_after_a_cancel(tmp_path: Path) -> None:
     """H7"""
     diary: list[str] = []
-    async with house(tmp_path, [says("x" * 400, waits=0.01)], plugins=[Starts("a", diary)]) as runtime:
+    async with runtime_with(tmp_path, [says("x" * 400, waits=0.01)], plugins=[Starts("a", diary)]) as runtime:
         turn = await runtime.send("go")
         assert await turn.reached("streaming")
         await turn.cancel()
@@ -163,7 +163,7 @@ async def test_a_request_may_be_changed_before_every_step(tmp_path: Path) -> Non
             request.set_messages([*request.messages, extra])
 
     script = [calls("add", a=1, b=1), says("2")]
-    async with house(
+    async with runtime_with(
         tmp_path, script, tools=[add], plugins=[Changes("a", diary), Changes("b", diary)]
     ) as runtime:
         await (await runtime.send("go")).result()
@@ -171,8 +171,8 @@ async def test_a_request_may_be_changed_before_every_step(tmp_path: Path) -> Non
     assert diary == ["a step 1", "b step 1", "a step 2", "b step 2"]
     assert requests[0].options["seed"] == "b"
     assert requests[0].messages[-2:] == (
-        Said("user", (Text("hello from a"),)),
-        Said("user", (Text("hello from b"),)),
+        RequestMessage("user", (Text("hello from a"),)),
+        RequestMessage("user", (Text("hello from b"),)),
     )
 
 
@@ -186,7 +186,7 @@ async def test_an_error_in_a_hook_ends_the_turn(tmp_path: Path, hook: str) -> No
         raise RuntimeError(f"{hook} is broken")
 
     plugin = type("Broken", (Plugin,), {hook: broken})()
-    async with house(tmp_path, [says("hi")], plugins=[plugin]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], plugins=[plugin]) as runtime:
         turn = await runtime.send("go")
         with pytest.raises(RuntimeError, match=f"{hook} is broken"):
             await turn.result()
@@ -208,7 +208,7 @@ async def test_every_piece_is_seen_after_it_became_part_of_the_draft(tmp_path: P
 
 async def test_a_plugin_without_the_hook_is_not_asked_about_pieces(tmp_path: Path) -> None:
     """H4: it costs nothing per chunk, because it is not called."""
-    async with house(tmp_path, [says("hi")], plugins=[Starts("a", [])]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], plugins=[Starts("a", [])]) as runtime:
         turn = await runtime.send("go")
         running = runtime.driver.running[turn.id]
         await turn.result()
@@ -251,7 +251,7 @@ async def test_deferred_messages_come_by_priority_then_registration_then_order(t
         await append("b at once", priority=-100)
 
     plugins = [Appends("a", a), Appends("b", b)]
-    async with house(tmp_path, [says("hi")], plugins=plugins) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], plugins=plugins) as runtime:
         texts = await _texts(runtime)
     assert texts == ["go", "hi", "b at once", "b first", "a early", "a late", "a late too", "b late"]
 
@@ -264,7 +264,7 @@ async def test_an_appended_message_may_ask_for_another_step(tmp_path: Path) -> N
         await append.and_request("are you sure?", deferred=True)
 
     plugins = [Appends("a", asks), Starts("s", diary)]
-    async with house(tmp_path, [says("yes"), says("very")], plugins=plugins) as runtime:
+    async with runtime_with(tmp_path, [says("yes"), says("very")], plugins=plugins) as runtime:
         assert await _texts(runtime) == ["go", "yes", "are you sure?", "very"]
     assert diary.count("s starts") == 1
 
@@ -304,7 +304,7 @@ async def test_an_error_in_a_hook_gives_the_running_calls_their_result(tmp_path:
         raise RuntimeError("hook broke")
 
     plugins = [Appends("a", breaks)]
-    async with house(tmp_path, [calls("forever")], tools=[forever], plugins=plugins) as runtime:
+    async with runtime_with(tmp_path, [calls("forever")], tools=[forever], plugins=plugins) as runtime:
         chat = await runtime.conversation()
         with pytest.raises(RuntimeError, match="hook broke"):
             await (await chat.send("go")).result()
@@ -328,7 +328,7 @@ async def test_replies_and_appended_messages_may_be_changed_but_not_what_a_perso
     async def appends(append: Appender) -> None:
         await append("by the way")
 
-    async with house(tmp_path, [says("hi")], plugins=[Appends("a", appends), Shouts()]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], plugins=[Appends("a", appends), Shouts()]) as runtime:
         assert await _texts(runtime) == ["go", "HI", "BY THE WAY"]
 
 
@@ -339,7 +339,7 @@ async def test_a_message_may_be_kept_from_being_added(tmp_path: Path) -> None:
         async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
             appending.prevent()
 
-    async with house(
+    async with runtime_with(
         tmp_path, [says("hm") + calls("add", a=1, b=1)], tools=[add], plugins=[Drops()]
     ) as runtime:
         assert await _texts(runtime) == ["go"]
@@ -353,7 +353,7 @@ async def test_a_message_may_be_placed_elsewhere(tmp_path: Path) -> None:
             appending.prevent()
             appending.place(replace(appending.message, parts=(Text("moved"),), metadata={"moved": True}))
 
-    async with house(tmp_path, [says("hi")], plugins=[Moves()]) as runtime:
+    async with runtime_with(tmp_path, [says("hi")], plugins=[Moves()]) as runtime:
         assert await _texts(runtime) == ["go", "moved"]
 
 
@@ -381,7 +381,7 @@ async def test_plugins_stand_around_every_call(tmp_path: Path) -> None:
     diary: list[str] = []
     script = [calls("add", a=1, b=1), says("ok")]
     plugins = [Around("x", diary), Around("y", diary)]
-    async with house(tmp_path, script, tools=[add], plugins=plugins, system="Be kind.") as runtime:
+    async with runtime_with(tmp_path, script, tools=[add], plugins=plugins, system="Be kind.") as runtime:
         call = only_call(await (await runtime.send("go")).result())
         request = model_of(runtime).requests[0]
     assert diary == ["x before", "y before", "y after", "x after"]
@@ -417,7 +417,7 @@ async def test_errors_are_told_to_plugins_which_may_mend_them(tmp_path: Path) ->
             return len(told) == 1
 
     script = [fails("hiccup", after="half"), says("whole"), fails("broken")]
-    async with house(tmp_path, script, plugins=[Mends()]) as runtime:
+    async with runtime_with(tmp_path, script, plugins=[Mends()]) as runtime:
         chat = await runtime.conversation()
         assert (await (await chat.send("go")).result()).text == "whole"
         with pytest.raises(ProviderError):
@@ -450,7 +450,7 @@ async def test_a_later_plugin_of_the_same_name_takes_the_place_of_the_earlier(tm
 async def test_a_plugin_may_be_left_out_of_one_turn(tmp_path: Path) -> None:
     """H9"""
     diary: list[str] = []
-    async with house(tmp_path, [says("hi"), says("hi")], plugins=[Starts("a", diary)]) as runtime:
+    async with runtime_with(tmp_path, [says("hi"), says("hi")], plugins=[Starts("a", diary)]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("go", disable=["a"])).result()
         assert diary == []
@@ -466,13 +466,15 @@ async def test_a_turn_that_goes_on_in_a_new_process_starts_its_plugins_again(tmp
         async def on_turn_start(self, turn: TurnView) -> None:
             resumed.append(turn.resumed)
 
-    async with house(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=(), plugins=[Notes()]) as first:
+    async with runtime_with(
+        tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=(), plugins=[Notes()]
+    ) as first:
         turn = await first.send("go")
         assert await turn.reached("waiting")
         question = turn.question
     from dragoman import allow_once
 
-    async with house(tmp_path, [says("2")], tools=[add], allow=(), plugins=[Notes()]) as second:
+    async with runtime_with(tmp_path, [says("2")], tools=[add], allow=(), plugins=[Notes()]) as second:
         await second.answer(question, allow_once())
         assert (await second.turn(turn.id).result()).text == "2"
     assert resumed == [False, True]

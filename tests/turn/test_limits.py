@@ -14,7 +14,7 @@ from dragoman import (
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.wire.scripted import Line, calls, says
-from tests.house import calls_of, events_of, house, model_of, play
+from tests.runtimes import calls_of, events_of, model_of, play, runtime_with
 
 
 @tool
@@ -30,7 +30,7 @@ async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_pa
         calls("add", a=2, b=2) + calls("add", a=3, b=3),
         says("that is all I know"),
     ]
-    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
+    async with runtime_with(tmp_path, script, tools=[add], max_rounds=1) as runtime:
         turn = await runtime.send("go")
         result = await turn.result()
         assert [call.state for call in calls_of(result.messages)] == ["completed", "skipped", "skipped"]
@@ -42,7 +42,7 @@ async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_pa
 
 async def test_a_model_that_calls_on_without_tools_is_not_asked_for_ever(tmp_path: Path) -> None:
     """T7"""
-    async with house(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1) as runtime:
+    async with runtime_with(tmp_path, lambda _: calls("add", a=1, b=1), tools=[add], max_rounds=1) as runtime:
         turn = await runtime.send("go")
         notices = [event.kind for event in await events_of(turn) if event.type == "notice"]
         result = await turn.result()
@@ -53,7 +53,7 @@ async def test_a_model_that_calls_on_without_tools_is_not_asked_for_ever(tmp_pat
 
 async def test_no_rounds_means_no_tools(tmp_path: Path) -> None:
     """T7"""
-    async with house(tmp_path, [says("fine")], tools=[add], max_rounds=0) as runtime:
+    async with runtime_with(tmp_path, [says("fine")], tools=[add], max_rounds=0) as runtime:
         await (await runtime.send("go")).result()
         assert model_of(runtime).requests[0].tools == ()
 
@@ -61,7 +61,7 @@ async def test_no_rounds_means_no_tools(tmp_path: Path) -> None:
 async def test_the_count_starts_anew_with_each_turn(tmp_path: Path) -> None:
     """T7"""
     script = [calls("add", a=1, b=1), says("a"), calls("add", a=1, b=1), says("b")]
-    async with house(tmp_path, script, tools=[add], max_rounds=1) as runtime:
+    async with runtime_with(tmp_path, script, tools=[add], max_rounds=1) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("one")).result()
         result = await (await chat.send("two")).result()

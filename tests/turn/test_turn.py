@@ -22,12 +22,12 @@ from dragoman.messages.fold import fold
 from dragoman.messages.parts import CallState, Error, File, Text
 from dragoman.messages.usage import Usage
 from dragoman.turn.handles import ConversationHandle
-from dragoman.turn.log import Snapshot
-from dragoman.turn.prepare import PreparedTurn, RequestReady, build_request, prepare
-from dragoman.turn.stream import Streamed, stream
-from dragoman.turn.toolchain import Settled, run_calls
+from dragoman.turn.live.log import Snapshot
+from dragoman.turn.steps.calls import Settled, run_calls
+from dragoman.turn.steps.prepare import PreparedTurn, RequestReady, build_request, prepare
+from dragoman.turn.steps.stream import Streamed, stream
 from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says, thinks
-from tests.house import calls_of, events_of, house, model_of, only_call, play
+from tests.runtimes import calls_of, events_of, model_of, only_call, play, runtime_with
 
 
 @tool
@@ -52,7 +52,7 @@ async def test_an_answer_without_tools(tmp_path: Path) -> None:
 
 async def test_a_turn_passes_through_its_states_in_order(tmp_path: Path) -> None:
     """T1"""
-    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         turn = await runtime.send("1 + 2?")
         states = [event.state for event in await events_of(turn) if event.type == "turn.state"]
     assert states == ["streaming", "tool_call", "streaming", "finalizing", "completed"]
@@ -65,7 +65,7 @@ async def test_a_subscriber_gets_the_present_and_then_every_change(tmp_path: Pat
     def broken(_: Snapshot) -> None:
         raise RuntimeError("mine")
 
-    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=()) as runtime:
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=()) as runtime:
         turn = await runtime.send("1 + 2?")
         assert await turn.reached("waiting")
         turn.subscribe(broken)
@@ -100,8 +100,8 @@ def test_each_stage_takes_the_value_the_one_before_it_returns() -> None:
 
 async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
     """H10: whatever is left without them is the core."""
-    async with house(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
-        every = [plugin.name for plugin in runtime.kit.plugins]
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
+        every = [plugin.name for plugin in runtime.services.plugins]
         assert {"compaction", "round_limit", "budget", "loop_guard", "length", "titles"} == set(every)
         chat = await runtime.conversation()
         assert (await (await chat.send("go", disable=every)).result()).text == "3"
@@ -111,7 +111,7 @@ async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
 @pytest.mark.parametrize("blank", ["", "  \n\t", []])
 async def test_a_blank_message_is_refused_and_nothing_is_stored(tmp_path: Path, blank: str) -> None:
     """T4"""
-    async with house(tmp_path, []) as runtime:
+    async with runtime_with(tmp_path, []) as runtime:
         chat = await runtime.conversation()
         with pytest.raises(BadRequest, match="blank"):
             await chat.send(blank)
@@ -121,14 +121,14 @@ async def test_a_blank_message_is_refused_and_nothing_is_stored(tmp_path: Path, 
 
 async def test_a_file_alone_is_something_to_say(tmp_path: Path) -> None:
     """T4"""
-    async with house(tmp_path, [says("nice")]) as runtime:
+    async with runtime_with(tmp_path, [says("nice")]) as runtime:
         turn = await runtime.send([File("image/png", url="https://example.org/cat.png")])
         assert (await turn.result()).text == "nice"
 
 
 async def test_a_second_message_to_a_running_branch_is_refused(tmp_path: Path) -> None:
     """T4"""
-    async with house(tmp_path, [calls("slow")], tools=[slow]) as runtime:
+    async with runtime_with(tmp_path, [calls("slow")], tools=[slow]) as runtime:
         chat = await runtime.conversation()
         turn = await chat.send("go")
         assert await turn.reached("tool_call")
@@ -140,7 +140,7 @@ async def test_a_second_message_to_a_running_branch_is_refused(tmp_path: Path) -
 
 async def test_a_queued_message_waits_for_the_turn_before_it(tmp_path: Path) -> None:
     """T4"""
-    async with house(tmp_path, [says("first", waits=0.02), says("second"), says("third")]) as runtime:
+    async with runtime_with(tmp_path, [says("first", waits=0.02), says("second"), says("third")]) as runtime:
         chat = await runtime.conversation()
         await chat.send("one")
         second = await chat.send("two", queue=True)
@@ -152,7 +152,7 @@ async def test_a_queued_message_waits_for_the_turn_before_it(tmp_path: Path) -> 
 
 async def test_two_branches_run_side_by_side(tmp_path: Path) -> None:
     """T4"""
-    async with house(tmp_path, lambda _: says("hi", waits=0.02)) as runtime:
+    async with runtime_with(tmp_path, lambda _: says("hi", waits=0.02)) as runtime:
         chat = await runtime.conversation()
         one = await chat.send("one")
         other = await chat.edit((await chat.messages())[0].id, "one, but better")
@@ -162,7 +162,7 @@ async def test_two_branches_run_side_by_side(tmp_path: Path) -> None:
 
 async def test_the_model_never_sees_a_placeholder(tmp_path: Path) -> None:
     """T5, R4"""
-    async with house(tmp_path, [fails("gone"), says("b")]) as runtime:
+    async with runtime_with(tmp_path, [fails("gone"), says("b")]) as runtime:
         chat = await runtime.conversation()
         with pytest.raises(ProviderError):
             await (await chat.send("one")).result()
@@ -180,7 +180,7 @@ async def test_the_model_never_sees_a_placeholder(tmp_path: Path) -> None:
 async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_path: Path) -> None:
     """T8"""
     error = ProviderError("overloaded", status=529, retryable=True)
-    async with house(tmp_path, [fails(error, after="half an ans")]) as runtime:
+    async with runtime_with(tmp_path, [fails(error, after="half an ans")]) as runtime:
         chat = await runtime.conversation()
         turn = await chat.send("go")
         seen = [event.type for event in await events_of(turn)]
@@ -197,7 +197,7 @@ async def test_a_providers_error_ends_the_turn_and_keeps_what_had_arrived(tmp_pa
 
 async def test_an_error_with_half_a_call_gives_that_call_a_result(tmp_path: Path) -> None:
     """T8, C2"""
-    async with house(tmp_path, [calls("add", a=1, b=1) + fails("gone")], tools=[add]) as runtime:
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1) + fails("gone")], tools=[add]) as runtime:
         chat = await runtime.conversation()
         with pytest.raises(ProviderError):
             await (await chat.send("go")).result()
@@ -225,7 +225,7 @@ async def test_a_tools_error_does_not_end_the_turn(tmp_path: Path) -> None:
 
 async def test_the_title_is_the_beginning_of_what_was_said(tmp_path: Path) -> None:
     """T9"""
-    async with house(tmp_path, [says("ok")]) as runtime:
+    async with runtime_with(tmp_path, [says("ok")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("Please   tell me\nall about the moons of Jupiter")).result()
         assert (await chat.info()).title == "Please tell me all about the m"
@@ -233,7 +233,9 @@ async def test_the_title_is_the_beginning_of_what_was_said(tmp_path: Path) -> No
 
 async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:
     """T9"""
-    async with house(tmp_path, [says("ok"), says('"Moons of Jupiter"')], titles_by_model=True) as runtime:
+    async with runtime_with(
+        tmp_path, [says("ok"), says('"Moons of Jupiter"')], titles_by_model=True
+    ) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("Tell me all about the moons of Jupiter")).result()
         assert (await chat.info()).title == "Moons of Jupiter"
@@ -241,7 +243,7 @@ async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:
 
 async def test_a_title_that_fails_costs_nothing(tmp_path: Path) -> None:
     """T9"""
-    async with house(tmp_path, [says("ok"), fails("no title today")], titles_by_model=True) as runtime:
+    async with runtime_with(tmp_path, [says("ok"), fails("no title today")], titles_by_model=True) as runtime:
         chat = await runtime.conversation()
         result = await (await chat.send("Tell me")).result()
         assert (result.state, result.text) == ("completed", "ok")
@@ -256,7 +258,7 @@ async def _two_answers(runtime: Runtime) -> ConversationHandle:
 
 async def test_rerun_makes_a_new_version_of_an_answer(tmp_path: Path) -> None:
     """T10"""
-    async with house(tmp_path, [says("first"), says("second")]) as runtime:
+    async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
         chat = await _two_answers(runtime)
         old = (await chat.messages())[-1]
         await (await chat.rerun(old.id)).result()
@@ -267,7 +269,7 @@ async def test_rerun_makes_a_new_version_of_an_answer(tmp_path: Path) -> None:
 
 async def test_rerun_puts_an_answer_where_none_follows(tmp_path: Path) -> None:
     """T10"""
-    async with house(tmp_path, [fails("down"), says("at last")]) as runtime:
+    async with runtime_with(tmp_path, [fails("down"), says("at last")]) as runtime:
         chat = await runtime.conversation()
         with pytest.raises(ProviderError):
             await (await chat.send("question")).result()
@@ -279,7 +281,7 @@ async def test_rerun_puts_an_answer_where_none_follows(tmp_path: Path) -> None:
 async def test_rerun_of_a_turn_with_tools_begins_at_its_question(tmp_path: Path) -> None:
     """T10"""
     script = [calls("add", a=1, b=1), says("2"), says("two")]
-    async with house(tmp_path, script, tools=[add]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[add]) as runtime:
         chat = await _two_answers(runtime)
         await (await chat.rerun((await chat.messages())[-1].id)).result()
         assert len(model_of(runtime).requests[-1].messages) == 1
@@ -288,7 +290,7 @@ async def test_rerun_of_a_turn_with_tools_begins_at_its_question(tmp_path: Path)
 
 async def test_edit_makes_a_new_version_of_what_a_person_said(tmp_path: Path) -> None:
     """T10"""
-    async with house(tmp_path, [says("first"), says("second")]) as runtime:
+    async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
         chat = await _two_answers(runtime)
         old = (await chat.messages())[0]
         await (await chat.edit(old.id, "better question")).result()
@@ -309,7 +311,7 @@ async def test_usage_is_kept_by_step_turn_and_conversation(tmp_path: Path) -> No
         says("2", usage=priced),
         says("x", usage=Usage(input=7)),
     ]
-    async with house(tmp_path, script, tools=[add]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[add]) as runtime:
         chat = await runtime.conversation()
         turn = await chat.send("go")
         steps = [event.usage for event in await events_of(turn) if event.type == "step.end"]
@@ -329,7 +331,7 @@ async def test_a_steering_message_is_in_the_next_request(tmp_path: Path) -> None
         await gate.wait()
         return "done"
 
-    async with house(tmp_path, [calls("wait"), says("ok, in French")], tools=[wait]) as runtime:
+    async with runtime_with(tmp_path, [calls("wait"), says("ok, in French")], tools=[wait]) as runtime:
         chat = await runtime.conversation()
         turn = await chat.send("go")
         async for event in turn.events():
@@ -345,7 +347,7 @@ async def test_a_steering_message_is_in_the_next_request(tmp_path: Path) -> None
 
 async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path) -> None:
     """T13"""
-    async with house(tmp_path, [says("done " * 40, waits=0.02), says("also that")]) as runtime:
+    async with runtime_with(tmp_path, [says("done " * 40, waits=0.02), says("also that")]) as runtime:
         turn = await runtime.send("go")
         async for event in turn.events():
             if event.type == "text.start" and len(model_of(runtime).requests) == 1:
@@ -359,7 +361,7 @@ async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path)
 async def test_the_events_of_a_turn_fold_into_what_is_stored(tmp_path: Path) -> None:
     """E1: one place builds messages; what a client builds from the stream is what the store has."""
     script = [thinks("hm") + says("let me add ") + calls("add", a=1, b=2) + calls("nope"), says("It is 3.")]
-    async with house(tmp_path, script, tools=[add], allow=()) as runtime:
+    async with runtime_with(tmp_path, script, tools=[add], allow=()) as runtime:
         turn = await runtime.send("go")
         events = []
         async for event in turn.events():
@@ -375,7 +377,7 @@ async def test_the_events_of_a_turn_fold_into_what_is_stored(tmp_path: Path) -> 
 
 async def test_a_listener_that_comes_late_gets_each_event_once(tmp_path: Path) -> None:
     """E2"""
-    async with house(tmp_path, [says("x" * 80)]) as runtime:
+    async with runtime_with(tmp_path, [says("x" * 80)]) as runtime:
         turn = await runtime.send("go")
         first = [event async for event in turn.events()]
         again = [event async for event in turn.events(after=first[4].seq)]
@@ -383,7 +385,7 @@ async def test_a_listener_that_comes_late_gets_each_event_once(tmp_path: Path) -
 
 
 async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
-    async with house(tmp_path, [says("a"), says("b")]) as runtime:
+    async with runtime_with(tmp_path, [says("a"), says("b")]) as runtime:
         chat, other = await runtime.conversation(), await runtime.conversation()
         await (await chat.send("one")).result()
         message = (await chat.messages())[0].id

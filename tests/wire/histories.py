@@ -21,7 +21,7 @@ from dragoman.messages.parts import (
     ToolCall,
     ToolResult,
 )
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 
 MODEL = "house/model"  # the one that is asked
 OTHER_MODEL = "elsewhere/model"  # the one that was asked before the person switched
@@ -112,7 +112,7 @@ def thoughts(draw: st.DrawFn) -> Reasoning:
     return Reasoning(draw(st.sampled_from(["hm", "", "I should look."])), signature, wire, model, opaque)
 
 
-def replies() -> SearchStrategy[Said]:
+def replies() -> SearchStrategy[RequestMessage]:
     """What models said: one request each, or several in one message."""
     part: SearchStrategy[Part] = st.one_of(
         texts.map(Text),
@@ -124,21 +124,21 @@ def replies() -> SearchStrategy[Said]:
         st.just(Error("the provider hung up")),
         st.just(IMAGE),
     )
-    return st.lists(part, max_size=6).map(lambda parts: Said("assistant", tuple(parts)))
+    return st.lists(part, max_size=6).map(lambda parts: RequestMessage("assistant", tuple(parts)))
 
 
-def questions() -> SearchStrategy[Said]:
+def questions() -> SearchStrategy[RequestMessage]:
     """What people said, and summaries that stand for what was said before."""
     part: SearchStrategy[Part] = st.one_of(
         texts.map(Text), st.sampled_from(FILES), st.just(Summary("They spoke of rain.", None))
     )
-    return st.lists(part, min_size=1, max_size=3).map(lambda parts: Said("user", tuple(parts)))
+    return st.lists(part, min_size=1, max_size=3).map(lambda parts: RequestMessage("user", tuple(parts)))
 
 
-def histories() -> SearchStrategy[tuple[Said, ...]]:
+def histories() -> SearchStrategy[tuple[RequestMessage, ...]]:
     """Messages in any order. The last is a person's, and says something."""
     before = st.lists(st.one_of(questions(), replies(), replies()), max_size=6)
-    return before.map(lambda said: (*said, Said("user", (Text("And now?"),))))
+    return before.map(lambda said: (*said, RequestMessage("user", (Text("And now?"),))))
 
 
 def requests() -> SearchStrategy[Request]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dragoman.errors import ContextOverflow
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.wire.anthropic_messages import WIRE
 from dragoman.wire.anthropic_messages.shapes import THINKING
-from dragoman.wire.history import NO_RESULT, result_text
+from dragoman.wire.lowering import NO_RESULT, result_text
 from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
@@ -299,7 +299,7 @@ def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
     return WIRE(Quirks(**quirks), load).encode(request)
 
 
-def sent(*messages: Said, **extra: Any) -> list[dict[str, Any]]:
+def sent(*messages: RequestMessage, **extra: Any) -> list[dict[str, Any]]:
     messages_sent: list[dict[str, Any]] = body_of(Request(MODEL, messages, extra=extra))["messages"]
     return [
         {**message, "content": [unmarked(one) for one in message["content"]]} for message in messages_sent
@@ -310,12 +310,12 @@ def unmarked(block: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in block.items() if key != "cache_control"}
 
 
-def user(text: str) -> Said:
-    return Said("user", (Text(text),))
+def user(text: str) -> RequestMessage:
+    return RequestMessage("user", (Text(text),))
 
 
-def assistant(*parts: Part) -> Said:
-    return Said("assistant", parts)
+def assistant(*parts: Part) -> RequestMessage:
+    return RequestMessage("assistant", parts)
 
 
 def done(id: str, text: str = "21 °C", **fields: Any) -> ToolCall:
@@ -493,7 +493,7 @@ def test_pictures_stand_in_the_result_that_brought_them() -> None:
 
 
 def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
-    (message,) = sent(Said("user", FILES))
+    (message,) = sent(RequestMessage("user", FILES))
     assert message["content"] == [
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
         {"type": "image", "source": {"type": "url", "url": "https://example.org/dog.jpg"}},
@@ -509,7 +509,7 @@ def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
 
 
 def test_a_picture_inside_its_address_is_sent_as_bytes() -> None:
-    (message,) = sent(Said("user", (File("image/gif", url="data:image/gif;base64,R0lGOD=="),)))
+    (message,) = sent(RequestMessage("user", (File("image/gif", url="data:image/gif;base64,R0lGOD=="),)))
     assert message["content"][0]["source"] == {
         "type": "base64",
         "media_type": "image/gif",

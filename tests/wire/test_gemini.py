@@ -12,12 +12,12 @@ from hypothesis.strategies import SearchStrategy
 
 from dragoman.errors import ContextOverflow
 from dragoman.messages.parts import CallState, Part, Reasoning, Text, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.gemini.schema import subset
 from dragoman.wire.gemini.shapes import NO_SIGNATURE
-from dragoman.wire.history import result_text
+from dragoman.wire.lowering import result_text
 from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
@@ -226,17 +226,17 @@ def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
     return WIRE(Quirks(**quirks), load).encode(request)
 
 
-def sent(*messages: Said, model: str = MODEL) -> list[dict[str, Any]]:
+def sent(*messages: RequestMessage, model: str = MODEL) -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = body_of(Request(model, messages))["contents"]
     return contents
 
 
-def user(said: str) -> Said:
-    return Said("user", (Text(said),))
+def user(said: str) -> RequestMessage:
+    return RequestMessage("user", (Text(said),))
 
 
-def assistant(*parts: Part) -> Said:
-    return Said("assistant", parts)
+def assistant(*parts: Part) -> RequestMessage:
+    return RequestMessage("assistant", parts)
 
 
 def done(id: str, said: str = "21 °C", **fields: Any) -> ToolCall:
@@ -362,7 +362,7 @@ def test_a_made_up_name_becomes_one_they_accept() -> None:
 
 
 def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
-    (content,) = sent(Said("user", FILES))
+    (content,) = sent(RequestMessage("user", FILES))
     assert content["parts"] == [
         {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}},
         {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://example.org/dog.jpg"}},

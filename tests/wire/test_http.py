@@ -25,10 +25,10 @@ from pydantic_core import from_json, to_json
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
 from dragoman.messages.parts import Text
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
 from dragoman.wire.http import HttpClient, HttpModel, Retry, Timeouts
-from dragoman.wire.refusal import refusal
+from dragoman.wire.provider_errors import refusal
 from dragoman.wire.wire import Model
 
 pytestmark = pytest.mark.slow
@@ -183,7 +183,7 @@ def model(http: HttpClient, served: Provider, **changes: Any) -> HttpModel:
 
 
 def question(text: str = "Hello?") -> Request:
-    return Request("plain/small", (Said("user", (Text(text),)),))
+    return Request("plain/small", (RequestMessage("user", (Text(text),)),))
 
 
 async def ask(http_model: HttpModel, heard: list[Event] | None = None) -> list[list[Event]]:

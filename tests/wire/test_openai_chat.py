@@ -11,9 +11,9 @@ from pydantic_core import from_json
 
 from dragoman.errors import ConfigError, ContextOverflow
 from dragoman.messages.parts import CallState, Error, File, Reasoning, Summary, Text, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
-from dragoman.wire.history import NO_RESULT, result_text
+from dragoman.wire.lowering import NO_RESULT, result_text
 from dragoman.wire.openai_chat import WIRE
 from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
@@ -231,7 +231,7 @@ def test_openrouters_details_are_merged_by_index_and_kept_for_replay() -> None:
         Reasoning("First.Then.", wire="openai_chat", model=MODEL, opaque=[*details]),
         Text("Hi"),
     )
-    assert sent(Said("assistant", reply.parts))[0]["reasoning_details"] == details
+    assert sent(RequestMessage("assistant", reply.parts))[0]["reasoning_details"] == details
 
 
 def test_sealed_thoughts_without_words_are_kept_too() -> None:
@@ -318,13 +318,13 @@ def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
     return WIRE(Quirks(**quirks), load).encode(request)
 
 
-def sent(*messages: Said, **quirks: Any) -> list[dict[str, Any]]:
+def sent(*messages: RequestMessage, **quirks: Any) -> list[dict[str, Any]]:
     messages_sent: list[dict[str, Any]] = body_of(Request(MODEL, messages), **quirks)["messages"]
     return messages_sent
 
 
-def user(text: str) -> Said:
-    return Said("user", (Text(text),))
+def user(text: str) -> RequestMessage:
+    return RequestMessage("user", (Text(text),))
 
 
 def done(id: str, text: str = "21 °C", **fields: Any) -> ToolCall:
@@ -413,7 +413,7 @@ def test_reasoning_goes_back_only_where_it_came_from_and_as_it_came(request: Req
     ours: Any = SEALED["openai_chat"][1]
     assert all(detail in ours for detail in details)
     foreign = [
-        Said(message.role, tuple(part for part in message.parts if not _is_ours(part)))
+        RequestMessage(message.role, tuple(part for part in message.parts if not _is_ours(part)))
         for message in request.messages
     ]
     request.messages = tuple(foreign)
@@ -425,7 +425,9 @@ def _is_ours(part: object) -> bool:
 
 
 def test_a_call_is_followed_by_its_result_and_what_was_said_beside_it_stands_before() -> None:
-    reply = Said("assistant", (Text("One moment."), done("call_1"), done("call_2", "22 °C", raw=None)))
+    reply = RequestMessage(
+        "assistant", (Text("One moment."), done("call_1"), done("call_2", "22 °C", raw=None))
+    )
     assert sent(user("Weather?"), reply) == [
         {"role": "user", "content": "Weather?"},
         {
@@ -448,14 +450,14 @@ def test_a_call_is_followed_by_its_result_and_what_was_said_beside_it_stands_bef
 def test_arguments_that_were_no_json_are_replayed_as_json_that_says_so() -> None:
     """Some servers refuse a history with broken JSON for ever."""
     broken = ToolCall("c", "clock", raw='{"a', state=CallState.FAILED, result=ToolResult("not JSON"))
-    call = sent(Said("assistant", (broken,)))[0]["tool_calls"][0]
+    call = sent(RequestMessage("assistant", (broken,)))[0]["tool_calls"][0]
     assert from_json(call["function"]["arguments"]) == {"invalid_json": '{"a'}
 
 
 def test_a_call_that_was_never_finished_is_closed_and_one_under_review_is_not_shown() -> None:
     reviewed = ToolCall("c", "clock", state=CallState.REVIEWING, result=ToolResult("secret"))
     for call in (ToolCall("c", "clock"), reviewed):
-        assert sent(Said("assistant", (call,)))[1]["content"] == NO_RESULT
+        assert sent(RequestMessage("assistant", (call,)))[1]["content"] == NO_RESULT
 
 
 def test_the_model_sees_what_it_asked_for_and_the_note_on_what_was_run_instead() -> None:
@@ -467,7 +469,7 @@ def test_the_model_sees_what_it_asked_for_and_the_note_on_what_was_run_instead()
         result=ToolResult("12:00", note="A person changed zone to UTC."),
         original={"zone": "X"},
     )
-    assistant, tool = sent(Said("assistant", (changed,)))
+    assistant, tool = sent(RequestMessage("assistant", (changed,)))
     assert assistant["tool_calls"][0]["function"]["arguments"] == '{"zone":"X"}'
     assert tool["content"] == "12:00\n\nA person changed zone to UTC."
 
@@ -475,7 +477,7 @@ def test_the_model_sees_what_it_asked_for_and_the_note_on_what_was_run_instead()
 def test_pictures_in_results_follow_in_a_users_message_and_withheld_ones_do_not() -> None:
     result = ToolResult("see picture", attachments=(IMAGE,))
     shown = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)
-    assert sent(Said("assistant", (shown,)), user("Nice."))[2:] == [
+    assert sent(RequestMessage("assistant", (shown,)), user("Nice."))[2:] == [
         {
             "role": "user",
             "content": [
@@ -486,11 +488,14 @@ def test_pictures_in_results_follow_in_a_users_message_and_withheld_ones_do_not(
         }
     ]
     withheld = ToolCall("c", "draw", state=CallState.WITHHELD, result=result)
-    assert [message["role"] for message in sent(Said("assistant", (withheld,)))] == ["assistant", "tool"]
+    assert [message["role"] for message in sent(RequestMessage("assistant", (withheld,)))] == [
+        "assistant",
+        "tool",
+    ]
 
 
 def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
-    (message,) = sent(Said("user", FILES))
+    (message,) = sent(RequestMessage("user", FILES))
     assert message["content"] == [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
         {"type": "image_url", "image_url": {"url": "https://example.org/dog.jpg"}},
@@ -506,12 +511,12 @@ def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
 
 def test_a_wire_without_blobs_says_what_is_missing() -> None:
     with pytest.raises(ConfigError, match="built without `load`"):
-        WIRE().encode(Request(MODEL, (Said("user", (File("image/png", blob="sha"),)),)))
+        WIRE().encode(Request(MODEL, (RequestMessage("user", (File("image/png", blob="sha"),)),)))
 
 
 def test_errors_blanks_and_bare_thoughts_are_not_sent_and_summaries_are_the_users() -> None:
-    nothing = Said("assistant", (Reasoning("hm"), Text(" \n"), Error("broke off")))
-    summary = Said("assistant", (Summary("They spoke of rain.", None),))
+    nothing = RequestMessage("assistant", (Reasoning("hm"), Text(" \n"), Error("broke off")))
+    summary = RequestMessage("assistant", (Summary("They spoke of rain.", None),))
     assert sent(summary, user("a"), nothing, user("b")) == [
         {"role": "user", "content": "[What was said before, in short]\nThey spoke of rain.\n\na\n\nb"}
     ]
@@ -521,17 +526,17 @@ def test_deepseek_gets_its_reasoning_back_with_its_calls_and_foreign_reasoning_n
     ours = Reasoning("hm", wire="openai_chat", model=MODEL)
     foreign = Reasoning("hm", wire="openai_chat", model=OTHER_MODEL)
     quirk = {"reasoning_field": "reasoning_content"}
-    assert sent(Said("assistant", (ours, done("c"))), **quirk)[0]["reasoning_content"] == "hm"
-    assert sent(Said("assistant", (foreign, done("c"))), **quirk)[0]["reasoning_content"] == ""
-    assert "reasoning_content" not in sent(Said("assistant", (ours, Text("Hi"))), **quirk)[0]
-    assert "reasoning_content" not in sent(Said("assistant", (ours, done("c"))))[0]
+    assert sent(RequestMessage("assistant", (ours, done("c"))), **quirk)[0]["reasoning_content"] == "hm"
+    assert sent(RequestMessage("assistant", (foreign, done("c"))), **quirk)[0]["reasoning_content"] == ""
+    assert "reasoning_content" not in sent(RequestMessage("assistant", (ours, Text("Hi"))), **quirk)[0]
+    assert "reasoning_content" not in sent(RequestMessage("assistant", (ours, done("c"))))[0]
 
 
 def test_gemini_gets_its_mark_on_a_call_back() -> None:
     marked = {"index": 0, "id": "", "function": {"name": "clock", "arguments": "{}"}}
     marked["extra_content"] = {"google": {"thought_signature": "sig"}}
     (part,) = read(said(tool_calls=[marked]), said("stop"), DONE).parts
-    reply = Said("assistant", (part,))
+    reply = RequestMessage("assistant", (part,))
     assert sent(reply, call_signatures=True)[0]["tool_calls"][0]["extra_content"] == marked["extra_content"]
     assert "extra_content" not in sent(reply)[0]["tool_calls"][0]
 

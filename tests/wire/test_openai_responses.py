@@ -10,9 +10,9 @@ from pydantic_core import from_json
 
 from dragoman.errors import ContextOverflow
 from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
-from dragoman.wire.history import NO_RESULT, result_text
+from dragoman.wire.lowering import NO_RESULT, result_text
 from dragoman.wire.openai_responses import WIRE
 from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
@@ -295,13 +295,13 @@ def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
     return WIRE(Quirks(**quirks), load).encode(request)
 
 
-def sent(*messages: Said, **quirks: Any) -> list[dict[str, Any]]:
+def sent(*messages: RequestMessage, **quirks: Any) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = body_of(Request(MODEL, messages), **quirks)["input"]
     return items
 
 
-def user(text: str) -> Said:
-    return Said("user", (Text(text),))
+def user(text: str) -> RequestMessage:
+    return RequestMessage("user", (Text(text),))
 
 
 def done(id: str, text: str = "21 °C") -> ToolCall:
@@ -366,7 +366,9 @@ def test_reasoning_goes_back_only_where_it_came_from_and_as_it_came(request: Req
 def test_a_reply_is_replayed_as_it_came_with_its_results_behind_it() -> None:
     before = Reasoning("hm", None, "openai_responses", MODEL, SEALED_THOUGHT)
     foreign = Reasoning("hm", None, "openai_responses", OTHER_MODEL, SEALED_THOUGHT)
-    reply = Said("assistant", (before, Text("One moment."), foreign, done("call_1"), done("call_2", "22 °C")))
+    reply = RequestMessage(
+        "assistant", (before, Text("One moment."), foreign, done("call_1"), done("call_2", "22 °C"))
+    )
     arguments = '{"city":"Rome"}'
     assert sent(user("Weather?"), reply) == [
         {"role": "user", "content": "Weather?"},
@@ -381,7 +383,7 @@ def test_a_reply_is_replayed_as_it_came_with_its_results_behind_it() -> None:
 
 def test_broken_and_unfinished_calls_are_closed() -> None:
     broken = ToolCall("c", "clock", raw='{"a', state=CallState.FAILED, result=ToolResult("not JSON"))
-    called, waiting, answer, none = sent(Said("assistant", (broken, ToolCall("d", "clock"))))
+    called, waiting, answer, none = sent(RequestMessage("assistant", (broken, ToolCall("d", "clock"))))
     assert from_json(called["arguments"]) == {"invalid_json": '{"a'}
     assert from_json(waiting["arguments"]) == {}
     assert (answer["output"], none["output"]) == ("not JSON", NO_RESULT)
@@ -390,14 +392,14 @@ def test_broken_and_unfinished_calls_are_closed() -> None:
 def test_pictures_stay_inside_the_result_that_brought_them() -> None:
     result = ToolResult("see picture", attachments=(IMAGE,))
     drawn = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)
-    assert sent(Said("assistant", (drawn,)))[1]["output"] == [
+    assert sent(RequestMessage("assistant", (drawn,)))[1]["output"] == [
         {"type": "input_text", "text": "see picture"},
         {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"},
     ]
 
 
 def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
-    (item,) = sent(Said("user", FILES))
+    (item,) = sent(RequestMessage("user", FILES))
     assert item["content"] == [
         {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"},
         {"type": "input_image", "image_url": "https://example.org/dog.jpg", "detail": "auto"},

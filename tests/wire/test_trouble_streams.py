@@ -24,7 +24,6 @@ from dragoman.providers.models import Models
 from dragoman.tools.tool import Tool
 from dragoman.wire.http import HttpClient, Retry, Timeouts
 from dragoman.wire.scripted import calls, says
-from tests.house import calls_of
 from tests.loopback import (
     Answer,
     Frame,
@@ -39,6 +38,7 @@ from tests.loopback import (
     stream,
     usage,
 )
+from tests.runtimes import calls_of
 
 pytestmark = pytest.mark.slow
 

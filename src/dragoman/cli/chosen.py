@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
-from dragoman.house import catalog_of
 from dragoman.providers import choice
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.keys import Keys
@@ -34,7 +34,7 @@ async def choose(
 ) -> Chosen:
     """The model that is named, else the best that is there. NotFound names the nearest provider."""
     catalog, keys = catalog or catalog_of(settings), keys or Keys()
-    named = settings.said.get("model")
+    named = settings.values.get("model")
     found = await choice.choose(named, catalog=catalog, keys=keys)
     models = Models(found.name, catalog=catalog, keys=keys, dialect=dialect, progress=progress)
     reason = f"named by {_where(settings)}" if named else found.reason

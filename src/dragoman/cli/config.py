@@ -22,8 +22,8 @@ app = typer.Typer(
 def path(config: Config = None, json: AsJson = False) -> None:
     """Where settings are read from, and where conversations are kept."""
     from dragoman.cli.printing import print_json
+    from dragoman.config.build import store_of
     from dragoman.config.settings import data_folder, user_file
-    from dragoman.house import store_of
 
     settings = settings_of(config, None)
     if json:
@@ -81,7 +81,7 @@ def _said(settings: Settings) -> list[tuple[str, JsonValue, str]]:
 
     said = []
     for name, origin in sorted(settings.origins.items()):
-        value: JsonValue = TypeAdapter(JsonValue).validate_python(settings.said)
+        value: JsonValue = TypeAdapter(JsonValue).validate_python(settings.values)
         for step in name.split(".", 1):
             value = value.get(step) if isinstance(value, dict) else None
         said.append((name, _without_secrets(value), origin))

@@ -15,7 +15,7 @@ from dragoman.messages import events as e
 from dragoman.messages.usage import Usage
 from dragoman.providers.models import wire
 from dragoman.wire.sse import Splitter
-from dragoman.wire.trouble import garbled, is_no_stream, no_event, no_stream
+from dragoman.wire.transport_errors import garbled, is_no_stream, no_event, no_stream
 from dragoman.wire.wire import Decoder, Wire
 
 

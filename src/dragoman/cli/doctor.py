@@ -21,12 +21,12 @@ from dragoman.cli.looking import looking
 from dragoman.cli.plain import one_line
 from dragoman.cli.printing import print_json
 from dragoman.cli.reaching import reached
+from dragoman.config.build import catalog_of, store_of
 from dragoman.config.settings import Settings, load
 from dragoman.errors import DragomanError
-from dragoman.house import catalog_of, store_of
 from dragoman.providers.keys import Keys
 from dragoman.server.page import BUILT
-from dragoman.tools.mcp.settings import servers_of
+from dragoman.tools.mcp.servers import servers_of
 
 OLDEST = (3, 11)
 EXTRAS = {
@@ -125,10 +125,10 @@ def _keys(settings: Settings) -> Finding:
 
 
 def _servers(settings: Settings) -> Iterator[Finding]:
-    file = settings.said.get("mcp_file")
+    file = settings.values.get("mcp_file")
     try:
         path = settings.path(file) if file else None
-        servers = servers_of(settings.said.get("mcp", {}), path, settings.origins)
+        servers = servers_of(settings.values.get("mcp", {}), path, settings.origins)
     except DragomanError as error:
         yield Finding("mcp", "missing", str(error), "correct it, then: dragoman mcp list")
         return

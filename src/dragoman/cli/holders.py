@@ -8,11 +8,11 @@ import secrets
 import time
 
 from dragoman.cli.looking import looking
+from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest
-from dragoman.house import store_of
-from dragoman.server.access import key_hash
+from dragoman.server.auth import key_hash
 from dragoman.store.store import Person
 
 

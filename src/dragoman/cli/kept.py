@@ -17,10 +17,10 @@ from dragoman.cli.ids import all_conversations, conversation_named
 from dragoman.cli.looking import looking
 from dragoman.cli.plain import one_line, plain
 from dragoman.cli.printing import print_json, write_down
+from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
-from dragoman.house import store_of
 from dragoman.store.store import Busy, Found
 
 

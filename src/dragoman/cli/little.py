@@ -15,4 +15,4 @@ def is_boxed(chosen: Chosen) -> bool:
 
 def too_much_for(settings: Settings, chosen: Chosen) -> tuple[str, ...]:
     """Groups that this model is better off without, unless the person asked for tools by name."""
-    return _TOO_MUCH if is_boxed(chosen) and "tools" not in settings.said else ()
+    return _TOO_MUCH if is_boxed(chosen) and "tools" not in settings.values else ()

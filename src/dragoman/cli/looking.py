@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
-from dragoman.house import store_of
 from dragoman.runtime import Runtime
 
 

@@ -242,7 +242,7 @@ def explain(
 ) -> None:
     """What happened in a turn: its facts, the states they led to, and what it still asks."""
     from dragoman.cli.explain import explain
-    from dragoman.house import store_of
+    from dragoman.config.build import store_of
 
     explain(turn, store_of(settings_of(config, store)), as_json=json)
 

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from dragoman.cli.mcp_table import server_named, servers_in
 from dragoman.cli.printing import print_json
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 
 LOOK = 20.0  # seconds a server has to show that it is there

@@ -13,7 +13,7 @@ from dragoman.config.settings import FILE, load
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.references import looks_secret
-from dragoman.tools.mcp.settings import McpServer, read_json, server_of, servers_of
+from dragoman.tools.mcp.servers import McpServer, read_json, server_of, servers_of
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
 
@@ -32,8 +32,8 @@ def servers_in(config: Path | None) -> dict[str, McpServer]:
     if config is not None and config.suffix == ".json":
         return read_json(config)
     settings = load(config)
-    file = settings.said.get("mcp_file")
-    return servers_of(settings.said.get("mcp", {}), settings.path(file) if file else None, settings.origins)
+    file = settings.values.get("mcp_file")
+    return servers_of(settings.values.get("mcp", {}), settings.path(file) if file else None, settings.origins)
 
 
 def server_named(name: str, config: Path | None) -> McpServer:

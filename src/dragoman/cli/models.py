@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from dragoman.cli.printing import print_json
+from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
-from dragoman.house import catalog_of
 from dragoman.providers.catalog import Catalog, Provider, Traits
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.keys import Key, Keys

@@ -25,14 +25,16 @@ def conversations_like(incomplete: str) -> list[tuple[str, str]]:
 
 def models_like(incomplete: str) -> list[str]:
     try:
-        from dragoman.house import catalog_of
+        from dragoman.config.build import catalog_of
 
         settings = settings_of(None, None)
         providers = catalog_of(settings).providers.values()
     except Exception:  # as above
         return []
     known = [f"{provider.name}/{model.rstrip('*')}" for provider in providers for model in provider.models]
-    return [name for name in (settings.said.get("model", ""), *known) if name and name.startswith(incomplete)]
+    return [
+        name for name in (settings.values.get("model", ""), *known) if name and name.startswith(incomplete)
+    ]
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -19,9 +19,9 @@ from dragoman.cli.interrupt import cancelled_by_interrupt
 from dragoman.cli.little import too_much_for
 from dragoman.cli.screen import Lines, Reading, Screen, not_begun
 from dragoman.cli.trouble import told
+from dragoman.config.build import build_runtime, catalog_of
 from dragoman.config.settings import Settings, load
 from dragoman.errors import BadRequest, ConfigError, DragomanError
-from dragoman.house import catalog_of, furnished
 from dragoman.messages import events as e
 from dragoman.messages.parts import Text
 from dragoman.providers.catalog import Catalog, Provider
@@ -83,7 +83,7 @@ async def _turn(order: Order, screen: Screen) -> e.TurnEnd:
     chosen = await _chosen(order, settings)
     chosen.models(None)  # a missing key is told before anything is stored
     with _database(order) as store:
-        house = furnished(
+        house = build_runtime(
             settings,
             model=chosen.models,
             tools=tools,
@@ -93,7 +93,7 @@ async def _turn(order: Order, screen: Screen) -> e.TurnEnd:
             deny=order.deny,
             adopts=False,  # what other programs left behind is not ours to go on with
         )
-        for trouble in house.troubles:
+        for trouble in house.warnings:
             print(f"· left out: {trouble}", file=sys.stderr)
         async with chosen.models, house.runtime as runtime:
             files = [await attached(runtime.store, str(path)) for path in order.attach]
@@ -177,7 +177,7 @@ def _named(order: Order) -> str | None:
 
 async def _chosen(order: Order, settings: Settings) -> Chosen:
     catalog, keys = catalog_of(settings), Keys()
-    named = settings.said.get("model")
+    named = settings.values.get("model")
     if order.base_url is not None or order.wire is not None:
         if named is None:
             raise ConfigError("--base-url and --wire are of a model: name it with --model")

@@ -20,14 +20,14 @@ from rich.markup import escape
 
 from dragoman.cli.chosen import Chosen, choose
 from dragoman.cli.little import is_boxed, too_much_for
+from dragoman.config.build import Built, build_runtime, store_of, workspace_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
-from dragoman.house import House, furnished, store_of, workspace_of
 from dragoman.providers.local.weights import fetch
-from dragoman.server.access import Access, kept_secret
 from dragoman.server.app import UPLOAD_LIMIT, server
-from dragoman.server.guard import LOOPBACK
-from dragoman.server.news import News
+from dragoman.server.auth import Auth, kept_secret
+from dragoman.server.middleware import LOOPBACK
+from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
 
 HOST, PORT = "127.0.0.1", 8721
@@ -45,15 +45,15 @@ def serve(settings: Settings) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    said = settings.said.get("server", {})
+    said = settings.values.get("server", {})
     password = _password(settings)
     with _listening(settings, password) as listener:
         chosen = await choose(settings)
         await _fetched(chosen)
-        house = furnished(settings, model=chosen.models, without=too_much_for(settings, chosen))
+        house = build_runtime(settings, model=chosen.models, without=too_much_for(settings, chosen))
         async with chosen.models, house.runtime as runtime:
             secret = kept_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
-            access = Access(runtime.store, secret, password=password)
+            access = Auth(runtime.store, secret, password=password)
             app = server(
                 runtime,
                 access,
@@ -66,15 +66,15 @@ async def _serve(settings: Settings) -> None:
             if said.get("open", _has_screen()):
                 webbrowser.open(link)
             config = uvicorn.Config(app, **_UVICORN)
-            await _Server(config, app.state.desk.news).serve(sockets=[listener])
+            await _Server(config, app.state.desk.publisher).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
     """Lets the live streams end when it is told to stop: else it would wait for them."""
 
-    def __init__(self, config: uvicorn.Config, news: News) -> None:
+    def __init__(self, config: uvicorn.Config, publisher: Publisher) -> None:
         super().__init__(config)
-        self._news = news
+        self._news = publisher
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
@@ -87,7 +87,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _listening(settings: Settings, password: str | None) -> Iterator[socket.socket]:
-    said = settings.said.get("server", {})
+    said = settings.values.get("server", {})
     host, port = said.get("host", HOST), said.get("port")
     if password is None and not is_loopback(host):
         raise ConfigError(
@@ -135,7 +135,7 @@ def _address(listener: socket.socket) -> str:
 
 
 def _password(settings: Settings) -> str | None:
-    variable = settings.said.get("server", {}).get("password_from")
+    variable = settings.values.get("server", {}).get("password_from")
     if variable is None:
         return None
     password = os.environ.get(variable)
@@ -165,7 +165,7 @@ async def _fetched(chosen: Chosen) -> None:
         await fetch(progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True))
 
 
-def _tell(settings: Settings, chosen: Chosen, house: House, link: str) -> None:
+def _tell(settings: Settings, chosen: Chosen, house: Built, link: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"[bold]Dragoman[/bold]  {link}")
     console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
@@ -173,7 +173,7 @@ def _tell(settings: Settings, chosen: Chosen, house: House, link: str) -> None:
         console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
     console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
     console.print(f"  store      {escape(_short(store_of(settings)))}")
-    for trouble in house.troubles:
+    for trouble in house.warnings:
         console.print(f"  [red]left out[/red]   {escape(trouble)}")
     console.print("  Ctrl-C stops it; what runs goes on at the next start.", style="dim")
 

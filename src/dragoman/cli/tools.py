@@ -14,8 +14,8 @@ from rich.text import Text
 
 from dragoman.cli.plain import one_line
 from dragoman.cli.printing import print_json
+from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
-from dragoman.house import furnished
 from dragoman.messages.questions import Rule
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.source import McpSource
@@ -39,17 +39,19 @@ class Says:
 
 def tools(settings: Settings, *, check: bool, as_json: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        house = furnished(settings, model=ScriptedModel([]), store=Path(folder) / "tools.db")
-    kit = house.runtime.kit
-    listed = asyncio.run(_listed(kit.toolbox, check))
+        house = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "tools.db")
+    services = house.runtime.services
+    listed = asyncio.run(_listed(services.toolbox, check))
     if as_json:
-        groups: list[JsonValue] = [_report(settings, kit.toolbox, group, kit.rules) for group in listed]
-        print_json({"groups": groups, "troubles": [*house.troubles]}, indent=2)
+        groups: list[JsonValue] = [
+            _report(settings, services.toolbox, group, services.rules) for group in listed
+        ]
+        print_json({"groups": groups, "warnings": [*house.warnings]}, indent=2)
         return
     console = Console(highlight=False)
     for group in listed:
-        _show(console, settings, kit.toolbox, group, kit.rules)
-    for trouble in house.troubles:
+        _show(console, settings, services.toolbox, group, services.rules)
+    for trouble in house.warnings:
         console.print(Text(f"left out: {one_line(trouble, 500)}", "red"))
 
 
@@ -79,7 +81,7 @@ def _is_about(rule: Rule, tool: Tool) -> bool:
 
 def _origin(rule: Rule, settings: Settings) -> str:
     """The place where it was said, or the house's own."""
-    said = settings.said.get(rule.action) or []
+    said = settings.values.get(rule.action) or []
     texts = (rule.permission, f"{rule.permission}:{rule.pattern}")
     return (
         settings.origins.get(rule.action, "settings") if any(text in said for text in texts) else "built in"

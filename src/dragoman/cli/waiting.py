@@ -14,9 +14,9 @@ from dragoman.cli.ids import question_named
 from dragoman.cli.looking import looking
 from dragoman.cli.plain import plain, shown_json
 from dragoman.cli.printing import print_json
+from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
-from dragoman.house import store_of
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Question, Scope
 from dragoman.tools.json_schema import JsonParameters

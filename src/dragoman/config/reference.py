@@ -22,7 +22,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable
 from dragoman.runtime import Runtime
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 
 BEGIN = "<!-- made by `python -m dragoman.config.reference`: change the code, not this -->"
 END = "<!-- the reference ends -->"

@@ -28,7 +28,7 @@ _NOT_SETTINGS = ("CONFIG", "CACHE", "RECORDINGS")  # variables of ours that are 
 class Settings:
     """What holds. `origins` says of each path (`server.port`) where it was said."""
 
-    said: ConfigTable
+    values: ConfigTable
     files: tuple[Path, ...] = ()  # the farther first
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -55,18 +55,18 @@ def load(
     """
     named = file or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
     files = [named] if named is not None else found(start or Path.cwd())
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for each in files:
         text, tables = _read(each)
         _check(tables, each, text)
-        said = _over(said, tables)
+        values = _over(values, tables)
         origins |= {path: f"{each}:{line_of(text, path.split('.')) or 1}" for path in _paths(tables)}
     for origin, value in (*_from_environment(environment), *_from_flags(flags or {})):
         _check(value, origin)
-        said = _over(said, value)
+        values = _over(values, value)
         origins |= dict.fromkeys(_paths(value), origin)
-    return Settings(cast(ConfigTable, said), tuple(files), origins)
+    return Settings(cast(ConfigTable, values), tuple(files), origins)
 
 
 def found(start: Path) -> list[Path]:
@@ -114,10 +114,10 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
-def _check(said: Mapping[str, Any], origin: str | Path, text: str = "") -> None:
+def _check(values: Mapping[str, Any], origin: str | Path, text: str = "") -> None:
     """ConfigError with the place, what is wrong there, and the nearest right name."""
     try:
-        _CONFIG.validate_python(dict(said))
+        _CONFIG.validate_python(dict(values))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         loc = [step for step in fault["loc"] if step == 0 or not _is_branch(step)]
@@ -177,7 +177,7 @@ def _paths(tables: Mapping[str, Any]) -> list[str]:
 
 def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
     """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
-    said: list[tuple[str, dict[str, Any]]] = []
+    found: list[tuple[str, dict[str, Any]]] = []
     hints = get_type_hints(ConfigTable)
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("DRAGOMAN_")
@@ -186,14 +186,14 @@ def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[st
         key = name.lower()
         table, _, rest = key.partition("_")
         if key in _PATHS:
-            said.append((variable, {key: str(Path(text).expanduser().absolute())}))
+            found.append((variable, {key: str(Path(text).expanduser().absolute())}))
         elif key in hints:
-            said.append((variable, {key: _value(text)}))
+            found.append((variable, {key: _value(text)}))
         elif table in ("server", "limits") and rest in get_type_hints(hints[table]):
-            said.append((variable, {table: {rest: _value(text)}}))
+            found.append((variable, {table: {rest: _value(text)}}))
         else:
             _check_spelling(variable, key, hints)
-    return said
+    return found
 
 
 def _check_spelling(variable: str, key: str, settings: Iterable[str]) -> None:
@@ -213,11 +213,11 @@ def _value(text: str) -> object:
 
 def _from_flags(flags: Mapping[str, object]) -> list[tuple[str, dict[str, Any]]]:
     """`{"server.port": 8000}` and the like; None means that it was not said."""
-    said = []
+    found = []
     for path, value in flags.items():
         if value is None:
             continue
         table, _, name = path.partition(".")
         flag = f"--{(name or table).replace('_', '-')}"
-        said.append((flag, {table: {name: value}} if name else {table: value}))
-    return said
+        found.append((flag, {table: {name: value}} if name else {table: value}))
+    return found

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, JsonValue, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 
 ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]
 Rules: TypeAlias = list[str]

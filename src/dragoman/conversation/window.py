@@ -10,18 +10,20 @@ from typing import Literal, TypeAlias
 from dragoman.conversation.tree import summary_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, canonical
-from dragoman.messages.request import Said
+from dragoman.messages.request import RequestMessage
 
 Policy: TypeAlias = Literal["full", "results", "hint", "none"]
 """How tool use of earlier turns is sent: as it was; each result as a text; one text for the whole
 trail in front of the answer; not at all."""
 
 
-def window(path: Sequence[Message], policy: Policy = "full", turn: str | None = None) -> tuple[Said, ...]:
+def window(
+    path: Sequence[Message], policy: Policy = "full", turn: str | None = None
+) -> tuple[RequestMessage, ...]:
     """The messages of a request. `turn` is the running one: its own tool use is always sent in full."""
     shown = [message for message in _after_summary(path) if not message.says_nothing]
     if policy == "full":
-        return tuple(Said(message.role, message.parts) for message in shown)
+        return tuple(RequestMessage(message.role, message.parts) for message in shown)
     return tuple(
         said
         for of, messages in groupby(shown, key=lambda message: message.turn)
@@ -43,18 +45,20 @@ def _after_summary(path: Sequence[Message]) -> list[Message]:
     return list(path)
 
 
-def _by_policy(messages: list[Message], policy: Policy) -> Iterator[Said]:
+def _by_policy(messages: list[Message], policy: Policy) -> Iterator[RequestMessage]:
     if policy == "full" or not any(message.calls for message in messages):
-        yield from (Said(message.role, message.parts) for message in messages)
+        yield from (RequestMessage(message.role, message.parts) for message in messages)
     elif policy == "hint":
-        yield from (Said(message.role, message.parts) for message in messages if message.role == "user")
+        yield from (
+            RequestMessage(message.role, message.parts) for message in messages if message.role == "user"
+        )
         answer = "".join(message.text for message in messages if message.role == "assistant")
-        yield Said("assistant", (Text(trail(messages) + answer),))
+        yield RequestMessage("assistant", (Text(trail(messages) + answer),))
     else:
         for message in messages:
             parts = tuple(_without_calls(message, results=policy == "results"))
             if parts and not replace(message, parts=parts).says_nothing:
-                yield Said(message.role, parts)
+                yield RequestMessage(message.role, parts)
 
 
 def _without_calls(message: Message, *, results: bool) -> Iterator[Part]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import TextCall
 from dragoman.messages.parts import Part, Text, ToolCall
-from dragoman.messages.request import Request, Said
-from dragoman.wire.history import CallIds, result_files, result_text, said_arguments, spoken
+from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.lowering import CallIds, result_files, result_text, said_arguments, spoken
 
 
 def disguise(request: Request, dialect: Dialect) -> Request:
@@ -26,7 +26,7 @@ def disguise(request: Request, dialect: Dialect) -> Request:
     )
 
 
-def _disguised(messages: Iterable[Said], dialect: Dialect) -> Iterator[Said]:
+def _disguised(messages: Iterable[RequestMessage], dialect: Dialect) -> Iterator[RequestMessage]:
     ids = CallIds(dialect.ids)
     for said in messages:
         calls = [part for part in said.parts if isinstance(part, ToolCall)]
@@ -35,9 +35,11 @@ def _disguised(messages: Iterable[Said], dialect: Dialect) -> Iterator[Said]:
             continue
         named = [(call, ids.next(call)) for call in calls]
         written = dialect.calls([TextCall(call.tool, said_arguments(call), id) for call, id in named])
-        yield Said("assistant", _with_calls(said.parts, written))
+        yield RequestMessage("assistant", _with_calls(said.parts, written))
         results = "\n".join(dialect.result(id, call.tool, result_text(call)) for call, id in named)
-        yield Said("user", (Text(results), *(file for call in calls for file in result_files(call))))
+        yield RequestMessage(
+            "user", (Text(results), *(file for call in calls for file in result_files(call)))
+        )
 
 
 def _with_calls(parts: tuple[Part, ...], written: str) -> tuple[Part, ...]:

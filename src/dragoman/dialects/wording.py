@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dragoman.dialects.scanner import TextCall, Tools
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.history import description
+from dragoman.wire.lowering import description
 
 _TOOLS = """# Tools
 

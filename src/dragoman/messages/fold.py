@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from dragoman.messages import events as e
-from dragoman.messages.altered import altered
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, Part, Reasoning, Text, ToolCall
+from dragoman.messages.replace_fast import replace_fast
 
 
 class Draft:
@@ -30,7 +30,7 @@ class Draft:
     def message(self) -> Message:
         """The message so far."""
         if self._built is None:
-            self._built = altered(self._message, parts=tuple(self._so_far()))
+            self._built = replace_fast(self._message, parts=tuple(self._so_far()))
         return self._built
 
     def apply(self, event: e.Event) -> None:
@@ -109,7 +109,7 @@ class Draft:
 
     def _end(self, event: e.MessageEnd) -> None:
         self._close_all()
-        self._message = altered(self._message, finish=event.finish, usage=event.usage)
+        self._message = replace_fast(self._message, finish=event.finish, usage=event.usage)
 
     # ── open and closed parts ─────────────────────────────────────────────────────────────────────
 

@@ -93,7 +93,7 @@ class Question:
     choices: tuple[str, ...] = ()
     schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
     result: ToolResult | None = None  # what is to be reviewed
-    seal: str | None = None  # what the tool said of itself when this was asked
+    fingerprint: str | None = None  # what the tool said of itself when this was asked
     asked: float = 0.0
     answer: Answer | None = None
     closed: str | None = None  # why nobody need answer any more

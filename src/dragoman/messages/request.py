@@ -13,7 +13,7 @@ from dragoman.messages.parts import Part
 
 
 @dataclass(slots=True, frozen=True)
-class Said:
+class RequestMessage:
     """A message as a request carries it: who said what. Ids, times and metadata stay at home."""
 
     role: Role
@@ -62,16 +62,16 @@ class Request:
     """
 
     model: str
-    messages: tuple[Said, ...]
+    messages: tuple[RequestMessage, ...]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice | None = None
     options: dict[str, JsonValue] = field(default_factory=dict)
     extra: dict[str, JsonValue] = field(default_factory=dict)
 
-    def set_messages(self, messages: Iterable[Message | Said]) -> None:
+    def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is kept."""
-        self.messages = tuple(Said(message.role, message.parts) for message in messages)
+        self.messages = tuple(RequestMessage(message.role, message.parts) for message in messages)
 
     def without_tools(self) -> None:
         self.tools = ()

@@ -10,7 +10,7 @@ from dragoman.conversation.window import Policy, window
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.view import TurnView
@@ -77,7 +77,7 @@ class Compaction(Plugin):
         """Leave out what older calls returned. The newest results stay."""
         last = len(request.messages) - self.clear_after
         request.messages = tuple(
-            Said(said.role, tuple(map(_cleared, said.parts))) if place < last else said
+            RequestMessage(said.role, tuple(map(_cleared, said.parts))) if place < last else said
             for place, said in enumerate(request.messages)
         )
 
@@ -89,7 +89,7 @@ class Compaction(Plugin):
         turn.notice(f"summing up the conversation: {reason}", "compaction")
         asked = Request(
             turn.model,
-            (*_as_text(head), Said("user", (Text(_PROMPT),))),
+            (*_as_text(head), RequestMessage("user", (Text(_PROMPT),))),
             options={"max_tokens": 2000},
         )
         reply = await turn.complete(asked)
@@ -116,13 +116,13 @@ def _split(path: Sequence[Message], keep: int) -> tuple[list[Message], str]:
     return list(shown[:cut]), shown[cut].id
 
 
-def _as_text(head: Sequence[Message]) -> tuple[Said, ...]:
+def _as_text(head: Sequence[Message]) -> tuple[RequestMessage, ...]:
     """The head as plain text: it is read, not answered, and calls in it need no tools to be offered."""
     lines = []
     for said in window(head):
         texts = [_text_of(_cleared(part)) for part in said.parts]
         lines.append(f"{said.role}: " + "\n".join(text for text in texts if text))
-    return (Said("user", (Text("\n\n".join(lines)),)),)
+    return (RequestMessage("user", (Text("\n\n".join(lines)),)),)
 
 
 def _cleared(part: Part) -> Part:

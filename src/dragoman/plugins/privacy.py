@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
 
@@ -42,7 +42,8 @@ class Privacy(Plugin):
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         request.system = self.mask(request.system)
         request.messages = tuple(
-            Said(said.role, tuple(self._masked(part) for part in said.parts)) for said in request.messages
+            RequestMessage(said.role, tuple(self._masked(part) for part in said.parts))
+            for said in request.messages
         )
 
     async def on_side_request(self, request: Request, turn: TurnView) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.messages.parts import Text
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.view import TurnView
 
@@ -41,7 +41,7 @@ class Titles(Plugin):
         said = _said(turn)
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
-        request = Request(turn.model, (Said("user", (Text(prompt),)),), options={"max_tokens": 40})
+        request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={"max_tokens": 40})
         title = " ".join((await turn.complete(request)).text.split()).strip("\"'“”*# ")
         if title:
             await turn.set_title(title[:80])

@@ -15,7 +15,7 @@ from dragoman.dialects.reader import DialectReader, explain
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd
 from dragoman.messages.parts import Part, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.tables import NATIVE, NONE
@@ -109,7 +109,7 @@ class ServedModel:
         )
         if language is not None:
             asked.messages = tuple(
-                Said(said.role, tuple(_explained(part, language, request) for part in said.parts))
+                RequestMessage(said.role, tuple(_explained(part, language, request) for part in said.parts))
                 for said in request.messages
             )
         return asked if language is None or self._habits.tools == NATIVE else disguise(asked, language)

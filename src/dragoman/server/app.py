@@ -11,11 +11,11 @@ from starlette.requests import Request
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
 from dragoman.server import page, problems
-from dragoman.server.access import Access
+from dragoman.server.auth import Auth
+from dragoman.server.context import Context, Who
 from dragoman.server.description import described
-from dragoman.server.desk import Desk, Who
-from dragoman.server.guard import LOOPBACK, Guard
-from dragoman.server.news import News
+from dragoman.server.middleware import LOOPBACK, Middleware
+from dragoman.server.publisher import Publisher
 from dragoman.server.routes import conversations, events, files, models, people, questions, tools, turns
 from dragoman.server.shapes import CurrentModel, Problem
 
@@ -57,9 +57,9 @@ def api(
         openapi_url="/api/openapi.json",
         responses=_REFUSALS,
     )
-    app.state.desk = Desk(
+    app.state.context = Context(
         runtime=runtime,
-        news=News(runtime),
+        publisher=Publisher(runtime),
         who=who,
         upload_limit=upload_limit,
         model=model,
@@ -74,7 +74,7 @@ def api(
 
 def server(
     runtime: Runtime,
-    access: Access,
+    access: Auth,
     *,
     hosts: Collection[str] = LOOPBACK,
     upload_limit: int = UPLOAD_LIMIT,
@@ -89,7 +89,7 @@ def server(
     app.state.access = access
     app.include_router(people.door, prefix="/api")
     page.install(app)
-    app.add_middleware(Guard, hosts=hosts, upload_limit=upload_limit, access=access)
+    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, access=access)
     return app
 
 

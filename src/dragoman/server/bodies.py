@@ -38,7 +38,7 @@ class Fork(Body):
     message: Annotated[str, Field(description="the last message of the copy")]
 
 
-class Said(Body):
+class SendBody(Body):
     """What a person says: a text, or texts and files."""
 
     text: Annotated[str | None, Field(examples=["What is 17 * 23?"])] = None
@@ -48,7 +48,7 @@ class Said(Body):
         return self.parts if self.parts is not None else self.text or ""
 
 
-class NewTurn(Said):
+class NewTurn(SendBody):
     parent: Annotated[str | None, Field(description="the message to answer to, if not the leaf")] = None
     queue: Annotated[bool, Field(description="wait for the turn that runs, instead of being refused")] = False
     model: str | None = None

@@ -1,4 +1,4 @@
-"""News in, numbered; each reader takes them at its own pace and can come back to where it was.
+"""Publisher in, numbered; each reader takes them at its own pace and can come back to where it was.
 
 A frame is made once, however many read it. Only so much is kept: who falls further behind is cut off, and
 begins anew with a snapshot.

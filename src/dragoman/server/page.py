@@ -9,7 +9,7 @@ from starlette.responses import FileResponse, PlainTextResponse, RedirectRespons
 from starlette.staticfiles import StaticFiles
 
 from dragoman.conversation.tree import LOCAL
-from dragoman.server.access import Access
+from dragoman.server.auth import Auth
 
 BUILT = Path(__file__).with_name("page")
 
@@ -58,7 +58,7 @@ def install(app: FastAPI) -> None:
     @router.api_route("/c/{conversation}", methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
         """The launch link signs in, and goes on without its token."""
-        access: Access = request.app.state.access
+        access: Auth = request.app.state.access
         token = request.query_params.get("token")
         if token is not None:
             return await _through_the_door(request, access, token)
@@ -72,7 +72,7 @@ def install(app: FastAPI) -> None:
     app.mount("/assets", StaticFiles(directory=BUILT / "assets", check_dir=False), name="assets")
 
 
-async def _through_the_door(request: Request, access: Access, token: str) -> Response:
+async def _through_the_door(request: Request, access: Auth, token: str) -> Response:
     if not access.launched(token) and await access.who(request) is not None:
         return RedirectResponse(request.url.path, 303)  # an old link, and somebody who is in already
     if not access.launched(token):

@@ -10,7 +10,7 @@ from dragoman.messages.codec import Codec
 from dragoman.runtime import Runtime
 from dragoman.server.shapes import LiveTurn, Origin, QueuedTurn, Summary, TreeView
 from dragoman.store.store import Busy, TurnRow
-from dragoman.turn.log import TurnLog
+from dragoman.turn.live.log import TurnLog
 
 SUMMARY: Codec[Summary] = Codec(Summary)
 TREE: Codec[TreeView] = Codec(TreeView)

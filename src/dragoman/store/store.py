@@ -20,7 +20,7 @@ from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Usage
 
-LetterKind: TypeAlias = Literal["answer", "result", "steer", "cancel"]
+SignalKind: TypeAlias = Literal["answer", "result", "steer", "cancel"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,11 +66,11 @@ class Started:
 
 
 @dataclass(slots=True, frozen=True)
-class Letter:
+class Signal:
     """Something that came in for a turn from outside and is not yet among its facts."""
 
     seq: int
-    kind: LetterKind
+    kind: SignalKind
     body: dict[str, JsonValue]
 
 
@@ -85,7 +85,7 @@ class Change:
     held: dict[str, ToolResult] = field(default_factory=dict)  # results under review, by call
     questions: list[Question] = field(default_factory=list)  # new ones
     closed: dict[str, str] = field(default_factory=dict)  # questions nobody need answer, and why
-    letters: list[int] = field(default_factory=list)  # read and now among the facts
+    signals: list[int] = field(default_factory=list)  # read and now among the facts
     leaf: tuple[str | None, str] | None = None  # moved from, to
     usage: Usage | None = None  # of the whole turn, when it ends: what it adds to the conversation's
     state: str = ""
@@ -100,7 +100,7 @@ class Change:
         self.held.update(other.held)
         self.questions += other.questions
         self.closed.update(other.closed)
-        self.letters += other.letters
+        self.signals += other.signals
 
 
 @dataclass(slots=True, frozen=True)
@@ -221,12 +221,12 @@ class Store(Protocol):
     async def turns(self, conversation: str) -> list[TurnRow]: ...
     async def live_turns(self) -> list[TurnRow]: ...
     async def facts(self, turn: str) -> list[str]: ...
-    async def take(self, turn: str) -> int | None:
+    async def claim(self, turn: str) -> int | None:
         """Become the owner. The new epoch, or None where the turn is over or its owner is alive."""
 
-    async def leave(self, turn: str, epoch: int) -> None: ...
+    async def release(self, turn: str, epoch: int) -> None: ...
 
-    # questions, letters, grants
+    # questions, signals, grants
     async def question(self, id: str) -> Question: ...
     async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
         """The open ones."""
@@ -235,11 +235,11 @@ class Store(Protocol):
     async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
         """Settle a question, once, and post the answer to its turn."""
 
-    async def post(self, turn: str, kind: LetterKind, body: dict[str, JsonValue]) -> bool:
-        """Put a letter in a turn's box. False where the turn does not take it any more."""
+    async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
+        """Put a signal in a turn's box. False where the turn does not take it any more."""
 
-    async def letters(self, turn: str) -> list[Letter]: ...
-    async def with_letters(self) -> list[str]: ...
+    async def signals(self, turn: str) -> list[Signal]: ...
+    async def turns_with_signals(self) -> list[str]: ...
     async def changed(self) -> bool:
         """Whether anybody, also another process, has written since this was last asked."""
 
@@ -250,9 +250,9 @@ class Store(Protocol):
 
     # pins, people, prompts, usage
     async def pin(self, user: str, tool: str) -> str | None:
-        """The seal of a foreign tool's definition when this person last let it run."""
+        """The fingerprint of a foreign tool's definition when this person last let it run."""
 
-    async def set_pin(self, user: str, tool: str, seal: str) -> None: ...
+    async def set_pin(self, user: str, tool: str, fingerprint: str) -> None: ...
     async def add_person(self, name: str, key: str, created: float) -> None:
         """`key` is a hash: the key itself is nowhere."""
 

@@ -32,21 +32,21 @@ def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
     A file that begins with `_` is a neighbour to be imported, and has no tools of its own.
     """
     found: list[Tool | Group] = []
-    troubles: list[str] = []
+    warnings: list[str] = []
     for file in sorted(folder.glob("*.py")):
         if file.name.startswith("_"):
             continue
         try:
             new = load_tools([file])
         except ConfigError as error:
-            troubles.append(str(error))
+            warnings.append(str(error))
             continue
         for one in new:
             if any(one.name == other.name and type(one) is type(other) for other in found):
-                troubles.append(f"{file}: there is another {one.name} in this folder already")
+                warnings.append(f"{file}: there is another {one.name} in this folder already")
             else:
                 found.append(one)
-    return found, troubles
+    return found, warnings
 
 
 def _run(file: Path) -> ModuleType:

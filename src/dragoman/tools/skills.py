@@ -40,7 +40,7 @@ class Skill:
 class Skills:
     """A source of tools that looks into its folders before each request: a new skill is there at once.
 
-    Where two folders have a skill of the same name, the first counts. `troubles` says what could not be read.
+    Where two folders have a skill of the same name, the first counts. `warnings` says what could not be read.
     """
 
     name = "skills"
@@ -49,7 +49,7 @@ class Skills:
         self._folders = tuple(folders)
         self._seen: object = None
         self.skills: dict[str, Skill] = {}
-        self.troubles: list[str] = []
+        self.warnings: list[str] = []
         self._group = Group(self.name, ())
         self._look()
 
@@ -68,15 +68,15 @@ class Skills:
         if seen == self._seen:
             return
         skills: dict[str, Skill] = {}
-        troubles: list[str] = []
+        warnings: list[str] = []
         for file in files:
             try:
                 skill = read_skill(file)
             except ValueError as error:
-                troubles.append(f"{file}: {error}")
+                warnings.append(f"{file}: {error}")
             else:
                 skills.setdefault(skill.name, skill)
-        self._seen, self.skills, self.troubles = seen, skills, troubles
+        self._seen, self.skills, self.warnings = seen, skills, warnings
         self._group = (
             Group(self.name, (_load_skill(skills),), _rules(skills)) if skills else Group(self.name, ())
         )

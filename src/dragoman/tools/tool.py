@@ -90,7 +90,7 @@ class Tool:
     max_bytes: int = 50_000
     examples: tuple[JsonValue, ...] = ()
     server: str | None = None
-    seal: str | None = None  # a fingerprint of what a foreign tool says it is: a new one is asked about again
+    fingerprint: str | None = None  # a hash of what a foreign tool says it is: a new one is asked about again
     remark: str = ""  # what is added to a question about it
 
     @property

@@ -16,14 +16,14 @@ from dragoman.messages.parts import Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Store
-from dragoman.turn.driver import Driver, Running
+from dragoman.turn.commands import Commands
+from dragoman.turn.drivers.tasks import Driver, Running
 from dragoman.turn.facts import FACT, Fact, TurnOptions
-from dragoman.turn.finalize import answer_of
-from dragoman.turn.inbox import Inbox
-from dragoman.turn.log import Listener, Snapshot
+from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
-from dragoman.turn.prepare import merged
 from dragoman.turn.settings import checked
+from dragoman.turn.steps.finalize import answer_of
+from dragoman.turn.steps.prepare import merged
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 
@@ -42,11 +42,11 @@ class TurnResult:
 class TurnHandle:
     """A turn, here or in another process, running or over."""
 
-    def __init__(self, id: str, store: Store, driver: Driver, inbox: Inbox) -> None:
+    def __init__(self, id: str, store: Store, driver: Driver, commands: Commands) -> None:
         self.id = id
         self._store = store
         self._driver = driver
-        self._inbox = inbox
+        self._commands = commands
         self._running: Running | None = driver.running.get(id)
 
     # ── watching ──────────────────────────────────────────────────────────────────────────────────
@@ -142,18 +142,18 @@ class TurnHandle:
 
     async def answer(self, question: str | Question, answer: Answer) -> Question:
         id = question.id if isinstance(question, Question) else question
-        return await self._inbox.answer(id, answer)
+        return await self._commands.answer(id, answer)
 
     async def steer(self, said: str | Sequence[Part]) -> None:
-        await self._inbox.steer(self.id, said)
+        await self._commands.steer(self.id, said)
 
     async def cancel(self, reason: str = "") -> bool:
-        return await self._inbox.cancel(self.id, reason)
+        return await self._commands.cancel(self.id, reason)
 
     async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
         """The result of a call that this client ran."""
         whole = result if isinstance(result, ToolResult) else ToolResult(result)
-        await self._inbox.deliver(call, whole, failed=failed)
+        await self._commands.deliver(call, whole, failed=failed)
 
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
 
@@ -165,7 +165,7 @@ class TurnHandle:
         """The turn as it runs here, taken up if nobody runs it; None where it is over or elsewhere."""
         while self._here() is None and await self._store.is_queued(self.id):  # noqa: ASYNC110 - as below
             await asyncio.sleep(_GLANCE)
-        return self._here() or await self._driver.take_up(self.id)
+        return self._here() or await self._driver.adopt(self.id)
 
     async def _wait_until_over(self) -> Turn:
         while (await self._store.turn(self.id)).live:  # noqa: ASYNC110 - another process moves it
@@ -181,11 +181,11 @@ class TurnHandle:
 class ConversationHandle:
     """A conversation. Everything it does is stored when the call returns."""
 
-    def __init__(self, id: str, store: Store, driver: Driver, inbox: Inbox) -> None:
+    def __init__(self, id: str, store: Store, driver: Driver, commands: Commands) -> None:
         self.id = id
         self._store = store
         self._driver = driver
-        self._inbox = inbox
+        self._commands = commands
 
     def __repr__(self) -> str:
         return f"ConversationHandle({self.id!r})"
@@ -205,21 +205,21 @@ class ConversationHandle:
     ) -> TurnHandle:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running."""
         wanted = TurnOptions(model, mode, system, options or {}, tuple(disable), agent)
-        turn = await self._inbox.send(self.id, said, parent=parent, queue=queue, options=wanted)
+        turn = await self._commands.send(self.id, said, parent=parent, queue=queue, options=wanted)
         return self.turn(turn)
 
     async def edit(self, message: str, said: str | Sequence[Part]) -> TurnHandle:
         """A new version of what a person said, and its answer."""
         await self._own(message)
-        return self.turn(await self._inbox.edit(message, said))
+        return self.turn(await self._commands.edit(message, said))
 
     async def rerun(self, message: str, *, model: str | None = None) -> TurnHandle:
         """A new version of an answer."""
         await self._own(message)
-        return self.turn(await self._inbox.rerun(message, options=TurnOptions(model=model)))
+        return self.turn(await self._commands.rerun(message, options=TurnOptions(model=model)))
 
     def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self._store, self._driver, self._inbox)
+        return TurnHandle(id, self._store, self._driver, self._commands)
 
     async def info(self) -> Conversation:
         return await self._store.conversation(self.id)

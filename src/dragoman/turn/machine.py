@@ -13,8 +13,8 @@ from functools import reduce
 from typing import TypeAlias, get_args
 
 from dragoman.errors import IllegalFact
-from dragoman.messages.altered import altered
 from dragoman.messages.parts import CallState
+from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
     CallAsked,
@@ -219,13 +219,13 @@ def advance(turn: Turn, fact: Fact) -> Turn:
         raise IllegalFact(f"{_name(fact)}, but the turn is {turn.state}")
     changed = _apply(turn, fact)
     state = target if isinstance(target, State) else target(changed)
-    return changed if state is changed.state else altered(changed, state=state)
+    return changed if state is changed.state else replace_fast(changed, state=state)
 
 
 def _apply(turn: Turn, fact: Fact) -> Turn:
     match fact:
         case TurnStarted():
-            return altered(turn, message=fact.message, options=fact.options, started=fact.at)
+            return replace_fast(turn, message=fact.message, options=fact.options, started=fact.at)
         case RequestBuilt():
             return _build(turn, fact)
         case ReplyReceived():
@@ -233,29 +233,29 @@ def _apply(turn: Turn, fact: Fact) -> Turn:
         case StepFinished():
             _refuse_if(fact, not turn.replied or turn.finished or fact.step != turn.step, _where(turn))
             _refuse_unsettled(turn, fact)
-            return altered(turn, finished=True, goes_on=fact.again)
+            return replace_fast(turn, finished=True, goes_on=fact.again)
         case Steered():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
-            return altered(turn, goes_on=True)
+            return replace_fast(turn, goes_on=True)
         case MessageAppended():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
             _refuse_if(fact, fact.message in turn.appended, f"{fact.message} is there already")
             appended = (*turn.appended, fact.message)
-            return altered(turn, appended=appended, goes_on=turn.goes_on or fact.request)
+            return replace_fast(turn, appended=appended, goes_on=turn.goes_on or fact.request)
         case CompactionStarted():
             _refuse_if(fact, turn.replied and not turn.finished, _where(turn))
             return turn
         case Compacted():
-            return altered(turn, usage=turn.usage + fact.usage)
+            return replace_fast(turn, usage=turn.usage + fact.usage)
         case TurnCompleted():
             _refuse_if(fact, not turn.finished, _where(turn))
-            return altered(turn, ended=fact.at)
+            return replace_fast(turn, ended=fact.at)
         case TurnFailed():
             _refuse_unsettled(turn, fact)
-            return altered(turn, error=fact, ended=fact.at)
+            return replace_fast(turn, error=fact, ended=fact.at)
         case TurnCancelled():
             _refuse_unsettled(turn, fact)
-            return altered(turn, ended=fact.at)
+            return replace_fast(turn, ended=fact.at)
         case _:
             return _change_call(turn, fact)
 
@@ -264,7 +264,7 @@ def _build(turn: Turn, fact: RequestBuilt) -> Turn:
     again = not turn.replied and (fact.step, fact.attempt) == (turn.step, turn.attempt + 1)
     anew = turn.finished and (fact.step, fact.attempt) == (turn.step + 1, 1)
     _refuse_if(fact, not (again or anew), _where(turn))
-    return altered(
+    return replace_fast(
         turn,
         step=fact.step,
         attempt=fact.attempt,
@@ -281,7 +281,7 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
     _refuse_if(
         fact, len(made) < len(fact.calls) or bool(made.keys() & turn.calls.keys()), "a call id repeats"
     )
-    return altered(
+    return replace_fast(
         turn,
         replied=True,
         finish=fact.finish,
@@ -302,26 +302,26 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
         closing = closing or fact.closing
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
-    changed = altered(_ask_or_answer(call, fact), state=state)
-    return altered(turn, calls={**turn.calls, fact.call: changed}, closing=closing)
+    changed = replace_fast(_ask_or_answer(call, fact), state=state)
+    return replace_fast(turn, calls={**turn.calls, fact.call: changed}, closing=closing)
 
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:
     match fact:
         case CallAsked() | CallInterrupted():
             _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
-            return altered(call, question=fact.question, asked=True, approved=None)
+            return replace_fast(call, question=fact.question, asked=True, approved=None)
         case ToolAsked() | ResultAsked():
             _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
-            return altered(call, question=fact.question)
+            return replace_fast(call, question=fact.question)
         case QuestionAnswered():
             _refuse_if(fact, call.question != fact.question, f"call {fact.call} does not ask {fact.question}")
-            return altered(call, question=None, approved=fact.approved or call.approved)
+            return replace_fast(call, question=None, approved=fact.approved or call.approved)
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
-            return altered(call, client=fact.client, starts=call.starts + 1, question=None)
+            return replace_fast(call, client=fact.client, starts=call.starts + 1, question=None)
         case CallFinished():
-            return altered(call, question=None)
+            return replace_fast(call, question=None)
 
 
 def _refuse_unsettled(turn: Turn, fact: Fact) -> None:

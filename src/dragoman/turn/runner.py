@@ -7,18 +7,18 @@ import asyncio
 from dragoman.errors import Fenced, ProviderError
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
-from dragoman.turn.call import Lanes
-from dragoman.turn.finalize import clean_up, conclude, end_hooks, keep_what_came, one_error
-from dragoman.turn.kit import Kit
-from dragoman.turn.log import TurnLog
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
-from dragoman.turn.mailbox import Mailbox
 from dragoman.turn.plugin import Cleanup, Hooks
-from dragoman.turn.prepare import PreparedTurn, build_request, offer_of, prepare
-from dragoman.turn.questions import asked
-from dragoman.turn.recover import recover
-from dragoman.turn.stream import Streamed, stream
-from dragoman.turn.toolchain import Settled, run_calls
+from dragoman.turn.services import Services
+from dragoman.turn.steps.ask import asked
+from dragoman.turn.steps.call import Lanes
+from dragoman.turn.steps.calls import Settled, run_calls
+from dragoman.turn.steps.finalize import clean_up, conclude, end_hooks, keep_what_came, one_error
+from dragoman.turn.steps.prepare import PreparedTurn, build_request, offer_of, prepare
+from dragoman.turn.steps.recover import recover
+from dragoman.turn.steps.stream import Streamed, stream
 
 _ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
 
@@ -26,11 +26,11 @@ _ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended th
 class Runner:
     """Runs one turn in this process, from wherever its facts say it stands."""
 
-    def __init__(self, kit: Kit, log: TurnLog) -> None:
-        self.kit = kit
+    def __init__(self, services: Services, log: TurnLog) -> None:
+        self.services = services
         self.log = log
-        self.mail = Mailbox(log.id, log.store, self.cancel)
-        self._lanes = Lanes(asyncio.Semaphore(kit.concurrency), asyncio.Lock(), _DETACHED)
+        self.signals = Signals(log.id, log.store, self.cancel)
+        self._lanes = Lanes(asyncio.Semaphore(services.concurrency), asyncio.Lock(), _DETACHED)
         self._task: asyncio.Task[None] | None = None
         self.hooks: Hooks | None = None
         self._over = False  # too late to cancel: only the cleanups are left
@@ -50,14 +50,14 @@ class Runner:
         errors: list[Exception] = []
         prepared: PreparedTurn | None = None
         try:
-            await self.mail.collect()
+            await self.signals.collect()
             self.log.publish(
                 TurnStart(self.log.id, self.log.conversation.id, self.log.turn.message, self.log.resumed)
             )
             self._ask_again()
             self._stop_if_cancelled()
-            self.hooks = Hooks(self.kit.plugins, self.log.turn.options.disabled)
-            prepared = await prepare(self.kit, self.log, self.mail, self.hooks, cleanups)
+            self.hooks = Hooks(self.services.plugins, self.log.turn.options.disabled)
+            prepared = await prepare(self.services, self.log, self.signals, self.hooks, cleanups)
             await self._to_the_end(prepared)
             await end_hooks(prepared)
         except Fenced:
@@ -72,7 +72,7 @@ class Runner:
         errors += await clean_up(cleanups)
         if self.log.cancelled is not None:
             errors = self._counted_as_cancel(errors)
-        await conclude(self.log, self.mail, failure := one_error(errors))
+        await conclude(self.log, self.signals, failure := one_error(errors))
         if failure is not None:
             raise failure
 
@@ -81,7 +81,7 @@ class Runner:
         turn = self.log.turn
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
         if turn.replied and not turn.finished:
-            await self.kit.toolbox.ready()
+            await self.services.toolbox.ready()
             offer = offer_of(prepared)
             await recover(self.log, offer)
             reply = next((message for message in self.log.path if message.id == turn.reply), None)
@@ -110,10 +110,10 @@ class Runner:
         """The turn stops here: cancelled if somebody wanted that, whatever was raised; else failed."""
         if self.log.cancelled is None:
             assert isinstance(error, Exception)
-            await keep_what_came(self.log, self.mail, "error", error)
+            await keep_what_came(self.log, self.signals, "error", error)
             return [error, *await self._reported(error, prepared)]
         _swallow_cancel()
-        await keep_what_came(self.log, self.mail, "cancelled")
+        await keep_what_came(self.log, self.signals, "cancelled")
         try:
             if prepared is not None:
                 await end_hooks(prepared)

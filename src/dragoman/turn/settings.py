@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.turn.kit import MODES
+from dragoman.turn.services import MODES
 
 _KINDS: dict[str, type] = {
     "model": str,

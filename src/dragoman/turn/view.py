@@ -15,9 +15,9 @@ from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
-from dragoman.turn.log import TurnLog
+from dragoman.turn.live.log import TurnLog
 from dragoman.turn.machine import Turn
-from dragoman.wire.whole import whole_reply
+from dragoman.wire.collect import collect_reply
 from dragoman.wire.wire import Model
 
 
@@ -90,7 +90,7 @@ class TurnView:
     async def complete(self, request: Request) -> Message:
         """Ask the model something beside the conversation. Nothing of it is stored or shown."""
         await self._before_side_request(request)
-        return await whole_reply(self._model, request, self.conversation.id)
+        return await collect_reply(self._model, request, self.conversation.id)
 
     async def set_title(self, title: str) -> None:
         await self._log.store.set_title(self.conversation.id, title)

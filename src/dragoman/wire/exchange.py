@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
-from dragoman.wire.refusal import refusal_in_body
+from dragoman.wire.provider_errors import refusal_in_body
 from dragoman.wire.sse import Splitter
-from dragoman.wire.trouble import (
+from dragoman.wire.transport_errors import (
     SHOWN,
     broken,
     garbled,

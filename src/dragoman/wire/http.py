@@ -23,8 +23,8 @@ from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, some
-from dragoman.wire.refusal import without
-from dragoman.wire.trouble import place, unreachable
+from dragoman.wire.provider_errors import without
+from dragoman.wire.transport_errors import place, unreachable
 from dragoman.wire.wire import Decoder, Wire
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out

@@ -13,13 +13,13 @@ from dragoman import Runtime
 from dragoman.errors import ConfigError
 from dragoman.messages.events import MessageEnd
 from dragoman.messages.parts import Text
-from dragoman.messages.request import Request, Said
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.local.server import LocalServer, can_serve
 from dragoman.providers.local.weights import fetch
 from dragoman.providers.models import Models
 from dragoman.tools.builtin import BUILTIN
-from tests.house import only_call
+from tests.runtimes import only_call
 
 slow = pytest.mark.slow
 
@@ -81,7 +81,7 @@ async def test_w2_any_file_is_served_by_its_path_and_over_the_ordinary_wire(
         f'providers.local.models.mine = {{ file = "{weights.as_posix()}" }}'
     )
     tools = tuple(tool.spec() for tool in BUILTIN["basics"]().tools)
-    said = (Said("user", (Text("Say hello."),)),)
+    said = (RequestMessage("user", (Text("Say hello."),)),)
     request = Request("local/mine", said, tools=tools, options={"max_tokens": 4})
     async with Models("local/mine", catalog=load_catalog(tmp_path / "dragoman.toml")) as models:
         events = [event async for batch in models().stream(request, "msg_1") for event in batch]

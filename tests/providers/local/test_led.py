@@ -11,7 +11,7 @@ import pytest
 from dragoman.errors import ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, TextDelta
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
 from dragoman.providers.local.led import LedModel
 from dragoman.tools.builtin import basics_group, files_group
@@ -46,8 +46,8 @@ def completes(*pieces: str, finish: str = "stop") -> Stream:
     return Stream((*(sse(frame) for frame in frames), b"data: [DONE]\n\n"))
 
 
-def asked(*said: str | Said, tools: tuple[ToolSpec, ...] = TOOLS, **changes: Any) -> Request:
-    messages = tuple(Said("user", (Text(one),)) if isinstance(one, str) else one for one in said)
+def asked(*said: str | RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **changes: Any) -> Request:
+    messages = tuple(RequestMessage("user", (Text(one),)) if isinstance(one, str) else one for one in said)
     return Request("local/tiny", messages, tools=tools, **changes)
 
 
@@ -79,7 +79,7 @@ async def test_d1_first_the_tool_then_its_arguments() -> None:
 
 
 async def test_no_tool_is_a_chat_without_a_word_of_tools() -> None:
-    said = Said("assistant", (Text("Hi."), ToolCall("c", "calculator", {"expression": "1"})))
+    said = RequestMessage("assistant", (Text("Hi."), ToolCall("c", "calculator", {"expression": "1"})))
     request = asked("Hello", said, "How are you?", system="x" * 5000)
     events, (_, chat) = await replied(request, completes(" chat"), stream(delta(content="Fine.")))
     assert text_of(events) == "Fine."
@@ -121,14 +121,16 @@ async def test_r1_a_tool_choice_is_kept_to(choice: str, requests: list[str]) -> 
 async def test_what_a_tool_found_is_the_answer_as_it_stands(state: CallState, text: str) -> None:
     """C2: and nobody is asked for it."""
     call = ToolCall("c", "calculator", {"expression": "17 * 23"}, state=state, result=ToolResult("391"))
-    events, bodies = await replied(asked("What is 17 * 23?", Said("assistant", (call,))), completes())
+    events, bodies = await replied(
+        asked("What is 17 * 23?", RequestMessage("assistant", (call,))), completes()
+    )
     assert text_of(events) == text
     assert bodies == []
 
 
 async def test_a_long_result_is_cut_in_the_answer() -> None:
     call = ToolCall("c", "read_file", state=CallState.COMPLETED, result=ToolResult("x" * 9000))
-    events, _ = await replied(asked("Read", Said("assistant", (call,))), completes())
+    events, _ = await replied(asked("Read", RequestMessage("assistant", (call,))), completes())
     assert text_of(events).endswith("[… 5000 more characters are in the result …]")
 
 

@@ -11,7 +11,7 @@ from dragoman.messages.questions import reply
 from dragoman.tools.builtin import basics_group
 from dragoman.tools.builtin.ask_person import ask_person
 from dragoman.wire.scripted import calls, says
-from tests.house import calls_of, house
+from tests.runtimes import calls_of, runtime_with
 from tests.tools.bench import Bench
 
 
@@ -36,7 +36,7 @@ async def test_an_empty_question_or_choice_does_not_fit(arguments: dict[str, str
 
 async def test_in_a_turn_it_waits_for_the_answer(tmp_path: Path) -> None:
     script = [calls("ask_person", question="Which?", choices=["red", "green"]), says("Green it is.")]
-    async with house(tmp_path, script, tools=[basics_group()], allow=["basics.*"]) as runtime:
+    async with runtime_with(tmp_path, script, tools=[basics_group()], allow=["basics.*"]) as runtime:
         turn = await runtime.send("Paint it.")
         async for event in turn.events():
             if event.type == "call.asked":

@@ -23,7 +23,7 @@ from dragoman.tools.builtin.fetch_url import fetch_url, fetcher
 from dragoman.tools.builtin.html_text import text_of
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import calls, says
-from tests.house import only_call, play
+from tests.runtimes import only_call, play
 from tests.tools.bench import run
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from dragoman.messages.request import Request
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import Line, calls, says
-from tests.house import calls_of, play
+from tests.runtimes import calls_of, play
 
 
 def results(request: Request) -> list[str]:

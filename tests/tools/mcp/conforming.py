@@ -11,7 +11,7 @@ import httpx2
 
 from dragoman.messages.parts import Arguments
 from dragoman.tools.mcp.login import new_login
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import Tokens
 from tests.tools.bench import Bench

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from dragoman.tools.execute import Outcome
 from dragoman.tools.mcp.names import offered_name
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import Tool
 from tests.tools.bench import Bench

@@ -12,8 +12,8 @@ import pytest
 
 from dragoman.messages.parts import CallState, ToolCall
 from dragoman.tools.execute import Leave, execute
-from dragoman.tools.mcp.desk import NOT_OPENED, OPENED
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.elicitation import NOT_OPENED, OPENED
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import Way, call, everything, modern, raw, source, tool

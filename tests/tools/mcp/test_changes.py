@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.rig import Way, call, modern, raw, source, tool
@@ -22,14 +22,14 @@ async def test_a_list_that_changes_is_fetched_again_and_a_new_definition_has_a_n
         await call(server, "echo", text="x")
         await _until(lambda: len(server.group().tools) == 2)
         after = tool(server, "echo")
-    assert before.seal != after.seal
+    assert before.fingerprint != after.fingerprint
     assert before.permission == after.permission
     assert after.description == "Say it again, and tell everybody"
 
 
 async def test_the_same_definition_has_the_same_seal_in_every_process() -> None:
     async with source(raw()) as first, source(raw()) as second:
-        assert tool(first, "echo").seal == tool(second, "echo").seal
+        assert tool(first, "echo").fingerprint == tool(second, "echo").fingerprint
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
@@ -53,7 +53,7 @@ async def test_the_folder_of_the_workspace_is_told_where_that_is_allowed(tmp_pat
             await _until_told(server, str(tmp_path / ("mine" if roots else "its")))
             outcome = await call(server, "read_text_file", path=str(tmp_path / "mine" / "a.txt"))
             assert (outcome.result.text == "hello") is roots
-            assert ("Access denied" in outcome.result.text) is not roots
+            assert ("Auth denied" in outcome.result.text) is not roots
 
 
 async def _until_told(server: McpSource, folder: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.mcp.login import known_login
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import Tokens
 from tests.cli.program import PROGRAM

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.messages.parts import CallState
 from dragoman.tools.mcp import results, stdio
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dragoman import ScriptedModel, reply
+from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
-from dragoman.house import furnished
 from dragoman.messages.parts import CallState
-from dragoman.tools.mcp.desk import DO_NOT, LET
+from dragoman.tools.mcp.elicitation import DO_NOT, LET
 from dragoman.wire.scripted import calls, says
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import call, everything, source
@@ -68,7 +68,7 @@ async def test_a_house_lets_its_own_model_answer(tmp_path: Path) -> None:
         (tmp_path / "dragoman.toml").write_text("\n".join(lines), "utf-8")
         script = [calls(f"it_{ASKS}", prompt="Hello?"), says("from the model"), says("done")]
         model = ScriptedModel(script)
-        house = furnished(
+        house = build_runtime(
             load(tmp_path / "dragoman.toml", environment={}), model=model, store=tmp_path / "chat.db"
         )
         async with house.runtime as runtime:

@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.tools.mcp.names import local_name, offered_name
 from dragoman.tools.mcp.references import looks_secret, resolved
-from dragoman.tools.mcp.settings import McpServer, read_json, servers_of
+from dragoman.tools.mcp.servers import McpServer, read_json, servers_of
 from dragoman.tools.mcp.source import sources_of
 
 

@@ -13,7 +13,7 @@ from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.source import McpSource
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
-from tests.house import calls_of, house, model_of, only_call, play
+from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 from tests.tools.mcp.rig import everything, raw
 
 pytestmark = pytest.mark.slow
@@ -98,7 +98,7 @@ async def test_an_image_is_kept_in_the_store(tmp_path: Path) -> None:
     """S4"""
     script = [calls("it_get-tiny-image"), says("nice")]
     with everything() as settings:
-        async with house(tmp_path, script, tools=[McpSource("it", settings)]) as runtime:
+        async with runtime_with(tmp_path, script, tools=[McpSource("it", settings)]) as runtime:
             (call,) = calls_of((await (await runtime.send("show me")).result()).messages)
             assert call.result is not None
             (image,) = call.result.attachments
@@ -108,7 +108,7 @@ async def test_an_image_is_kept_in_the_store(tmp_path: Path) -> None:
 async def test_a_server_that_hangs_does_not_hold_up_a_turn(tmp_path: Path) -> None:
     hanging, good = McpSource("bad", raw("hangs"), patience=0.5), McpSource("it", raw())
     began = time.monotonic()
-    async with house(tmp_path, [says("hello")], tools=[hanging, good]) as runtime:
+    async with runtime_with(tmp_path, [says("hello")], tools=[hanging, good]) as runtime:
         assert (await (await runtime.send("hi")).result()).text == "hello"
         assert time.monotonic() - began < 10
         (request,) = model_of(runtime).requests

@@ -16,14 +16,14 @@ from dragoman.cli.printing import write_down
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import Grant
 from dragoman.tools.permissions import rules_in_words
-from dragoman.turn.kit import MODES
+from dragoman.turn.services import MODES
 
 
 async def model(session: Session, said: str) -> None:
     if not said:
         now = (await session.settings()).get("model") or session.chosen.name
         return session.tell(f"{now} answers; `dragoman models` lists others")
-    found = session.runtime.kit.model(said)  # raises where there is no such model, or no key for it
+    found = session.runtime.services.model(said)  # raises where there is no such model, or no key for it
     await session.change(model=said)
     session.tell(f"from now on {found.name} answers here")
     if note := note_on(session.chosen.models.catalog, said):
@@ -32,7 +32,7 @@ async def model(session: Session, said: str) -> None:
 
 
 async def agent(session: Session, said: str) -> None:
-    agents = session.runtime.kit.agents
+    agents = session.runtime.services.agents
     if not said:
         now = (await session.settings()).get("agent")
         for one in agents.values():
@@ -43,21 +43,21 @@ async def agent(session: Session, said: str) -> None:
     if said == "none":
         await session.change(agent=None)
         return session.tell("no agent in particular")
-    session.runtime.kit.agent(said)
+    session.runtime.services.agent(said)
     await session.change(agent=said)
     return session.tell(f"{said} answers here")
 
 
 async def mode(session: Session, said: str) -> None:
     if not said:
-        now = (await session.settings()).get("mode") or session.runtime.kit.mode
+        now = (await session.settings()).get("mode") or session.runtime.services.mode
         return session.tell(f"{now}; there are {', '.join(MODES)}")
     await session.change(mode=said)
     return session.tell(f"mode {said}")
 
 
 async def tools(session: Session, said: str) -> None:
-    toolbox = session.runtime.kit.toolbox
+    toolbox = session.runtime.services.toolbox
     switches = (await session.settings()).get("tools")
     known = switches if isinstance(switches, dict) else {}
     if not said:

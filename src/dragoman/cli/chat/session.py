@@ -23,8 +23,8 @@ from dragoman.messages import events as e
 from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import ConversationHandle, TurnHandle
-from dragoman.turn.questions import asked
 from dragoman.turn.settings import checked
+from dragoman.turn.steps.ask import asked
 
 SHOWN = 6  # messages of a conversation that is opened
 _GLANCE = 0.2  # seconds between looks at a turn that another process runs
@@ -123,7 +123,7 @@ class Session:
     async def _events(self, turn: TurnHandle) -> AsyncIterator[e.Event]:
         """Of a turn that another process runs, the questions, and in the end what it said."""
         row = await self.runtime.store.turn(turn.id)
-        if row.live and await self.runtime.driver.take_up(turn.id) is None:
+        if row.live and await self.runtime.driver.adopt(turn.id) is None:
             self.tell("another program carries this turn on; its answer is shown when it is there")
             seen: set[str] = set()
             while (await self.runtime.store.turn(turn.id)).live:
@@ -136,5 +136,5 @@ class Session:
             yield event
 
     def _server_of(self, tool: str) -> str | None:
-        found = self.runtime.kit.toolbox.offer().find(tool)
+        found = self.runtime.services.toolbox.offer().find(tool)
         return found[1].server if found is not None else None

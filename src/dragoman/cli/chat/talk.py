@@ -22,12 +22,12 @@ from dragoman.cli.ids import conversation_named
 from dragoman.cli.little import too_much_for
 from dragoman.cli.plain import plain
 from dragoman.cli.trouble import told
+from dragoman.config.build import Built, build_runtime
 from dragoman.config.settings import Settings, data_folder
 from dragoman.errors import ConfigError, DragomanError, EngineError
-from dragoman.house import House, furnished
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
-from dragoman.turn.kit import MODES
+from dragoman.turn.services import MODES
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ async def _chat(settings: Settings, wanted: Wanted) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: _tell_beside(console, context))
     fetching = Fetching()
     chosen = await choose(settings, progress=fetching)
-    house = furnished(settings, model=chosen.models, without={"browser", *too_much_for(settings, chosen)})
+    house = build_runtime(settings, model=chosen.models, without={"browser", *too_much_for(settings, chosen)})
     async with chosen.models, house.runtime as runtime:
         keyboard = Keyboard(_completing(runtime, chosen), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, fetching)
@@ -72,28 +72,28 @@ def _tell_beside(console: Console, context: dict[str, Any]) -> None:
     console.print(Text(f"· {plain(said)}", "red"))
 
 
-async def _begun(session: Session, house: House, wanted: Wanted) -> TurnHandle | None:
+async def _begun(session: Session, house: Built, wanted: Wanted) -> TurnHandle | None:
     """What there is to say at the start. The turn that goes on, if one does."""
     store = session.runtime.store
     known = await conversation_named(store, wanted.conversation) if wanted.conversation is not None else None
     model = str(known.settings.get("model") or "") if known is not None else ""
     if not model:
-        session.runtime.kit.model(None)  # a missing key is told before anything is said
+        session.runtime.services.model(None)  # a missing key is told before anything is said
     _greet(session, house, model or session.chosen.name)
     turn = await session.open(known.id) if known is not None else None
     if wanted.agent is not None:
-        session.runtime.kit.agent(wanted.agent)
+        session.runtime.services.agent(wanted.agent)
         await session.change(agent=wanted.agent)
     return turn
 
 
-def _greet(session: Session, house: House, model: str) -> None:
+def _greet(session: Session, house: Built, model: str) -> None:
     chosen = session.chosen
     reason = f" ({chosen.reason})" if model == chosen.name else ""
     session.console.print(Text.assemble(("Dragoman", "bold"), f" · {plain(model)}", (reason, "dim")))
     if chosen.note and model == chosen.name:
         session.tell(chosen.note, "yellow")
-    for trouble in house.troubles:
+    for trouble in house.warnings:
         session.tell(f"left out: {trouble}", "red")
     session.tell("/help lists the commands; Ctrl-C stops a turn, Ctrl-D leaves")
 
@@ -128,7 +128,7 @@ async def _next(session: Session) -> TurnHandle | None:
 
 def _completing(runtime: Runtime, chosen: Chosen) -> Completing:
     def groups() -> Iterable[str]:
-        for group in runtime.kit.toolbox.groups:
+        for group in runtime.services.toolbox.groups:
             yield from (f"{group.name} on", f"{group.name} off")
 
     return Completing(
@@ -136,7 +136,7 @@ def _completing(runtime: Runtime, chosen: Chosen) -> Completing:
         {
             "model": lambda: _models(chosen),
             "rerun": lambda: _models(chosen),
-            "agent": lambda: [*runtime.kit.agents, "none"],
+            "agent": lambda: [*runtime.services.agents, "none"],
             "mode": lambda: MODES,
             "tools": groups,
         },

@@ -25,12 +25,12 @@ from dragoman.messages.events import (
     TextStart,
 )
 from dragoman.messages.parts import CallState, Text, ToolCall
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.local.examples import CHAT, Nearness, Shown, chats, shown
 from dragoman.providers.local.grammar import arguments_grammar
 from dragoman.providers.local.labels import Label, Tokens, labels
-from dragoman.wire.history import result_text
+from dragoman.wire.lowering import result_text
 from dragoman.wire.wire import Model, call_id
 
 NEAREST = 6  # examples that are like the request, beside the first of each tool
@@ -151,7 +151,9 @@ class LedModel:
                     yield batch
 
     async def _completed(self, prompt: str, reply: str, extra: dict[str, JsonValue]) -> tuple[str, Usage]:
-        asked = Request(self.name, (Said("user", (Text(prompt),)),), extra={"temperature": 0, **extra})
+        asked = Request(
+            self.name, (RequestMessage("user", (Text(prompt),)),), extra={"temperature": 0, **extra}
+        )
         text, usage = "", Usage()
         async with aclosing(self._complete.stream(asked, reply)) as batches:
             async for batch in batches:
@@ -193,9 +195,9 @@ def _asked(request: Request) -> str:
     return ""
 
 
-def _recent(messages: Sequence[Said]) -> tuple[Said, ...]:
+def _recent(messages: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
     """As much of the end of a conversation as fits, in words alone."""
-    kept: list[Said] = []
+    kept: list[RequestMessage] = []
     room = HISTORY
     for said in reversed(messages):
         text = _text(said)
@@ -203,11 +205,11 @@ def _recent(messages: Sequence[Said]) -> tuple[Said, ...]:
             break
         room -= len(text)
         if text:
-            kept.append(Said(said.role, (Text(text[-HISTORY:]),)))
+            kept.append(RequestMessage(said.role, (Text(text[-HISTORY:]),)))
     return tuple(reversed(kept))
 
 
-def _text(said: Said) -> str:
+def _text(said: RequestMessage) -> str:
     return "\n\n".join(part.text for part in said.parts if isinstance(part, Text) and part.text.strip())
 
 

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.server import bodies, shapes
-from dragoman.server.desk import Desk, Person, TheDesk
+from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.views import TREE, summaries, summary, tree_of
 from dragoman.store.store import Busy
 from dragoman.turn.settings import known
@@ -25,94 +25,98 @@ _MARKS = str.maketrans("«»", "\x02\x03")
 
 @router.get("/conversations")
 async def list_conversations(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     search: Annotated[str, Query(max_length=500, description="words that were said")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
 ) -> shapes.Page:
     """The most recently used first; with `search`, those in which it was said, the best first."""
-    store = desk.runtime.store
+    store = context.runtime.store
     if search.strip():
-        return shapes.Page(await _found(desk, person, search, limit), None)
+        return shapes.Page(await _found(context, person, search, limit), None)
     page = await store.conversations(user=person, limit=limit + 1, before=_place(before))
-    lines = await summaries(desk.runtime, page[:limit])
+    lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
     return shapes.Page(lines, _cursor(lines[-1]) if more else None)
 
 
 @router.post("/conversations", status_code=201)
-async def new_conversation(desk: TheDesk, person: Person, body: bodies.NewConversation) -> shapes.Summary:
-    handle = await desk.runtime.conversation(user=desk.user(person), **_settings(desk, body.settings))
+async def new_conversation(
+    context: TheContext, person: Person, body: bodies.NewConversation
+) -> shapes.Summary:
+    handle = await context.runtime.conversation(
+        user=context.user(person), **_settings(context, body.settings)
+    )
     if body.title:
         await handle.rename(body.title)
-    desk.news.changed(handle.id)
-    return await _line(desk, handle.id)
+    context.publisher.changed(handle.id)
+    return await _line(context, handle.id)
 
 
 @router.get("/conversations/{id}")
-async def conversation(desk: TheDesk, person: Person, id: str) -> shapes.Summary:
-    await desk.conversation(id, person)
-    return await _line(desk, id)
+async def conversation(context: TheContext, person: Person, id: str) -> shapes.Summary:
+    await context.conversation(id, person)
+    return await _line(context, id)
 
 
 @router.patch("/conversations/{id}")
 async def change_conversation(
-    desk: TheDesk, person: Person, id: str, body: bodies.ConversationChange
+    context: TheContext, person: Person, id: str, body: bodies.ConversationChange
 ) -> shapes.Summary:
     """Its title, its settings, and which branch of it is looked at."""
-    await desk.conversation(id, person)
-    handle = await desk.runtime.conversation(id)
-    settings = _settings(desk, body.settings or {})
+    await context.conversation(id, person)
+    handle = await context.runtime.conversation(id)
+    settings = _settings(context, body.settings or {})
     if body.leaf is not None:
         await handle.move_to(body.leaf)  # first: it may be refused, and then nothing is changed
     if settings:
         await handle.change(**settings)
     if body.title is not None:
         await handle.rename(body.title)
-    desk.news.changed(id)
-    return await _line(desk, id)
+    context.publisher.changed(id)
+    return await _line(context, id)
 
 
 @router.delete("/conversations/{id}", status_code=204)
-async def delete_conversation(desk: TheDesk, person: Person, id: str) -> None:
+async def delete_conversation(context: TheContext, person: Person, id: str) -> None:
     """With everything said in it. What runs there is cancelled first."""
-    await desk.conversation(id, person)
-    inner = await desk.runtime.store.within(id)
-    await desk.runtime.delete(id)
+    await context.conversation(id, person)
+    inner = await context.runtime.store.within(id)
+    await context.runtime.delete(id)
     for each in inner:
-        desk.news.deleted(each, person)
+        context.publisher.deleted(each, person)
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
-async def fork(desk: TheDesk, person: Person, id: str, body: bodies.Fork) -> shapes.Summary:
+async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.Summary:
     """A new conversation with the path to this message."""
-    await desk.conversation(id, person)
-    made = await desk.runtime.fork(id, body.message)
-    desk.news.changed(made.id)
-    return await _line(desk, made.id)
+    await context.conversation(id, person)
+    made = await context.runtime.fork(id, body.message)
+    context.publisher.changed(made.id)
+    return await _line(context, made.id)
 
 
 @router.get("/conversations/{id}/tree", response_model=shapes.TreeView)
-async def tree(desk: TheDesk, person: Person, id: str) -> Response:
+async def tree(context: TheContext, person: Person, id: str) -> Response:
     """Every message on every branch, what runs, and what is asked."""
-    await desk.conversation(id, person)
-    return Response(TREE.dump(await tree_of(desk.runtime, id)), media_type="application/json")
+    await context.conversation(id, person)
+    return Response(TREE.dump(await tree_of(context.runtime, id)), media_type="application/json")
 
 
 @router.get("/conversations/{id}/export", responses={200: {"content": {"text/markdown": {}}}})
 async def export(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     id: str,
     format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json",
 ) -> Response:
     """JSON with everything, to be imported again; Markdown for reading."""
-    await desk.conversation(id, person)
+    await context.conversation(id, person)
     name = {"content-disposition": f'attachment; filename="{id}.{"md" if format == "markdown" else "json"}"'}
     if format == "markdown":
-        return Response(await desk.runtime.export_markdown(id), media_type="text/markdown", headers=name)
-    return JSONResponse(await desk.runtime.export(id), headers=name)
+        return Response(await context.runtime.export_markdown(id), media_type="text/markdown", headers=name)
+    return JSONResponse(await context.runtime.export(id), headers=name)
 
 
 @router.post(
@@ -120,7 +124,7 @@ async def export(
     status_code=201,
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
-async def import_conversation(desk: TheDesk, person: Person, request: Request) -> shapes.Summary:
+async def import_conversation(context: TheContext, person: Person, request: Request) -> shapes.Summary:
     """The body is what an export gave."""
     raw = await request.body()
     try:
@@ -129,15 +133,15 @@ async def import_conversation(desk: TheDesk, person: Person, request: Request) -
         raise BadRequest(f"this is no JSON: {error}") from error
     if not isinstance(data, dict):
         raise BadRequest("an export is a JSON object")
-    made = await desk.runtime.import_conversation(data, user=desk.user(person))
-    desk.news.changed(made.id)
-    return await _line(desk, made.id)
+    made = await context.runtime.import_conversation(data, user=context.user(person))
+    context.publisher.changed(made.id)
+    return await _line(context, made.id)
 
 
-def _settings(desk: Desk, said: dict[str, JsonValue]) -> dict[str, Any]:
+def _settings(context: Context, said: dict[str, JsonValue]) -> dict[str, Any]:
     """The same, if they can be followed."""
-    kit = desk.runtime.kit
-    for name, find in (("agent", kit.agent), ("model", kit.model)):
+    services = context.runtime.services
+    for name, find in (("agent", services.agent), ("model", services.model)):
         if isinstance(wanted := known(said).get(name), str):
             try:
                 find(wanted)
@@ -146,13 +150,13 @@ def _settings(desk: Desk, said: dict[str, JsonValue]) -> dict[str, Any]:
     return dict(known(said))
 
 
-async def _line(desk: Desk, id: str) -> shapes.Summary:
-    (line,) = await summaries(desk.runtime, [await desk.runtime.store.conversation(id)])
+async def _line(context: Context, id: str) -> shapes.Summary:
+    (line,) = await summaries(context.runtime, [await context.runtime.store.conversation(id)])
     return line
 
 
-async def _found(desk: Desk, person: str, search: str, limit: int) -> list[shapes.Summary]:
-    store = desk.runtime.store
+async def _found(context: Context, person: str, search: str, limit: int) -> list[shapes.Summary]:
+    store = context.runtime.store
     hits = await store.search(search, user=person, limit=limit * 4)
     snippets: dict[str, str] = {}
     for hit in hits:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.context import Person, TheContext
 from dragoman.server.stream import EventStream, follow
 
 router = APIRouter(tags=["live"])
@@ -18,24 +18,26 @@ LastEventId = Annotated[str | None, Header(max_length=500)]
 
 @router.get("/events", response_class=Response, responses=STREAM)
 async def events(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     conversation: Annotated[str | None, Query()] = None,
     after: After = "",
     last_event_id: LastEventId = None,
 ) -> Response:
-    """News of the list; with `conversation`, also everything that happens in it, a snapshot first."""
-    subjects = [desk.news.of_person(person)]
+    """Publisher of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    subjects = [context.publisher.of_person(person)]
     if conversation is not None:
-        await desk.conversation(conversation, person)
-        subjects.append(desk.news.of_conversation(conversation))
-    return EventStream(follow(subjects, last_event_id or after), desk.news.closing)
+        await context.conversation(conversation, person)
+        subjects.append(context.publisher.of_conversation(conversation))
+    return EventStream(follow(subjects, last_event_id or after), context.publisher.closing)
 
 
 @router.get("/conversations/{id}/events", response_class=Response, responses=STREAM)
 async def conversation_events(
-    desk: TheDesk, person: Person, id: str, after: After = "", last_event_id: LastEventId = None
+    context: TheContext, person: Person, id: str, after: After = "", last_event_id: LastEventId = None
 ) -> Response:
     """Everything that happens in one conversation, a snapshot first."""
-    await desk.conversation(id, person)
-    return EventStream(follow([desk.news.of_conversation(id)], last_event_id or after), desk.news.closing)
+    await context.conversation(id, person)
+    return EventStream(
+        follow([context.publisher.of_conversation(id)], last_event_id or after), context.publisher.closing
+    )

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.context import Person, TheContext
 
 router = APIRouter(tags=["files"])
 
@@ -32,7 +32,7 @@ Name = Annotated[str | None, Query(max_length=255, examples=["picture.png"])]
     openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {}}}},
 )
 async def upload(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     request: Request,
     type: MediaType = "application/octet-stream",
@@ -42,7 +42,7 @@ async def upload(
     data = await request.body()
     if not data:
         raise BadRequest("the file is empty")
-    blob = await desk.runtime.store.put_blob(data)
+    blob = await context.runtime.store.put_blob(data)
     return File(type, blob=blob, name=name, size=len(data))
 
 
@@ -50,7 +50,7 @@ async def upload(
     "/files/{blob}", responses={206: {"description": "a piece of it"}, 416: {"description": "no such piece"}}
 )
 async def download(  # noqa: PLR0917 - FastAPI calls it by name
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     blob: str,
     type: MediaType = "application/octet-stream",
@@ -61,7 +61,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     """Pictures, sound and film are shown; everything else is saved, never opened as a page of ours."""
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
-    data = await desk.runtime.store.blob(blob)
+    data = await context.runtime.store.blob(blob)
     shown = not download and _SHOWN.fullmatch(type) is not None
     headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}
     kind = type if shown else "application/octet-stream"

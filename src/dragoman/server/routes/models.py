@@ -13,24 +13,24 @@ from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.models import Models
 from dragoman.server import shapes
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.context import Person, TheContext
 
 router = APIRouter(tags=["models"])
 _FRESH = 15.0  # seconds for which we believe what we found on this machine
 
 
 @router.get("/models")
-async def models(desk: TheDesk, person: Person) -> shapes.ModelList:
+async def models(context: TheContext, person: Person) -> shapes.ModelList:
     """What can answer, whether it could now, and what is missing if not. Those that are ready come first."""
-    find = desk.runtime.kit.model
+    find = context.runtime.services.model
     if not isinstance(find, Models):
         only = find(None)
         return shapes.ModelList(only.name, [shapes.ModelView(only.name, "", only.name, only.context)])
     views = {view.name: view for view in _all(find, await _nearby())}
-    default = desk.model.name if desk.model is not None else find.default
+    default = context.model.name if context.model is not None else find.default
     if default is not None:
         found = views.get(default) or _view(find, *find.catalog.find(default), missing=None)
-        views[default] = replace(found, note=desk.model.note if desk.model is not None else None)
+        views[default] = replace(found, note=context.model.note if context.model is not None else None)
     return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready))
 
 

@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse, Response
 
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
-from dragoman.server.access import Access
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.auth import Auth
+from dragoman.server.context import Person, TheContext
 from dragoman.server.routes.tools import agent_view
 
 router = APIRouter(tags=["people"])
@@ -21,27 +21,27 @@ PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"]
 
 
 @router.get("/me")
-async def me(desk: TheDesk, person: Person) -> shapes.Me:
+async def me(context: TheContext, person: Person) -> shapes.Me:
     """What a client needs to know first."""
-    kit = desk.runtime.kit
+    services = context.runtime.services
     return shapes.Me(
         person,
         version("dragoman"),
-        desk.model,
-        kit.mode,
-        [agent_view(agent) for agent in kit.agents.values()],
-        shapes.UploadLimits(desk.upload_limit),
-        kit.workspace.resolve().name if kit.workspace is not None else None,
+        context.model,
+        services.mode,
+        [agent_view(agent) for agent in services.agents.values()],
+        shapes.UploadLimits(context.upload_limit),
+        services.workspace.resolve().name if services.workspace is not None else None,
         signed_in=True,
-        needs_password=desk.needs_password,
+        needs_password=context.needs_password,
     )
 
 
 @router.get("/usage")
-async def usage(desk: TheDesk, person: Person) -> shapes.UsageView:
+async def usage(context: TheContext, person: Person) -> shapes.UsageView:
     """Tokens and cost of everything that was answered, by model and by day."""
     total, models, days = Usage(), defaultdict(list), defaultdict(list)
-    for spent in await desk.runtime.store.spent(person):
+    for spent in await context.runtime.store.spent(person):
         total += spent.usage
         models[spent.model].append(spent.usage)
         days[spent.day].append(spent.usage)
@@ -53,23 +53,23 @@ async def usage(desk: TheDesk, person: Person) -> shapes.UsageView:
 
 
 @router.get("/prompts")
-async def prompts(desk: TheDesk, person: Person) -> shapes.PromptList:
+async def prompts(context: TheContext, person: Person) -> shapes.PromptList:
     """Texts that a person uses again and again."""
-    kept = await desk.runtime.store.prompts(person)
+    kept = await context.runtime.store.prompts(person)
     return shapes.PromptList([shapes.NamedPrompt(name, text) for name, text in kept.items()])
 
 
 @router.put("/prompts/{name}")
 async def set_prompt(
-    desk: TheDesk, person: Person, name: PromptName, body: bodies.Prompt
+    context: TheContext, person: Person, name: PromptName, body: bodies.Prompt
 ) -> shapes.NamedPrompt:
-    await desk.runtime.store.set_prompt(person, name, body.text)
+    await context.runtime.store.set_prompt(person, name, body.text)
     return shapes.NamedPrompt(name, body.text)
 
 
 @router.delete("/prompts/{name}", status_code=204)
-async def remove_prompt(desk: TheDesk, person: Person, name: PromptName) -> None:
-    await desk.runtime.store.remove_prompt(person, name)
+async def remove_prompt(context: TheContext, person: Person, name: PromptName) -> None:
+    await context.runtime.store.remove_prompt(person, name)
 
 
 # ── the door: only where the server keeps it, and not the app it is mounted in ────────────────────
@@ -80,7 +80,7 @@ door = APIRouter(tags=["people"])
 @door.post("/login")
 async def login(request: Request, body: bodies.Login) -> Response:
     """A password, or a key, for a cookie."""
-    access: Access = request.app.state.access
+    access: Auth = request.app.state.access
     person = await access.sign_in(body.password, request.client.host if request.client else "")
     if person is None:
         raise HTTPException(401, "that is not the password")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer, Question
 from dragoman.server import bodies, shapes
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.context import Person, TheContext
 from dragoman.tools.permissions import rules_in_words
 
 router = APIRouter(tags=["questions"])
@@ -17,44 +17,44 @@ router = APIRouter(tags=["questions"])
 
 @router.get("/questions")
 async def questions(
-    desk: TheDesk, person: Person, conversation: Annotated[str | None, Query()] = None
+    context: TheContext, person: Person, conversation: Annotated[str | None, Query()] = None
 ) -> shapes.QuestionList:
     """The open ones, of one conversation or of all."""
     if conversation is not None:
-        await desk.conversation(conversation, person)
-    return shapes.QuestionList(await desk.runtime.store.questions(conversation=conversation, user=person))
+        await context.conversation(conversation, person)
+    return shapes.QuestionList(await context.runtime.store.questions(conversation=conversation, user=person))
 
 
 @router.get("/questions/{id}")
-async def question(desk: TheDesk, person: Person, id: str) -> Question:
-    return await desk.question(id, person)
+async def question(context: TheContext, person: Person, id: str) -> Question:
+    return await context.question(id, person)
 
 
 @router.post("/questions/{id}/answer")
-async def answer(desk: TheDesk, person: Person, id: str, body: bodies.Decision) -> Question:
+async def answer(context: TheContext, person: Person, id: str, body: bodies.Decision) -> Question:
     """The first answer counts; a second one gets 409."""
-    asked = await desk.question(id, person)
+    asked = await context.question(id, person)
     given = Answer(
-        body.verdict, body.scope, body.arguments, body.reason, body.value, body.hash, by=desk.user(person)
+        body.verdict, body.scope, body.arguments, body.reason, body.value, body.hash, by=context.user(person)
     )
-    settled = await desk.runtime.answer(id, given)
-    desk.news.changed(asked.conversation)
+    settled = await context.runtime.answer(id, given)
+    context.publisher.changed(asked.conversation)
     return settled
 
 
 @router.get("/grants")
-async def grants(desk: TheDesk, person: Person) -> shapes.GrantList:
+async def grants(context: TheContext, person: Person) -> shapes.GrantList:
     """What was allowed for a conversation, or for always."""
     return shapes.GrantList(
         [
             shapes.GrantView(one.id, one.rule, rules_in_words((one.rule,)), one.conversation, one.created)
-            for one in await desk.runtime.grants(user=person)
+            for one in await context.runtime.grants(user=person)
         ]
     )
 
 
 @router.delete("/grants/{id}", status_code=204)
-async def revoke(desk: TheDesk, person: Person, id: str) -> None:
-    if id not in {one.id for one in await desk.runtime.grants(user=person)}:
+async def revoke(context: TheContext, person: Person, id: str) -> None:
+    if id not in {one.id for one in await context.runtime.grants(user=person)}:
         raise NotFound("grant", id)
-    await desk.runtime.revoke(id)
+    await context.runtime.revoke(id)

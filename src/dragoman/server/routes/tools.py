@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from dragoman.server import shapes
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.context import Person, TheContext
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
@@ -18,26 +18,26 @@ router = APIRouter(tags=["tools"])
 
 @router.get("/tools")
 async def tools(
-    desk: TheDesk, person: Person, conversation: Annotated[str | None, Query()] = None
+    context: TheContext, person: Person, conversation: Annotated[str | None, Query()] = None
 ) -> shapes.GroupList:
     """All groups with their tools. With a conversation, `on` says what its switches and agent leave on."""
-    settings = (await desk.conversation(conversation, person)).settings if conversation else {}
-    kit = desk.runtime.kit
-    await kit.toolbox.ready()
+    settings = (await context.conversation(conversation, person)).settings if conversation else {}
+    services = context.runtime.services
+    await services.toolbox.ready()
     chosen, switches = settings.get("agent"), settings.get("tools")
-    agent = kit.agent(str(chosen)) if chosen else kit.agent(None)
-    offer = kit.toolbox.offer(
-        [*kit.rules, *agent.rules],
+    agent = services.agent(str(chosen)) if chosen else services.agent(None)
+    offer = services.toolbox.offer(
+        [*services.rules, *agent.rules],
         {name: bool(on) for name, on in switches.items()} if isinstance(switches, dict) else {},
         agent.tools,
     )
-    states = {source.name: getattr(source, "state", None) for source in kit.toolbox.sources}
-    return shapes.GroupList([_group_view(group, offer, states) for group in kit.toolbox.groups])
+    states = {source.name: getattr(source, "state", None) for source in services.toolbox.sources}
+    return shapes.GroupList([_group_view(group, offer, states) for group in services.toolbox.groups])
 
 
 @router.get("/agents")
-async def agents(desk: TheDesk, person: Person) -> shapes.AgentList:
-    return shapes.AgentList([agent_view(agent) for agent in desk.runtime.kit.agents.values()])
+async def agents(context: TheContext, person: Person) -> shapes.AgentList:
+    return shapes.AgentList([agent_view(agent) for agent in context.runtime.services.agents.values()])
 
 
 def _group_view(group: Group, offer: Offer, states: Mapping[str, str | None]) -> shapes.GroupView:

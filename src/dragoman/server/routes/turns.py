@@ -13,7 +13,7 @@ from dragoman.messages.events import EVENT
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
-from dragoman.server.desk import Person, TheDesk
+from dragoman.server.context import Person, TheContext
 from dragoman.server.routes.events import STREAM, LastEventId
 from dragoman.server.stream import EventStream
 from dragoman.server.turn_stream import follow_turn
@@ -23,10 +23,10 @@ router = APIRouter(tags=["turns"])
 
 
 @router.post("/conversations/{id}/turns", status_code=202)
-async def send(desk: TheDesk, person: Person, id: str, body: bodies.NewTurn) -> shapes.Begun:
+async def send(context: TheContext, person: Person, id: str, body: bodies.NewTurn) -> shapes.Begun:
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
-    await desk.conversation(id, person)
-    handle = await desk.runtime.conversation(id)
+    await context.conversation(id, person)
+    handle = await context.runtime.conversation(id)
     turn = await handle.send(
         body.content(),
         parent=body.parent,
@@ -36,52 +36,52 @@ async def send(desk: TheDesk, person: Person, id: str, body: bodies.NewTurn) -> 
         options=body.options,
         agent=body.agent,
     )
-    desk.news.changed(id)
-    if await desk.runtime.store.is_queued(turn.id):
+    context.publisher.changed(id)
+    if await context.runtime.store.is_queued(turn.id):
         return shapes.Begun(turn.id)
-    return shapes.Begun(turn.id, (await desk.runtime.store.turn(turn.id)).message)
+    return shapes.Begun(turn.id, (await context.runtime.store.turn(turn.id)).message)
 
 
 @router.post("/messages/{id}/edit", status_code=202)
-async def edit(desk: TheDesk, person: Person, id: str, body: bodies.Said) -> shapes.Begun:
+async def edit(context: TheContext, person: Person, id: str, body: bodies.SendBody) -> shapes.Begun:
     """A new version of what a person said, and its answer. The old one stays."""
-    old = await desk.message(id, person)
-    turn = await desk.runtime.inbox.edit(id, body.content())
-    desk.news.changed(old.conversation)
-    return shapes.Begun(turn, (await desk.runtime.store.turn(turn)).message)
+    old = await context.message(id, person)
+    turn = await context.runtime.commands.edit(id, body.content())
+    context.publisher.changed(old.conversation)
+    return shapes.Begun(turn, (await context.runtime.store.turn(turn)).message)
 
 
 @router.post("/messages/{id}/rerun", status_code=202)
 async def rerun(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     id: str,
     body: bodies.Again = bodies.Again(),  # noqa: B008 - nobody changes it
 ) -> shapes.Begun:
     """A new version of an answer."""
-    old = await desk.message(id, person)
-    turn = await desk.runtime.inbox.rerun(id, options=TurnOptions(model=body.model))
-    desk.news.changed(old.conversation)
-    return shapes.Begun(turn, (await desk.runtime.store.turn(turn)).message)
+    old = await context.message(id, person)
+    turn = await context.runtime.commands.rerun(id, options=TurnOptions(model=body.model))
+    context.publisher.changed(old.conversation)
+    return shapes.Begun(turn, (await context.runtime.store.turn(turn)).message)
 
 
 @router.get("/turns/{id}")
-async def turn(desk: TheDesk, person: Person, id: str) -> shapes.TurnInfo:
-    if (waiting := await desk.queued(id, person)) is not None:
+async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
+    if (waiting := await context.queued(id, person)) is not None:
         said = waiting.message
         return shapes.TurnInfo(id, waiting.conversation, said.id, "queued", True, said.created, Usage())
-    row = await desk.turn(id, person)
-    now = await desk.runtime.turn(id).turn()
+    row = await context.turn(id, person)
+    now = await context.runtime.turn(id).turn()
     return shapes.TurnInfo(
         id, row.conversation, row.message, now.state, not now.state.ended, row.created, now.usage
     )
 
 
 @router.get("/turns/{id}/facts")
-async def facts(desk: TheDesk, person: Person, id: str) -> list[dict[str, Any]]:
+async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, Any]]:
     """Everything that happened in it, in order: what `dragoman explain` prints."""
-    await desk.turn(id, person)
-    stored = await desk.runtime.turn(id).facts()
+    await context.turn(id, person)
+    stored = await context.runtime.turn(id).facts()
     return [FACT.to_json(fact) for fact in stored]  # type: ignore[misc]  # each is a JSON object
 
 
@@ -91,7 +91,7 @@ async def facts(desk: TheDesk, person: Person, id: str) -> list[dict[str, Any]]:
     responses={**STREAM, 204: {"description": "It is over, and was heard before"}},
 )
 async def events(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     id: str,
     after: Annotated[int, Query(ge=0, le=10**18)] = 0,
@@ -101,33 +101,33 @@ async def events(
 
     Of a turn that is over, what it said; and nothing (204) to who has heard of it before.
     """
-    row = await desk.turn(id, person)
+    row = await context.turn(id, person)
     seen = int(last_event_id) if last_event_id and re.fullmatch(r"[0-9]{1,18}", last_event_id) else after
     if seen and not row.live:
         return Response(status_code=204)
-    return EventStream(follow_turn(desk.runtime.turn(id), seen, EVENT.dump), desk.news.closing)
+    return EventStream(follow_turn(context.runtime.turn(id), seen, EVENT.dump), context.publisher.closing)
 
 
 @router.post("/turns/{id}/cancel")
 async def cancel(
-    desk: TheDesk,
+    context: TheContext,
     person: Person,
     id: str,
     body: bodies.Cancel = bodies.Cancel(),  # noqa: B008 - nobody changes it
 ) -> shapes.Cancelled:
     """Stop it, in whatever state it is. What it has said is kept. One that is queued is called off."""
-    if (waiting := await desk.queued(id, person)) is not None:
-        desk.news.changed(waiting.conversation)
-        return shapes.Cancelled(await desk.runtime.store.unqueue(id))
-    await desk.turn(id, person)
-    return shapes.Cancelled(await desk.runtime.inbox.cancel(id, body.reason))
+    if (waiting := await context.queued(id, person)) is not None:
+        context.publisher.changed(waiting.conversation)
+        return shapes.Cancelled(await context.runtime.store.unqueue(id))
+    await context.turn(id, person)
+    return shapes.Cancelled(await context.runtime.commands.cancel(id, body.reason))
 
 
 @router.post("/turns/{id}/steer", status_code=202)
-async def steer(desk: TheDesk, person: Person, id: str, body: bodies.Said) -> shapes.Done:
+async def steer(context: TheContext, person: Person, id: str, body: bodies.SendBody) -> shapes.Done:
     """Say something to a running turn: its next request contains it."""
-    await desk.turn(id, person)
-    await desk.runtime.inbox.steer(id, body.content())
+    await context.turn(id, person)
+    await context.runtime.commands.steer(id, body.content())
     return shapes.Done()
 
 
@@ -135,27 +135,27 @@ async def steer(desk: TheDesk, person: Person, id: str, body: bodies.Said) -> sh
 
 
 @router.get("/calls/{id}")
-async def call(desk: TheDesk, person: Person, id: str) -> ToolCall:
-    return await desk.call(id, person)
+async def call(context: TheContext, person: Person, id: str) -> ToolCall:
+    return await context.call(id, person)
 
 
 @router.get("/calls/{id}/output", response_class=PlainTextResponse)
-async def output(desk: TheDesk, person: Person, id: str) -> str:
+async def output(context: TheContext, person: Person, id: str) -> str:
     """The whole of what a call gave, where the model was shown only its head and tail."""
-    found = await desk.call(id, person)
+    found = await context.call(id, person)
     if found.result is None or found.state is CallState.WITHHELD:
         raise NotFound("output of call", id)
     if found.result.blob is None:
         return found.result.text
-    return (await desk.runtime.store.blob(found.result.blob)).decode()
+    return (await context.runtime.store.blob(found.result.blob)).decode()
 
 
 @router.post("/calls/{id}/result", status_code=202)
-async def deliver(desk: TheDesk, person: Person, id: str, body: bodies.Result) -> shapes.Done:
+async def deliver(context: TheContext, person: Person, id: str, body: bodies.Result) -> shapes.Done:
     """The result of a call that the client ran. The first one counts."""
-    await desk.call(id, person)
+    await context.call(id, person)
     if not body.model_fields_set & {"text", "value"}:
         raise BadRequest("a result is a text or a value: there is neither")
     text = body.text if body.text is not None else canonical(body.value)
-    await desk.runtime.inbox.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
+    await context.runtime.commands.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
     return shapes.Done()

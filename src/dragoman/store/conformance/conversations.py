@@ -49,7 +49,7 @@ class Conversations(Suite):
                 store.call,
                 store.turn,
                 store.turn_of_call,
-                store.take,
+                store.claim,
                 store.question,
                 store.revoke,
                 store.blob,
@@ -65,7 +65,7 @@ class Conversations(Suite):
             assert await store.begin_queued("nowhere") is None
             assert not await store.is_queued("nowhere")
             assert await store.facts("nowhere") == []
-            assert await store.letters("nowhere") == []
+            assert await store.signals("nowhere") == []
 
     async def test_the_list_is_paged_and_each_conversation_is_on_one_page(self, tmp_path: Path) -> None:
         """Also where several were used at the same moment."""
@@ -124,7 +124,7 @@ class Conversations(Suite):
             assert await store.turns("conv_1") == []
             assert await store.questions() == []
             assert await store.grants() == []
-            assert await store.with_letters() == []
+            assert await store.turns_with_signals() == []
             assert not await store.is_queued("turn_2")
             for look, id in ((store.message, "msg_1"), (store.call, "call_1"), (store.question, "ask_1")):
                 with refused(NotFound):

@@ -12,7 +12,7 @@ from dragoman.messages.usage import Usage
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
-from dragoman.store.store import LetterKind
+from dragoman.store.store import SignalKind
 
 
 class Facts(Suite):
@@ -88,8 +88,8 @@ class Facts(Suite):
     async def test_an_old_owner_cannot_write(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
-            await store.leave("turn_1", 1)
-            assert await store.take("turn_1") == 2
+            await store.release("turn_1", 1)
+            assert await store.claim("turn_1") == 2
             before = await scene.everything(store)
             with refused(Fenced, "turn_1", "epoch 1"):
                 await store.append(
@@ -147,10 +147,10 @@ class Facts(Suite):
             turn = await store.turn("turn_1")
             assert (turn.live, turn.steerable, turn.state) == (False, False, "completed")
             assert await store.live_turns() == []
-            assert await store.letters("turn_1") == []
-            assert await store.with_letters() == []
-            assert await store.take("turn_1") is None
-            kinds: tuple[LetterKind, ...] = ("steer", "cancel", "result", "answer")
+            assert await store.signals("turn_1") == []
+            assert await store.turns_with_signals() == []
+            assert await store.claim("turn_1") is None
+            kinds: tuple[SignalKind, ...] = ("steer", "cancel", "result", "answer")
             for kind in kinds:
                 assert not await store.post("turn_1", kind, {})
 
@@ -160,23 +160,23 @@ class Facts(Suite):
         async with self.opened(tmp_path) as second:
             async with self.opened(tmp_path) as first:
                 await scene.begun(first)
-                assert await second.take("turn_1") is None
-                assert await first.take("turn_1") is None
-            assert await second.take("turn_1") == 2
+                assert await second.claim("turn_1") is None
+                assert await first.claim("turn_1") is None
+            assert await second.claim("turn_1") == 2
             taken = await second.turn("turn_1")
             assert (taken.epoch, taken.owner is not None) == (2, True)
             async with self.opened(tmp_path) as third:
-                assert await third.take("turn_1") is None
-                await second.leave("turn_1", 1)  # an old epoch leaves nothing
-                assert await third.take("turn_1") is None
-                await second.leave("turn_1", 2)
+                assert await third.claim("turn_1") is None
+                await second.release("turn_1", 1)  # an old epoch leaves nothing
+                assert await third.claim("turn_1") is None
+                await second.release("turn_1", 2)
                 assert (await third.turn("turn_1")).owner is None
-                assert await third.take("turn_1") == 3
+                assert await third.claim("turn_1") == 3
             assert await second.facts("turn_1") == ["fact 1"]
 
     async def test_of_two_that_take_a_turn_one_gets_it(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await scene.begun(one)
-            await one.leave("turn_1", 1)
-            epochs = await asyncio.gather(one.take("turn_1"), other.take("turn_1"))
+            await one.release("turn_1", 1)
+            epochs = await asyncio.gather(one.claim("turn_1"), other.claim("turn_1"))
             assert sorted(epochs, key=str) == [2, None]

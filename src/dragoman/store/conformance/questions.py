@@ -1,4 +1,4 @@
-"""What a store promises of questions, of letters and of what they grant."""
+"""What a store promises of questions, of signals and of what they grant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.store.store import Unread
 
 
 class Questions(Suite):
-    """A question is answered once; a letter is kept until it is a fact."""
+    """A question is answered once; a signal is kept until it is a fact."""
 
     async def test_a_question_is_kept_until_it_is_answered(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -33,10 +33,10 @@ class Questions(Suite):
             assert await store.question("ask_1") == settled
             assert await store.questions() == []
             assert await store.questions_of("turn_1") == [settled]
-            assert [(letter.kind, letter.body) for letter in await store.letters("turn_1")] == [
+            assert [(signal.kind, signal.body) for signal in await store.signals("turn_1")] == [
                 ("answer", {"question": "ask_1"})
             ]
-            assert await store.with_letters() == ["turn_1"]
+            assert await store.turns_with_signals() == ["turn_1"]
 
     async def test_a_question_is_answered_once(self, tmp_path: Path) -> None:
         """Two people, two processes, one answer: the other one is told."""
@@ -52,7 +52,7 @@ class Questions(Suite):
             lost = [outcome for outcome in outcomes if isinstance(outcome, AlreadyAnswered)]
             assert (len(won), len(lost)) == (1, 1)
             assert await other.question("ask_1") == await one.question("ask_1") == won[0]
-            assert len(await one.letters("turn_1")) == len(await one.grants()) == 1
+            assert len(await one.signals("turn_1")) == len(await one.grants()) == 1
             assert won[0].answer is not None
             with refused(AlreadyAnswered, "ask_1", won[0].answer.verdict):
                 await one.answer("ask_1", Answer("allow"))
@@ -65,7 +65,7 @@ class Questions(Suite):
             assert (await store.question("ask_1")).closed == "the turn ended"
             with refused(AlreadyAnswered, "the turn ended"):
                 await store.answer("ask_1", Answer("allow"))
-            assert await store.letters("turn_1") == []
+            assert await store.signals("turn_1") == []
 
     async def test_a_question_that_was_answered_is_not_closed(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -80,12 +80,12 @@ class Questions(Suite):
             assert await store.post("turn_1", "steer", {"text": "ü", "n": None})
             assert await store.post("turn_1", "result", {"call": "call_1"})
         async with self.opened(tmp_path) as store:
-            steer, result = await store.letters("turn_1")
+            steer, result = await store.signals("turn_1")
             assert (steer.kind, steer.body) == ("steer", {"text": "ü", "n": None})
             assert (result.kind, result.body, result.seq > steer.seq) == ("result", {"call": "call_1"}, True)
-            assert await store.with_letters() == ["turn_1"]
-            await store.append("turn_1", 1, 2, scene.change("a", letters=[steer.seq]))
-            assert await store.letters("turn_1") == [result]
+            assert await store.turns_with_signals() == ["turn_1"]
+            await store.append("turn_1", 1, 2, scene.change("a", signals=[steer.seq]))
+            assert await store.signals("turn_1") == [result]
 
     async def test_a_turn_does_not_close_its_box_on_an_unread_letter(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -95,8 +95,8 @@ class Questions(Suite):
             with refused(Unread):
                 await store.append("turn_1", 1, 2, scene.change("a", state="finalizing", steerable=False))
             assert await scene.everything(store) == before
-            (letter,) = await store.letters("turn_1")
-            last = scene.change("a", letters=[letter.seq], state="finalizing", steerable=False)
+            (signal,) = await store.signals("turn_1")
+            last = scene.change("a", signals=[signal.seq], state="finalizing", steerable=False)
             await store.append("turn_1", 1, 2, last)
             assert not await store.post("turn_1", "steer", {"text": "too late"})
             assert await store.post("turn_1", "cancel", {})

@@ -167,7 +167,7 @@ async def everything(store: Store) -> tuple[object, ...]:
         await store.messages("conv_1"),
         await store.turns("conv_1"),
         await store.facts("turn_1"),
-        await store.letters("turn_1"),
+        await store.signals("turn_1"),
         await store.questions(),
     )
 

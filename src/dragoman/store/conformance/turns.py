@@ -106,7 +106,7 @@ class Turns(Suite):
             with refused(NotFound):
                 await store.turn("turn_2")
         async with self.opened(tmp_path) as store:  # a queue outlives its process
-            await store.take("turn_1")
+            await store.claim("turn_1")
             await scene.ended(store, epoch=2, seq=3)
             assert await store.queue() == ["turn_2", "turn_3"]
             second = await store.begin_queued("turn_2")

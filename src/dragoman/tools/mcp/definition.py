@@ -1,4 +1,4 @@
-"""What a server says of a tool in, a tool of ours out, with a seal on what was said."""
+"""What a server says of a tool in, a tool of ours out, with a fingerprint on what was said."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.parts import Arguments, canonical
 from dragoman.tools.json_schema import JsonArguments, JsonParameters
 from dragoman.tools.mcp.names import local_name, offered_name
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.tool import Replay, Tool, ToolContext, ToolOutput
 
 Call: TypeAlias = Callable[[str, Arguments, ToolContext], Awaitable[ToolOutput]]
@@ -60,7 +60,7 @@ def tool_of(server: str, settings: McpServer, definition: types.Tool, call: Call
         timeout=settings.timeout,
         cancellable=True,
         server=server,
-        seal=seal_of(definition),
+        fingerprint=seal_of(definition),
         remark=claims(definition.annotations),
     )
 

@@ -10,7 +10,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from dragoman.tools.mcp.evidence import Evidence
+from dragoman.tools.mcp.diagnostics import Evidence
 
 MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
 CONNECT = 20.0

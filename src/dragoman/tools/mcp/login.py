@@ -13,10 +13,10 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
+from dragoman.tools.mcp.errors import LoginNeeded
 from dragoman.tools.mcp.references import Find, find, resolved
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.tokens import Tokens
-from dragoman.tools.mcp.trouble import LoginNeeded
 
 PATH = "/callback"
 HOST = "127.0.0.1"

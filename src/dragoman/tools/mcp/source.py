@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.parts import Arguments
-from dragoman.tools.mcp.evidence import Evidence
+from dragoman.tools.mcp.diagnostics import Evidence
 from dragoman.tools.mcp.names import prefix
 from dragoman.tools.mcp.references import Find, find
-from dragoman.tools.mcp.settings import McpServer
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside
     import anyio
     import httpx2
 
-    from dragoman.tools.mcp.desk import Sampler
-    from dragoman.tools.mcp.link import Link
+    from dragoman.tools.mcp.connection import Connection
+    from dragoman.tools.mcp.elicitation import Sampler
 
 PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
@@ -75,7 +75,7 @@ class McpSource:
         self._patience = patience
         self._group = Group(name, ())
         self._known = False  # the list was seen once
-        self._link: Link | None = None
+        self._link: Connection | None = None
         self._attempt: _Attempt | None = None
         self._task: asyncio.Task[None] | None = None
         self._scope: anyio.CancelScope | None = None
@@ -94,7 +94,7 @@ class McpSource:
         return "failed" if self.trouble else "idle"
 
     @property
-    def link(self) -> Link | None:
+    def link(self) -> Connection | None:
         """The connection, while there is one."""
         return self._link
 
@@ -121,7 +121,7 @@ class McpSource:
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """One call, whatever happens to the server: what goes wrong is a ToolFailed in words."""
-        from dragoman.tools.mcp.link import LinkLost
+        from dragoman.tools.mcp.connection import LinkLost
 
         for once_more in (True, False):
             link = await self._connected()
@@ -135,7 +135,7 @@ class McpSource:
                 await self._cleared()  # it had forgotten us, and never saw the call
         raise AssertionError
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> Connection:
         """The connection, started again if it is time for that."""
         if self._attempt is None and (self._link is None or self._link.ended):
             await self._cleared()
@@ -178,7 +178,7 @@ class McpSource:
         """From the start of a server to its end, whichever way that comes."""
         evidence, error = Evidence(), None
         try:
-            await in_thread(lambda: import_module("dragoman.tools.mcp.link"))
+            await in_thread(lambda: import_module("dragoman.tools.mcp.connection"))
             if not self._closed:
                 error = await self._hold(attempt, evidence)
         except Exception as raised:
@@ -194,17 +194,17 @@ class McpSource:
         """Keep the connection until it ends: why it did, or None where we ended it."""
         import anyio
 
-        from dragoman.tools.mcp.desk import Desk
-        from dragoman.tools.mcp.link import linked
+        from dragoman.tools.mcp.connection import linked
+        from dragoman.tools.mcp.elicitation import Elicitation
         from dragoman.tools.mcp.login import known_login
 
         limit = self.server.start_timeout
-        desk = Desk(self.name, self._workspace, self._sampler)
+        elicitation = Elicitation(self.name, self._workspace, self._sampler)
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
             authorize = self._authorize or known_login
             auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person
             async with linked(
-                self.name, self.server, desk, find=self._find, auth=auth, evidence=evidence
+                self.name, self.server, elicitation, find=self._find, auth=auth, evidence=evidence
             ) as link:
                 await self._learn(link)
                 self._scope.deadline = math.inf
@@ -219,7 +219,7 @@ class McpSource:
                 return ConnectionError("it ended, or closed the connection")
         return TimeoutError(f"it did not start within {limit:g} s")
 
-    async def _learn(self, link: Link) -> None:
+    async def _learn(self, link: Connection) -> None:
         from dragoman.tools.mcp.definition import tools_of
 
         tools, self.left_out = tools_of(self.name, self.server, await link.definitions(), self.call)
@@ -230,7 +230,7 @@ class McpSource:
         self._known = True
 
     def _failed(self, attempt: _Attempt, error: Exception, evidence: Evidence) -> None:
-        from dragoman.tools.mcp.trouble import told, wants_login
+        from dragoman.tools.mcp.errors import told, wants_login
 
         self.trouble = told(error, evidence)
         self._needs_login = wants_login(error, evidence)
@@ -256,7 +256,7 @@ def sources_of(servers: Mapping[str, McpServer], **options: Any) -> list[McpSour
 
 
 def _said(group: Group) -> list[str | None]:
-    return [group.rules, *(tool.seal for tool in group.tools)]
+    return [group.rules, *(tool.fingerprint for tool in group.tools)]
 
 
 def _now() -> float:

@@ -17,7 +17,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from dragoman.tools.mcp.evidence import Evidence
+from dragoman.tools.mcp.diagnostics import Evidence
 
 MOST_OF_A_LINE = 32 << 20  # an image of 20 MB, in base64
 MOST_NOISE = 4 << 20  # lines that are no messages: a greeting is fine, a flood is not

@@ -19,8 +19,8 @@ from dragoman.wire.anthropic_messages.shapes import (
 )
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
-from dragoman.wire.refusal import refusal
-from dragoman.wire.trouble import unfinished
+from dragoman.wire.provider_errors import refusal
+from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")

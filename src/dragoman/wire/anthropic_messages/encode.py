@@ -28,7 +28,7 @@ from dragoman.wire.anthropic_messages.shapes import (
 )
 from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.history import (
+from dragoman.wire.lowering import (
     CallIds,
     description,
     may_replay,

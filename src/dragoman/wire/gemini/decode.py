@@ -20,8 +20,8 @@ from dragoman.wire.gemini.shapes import (
     Part,
     Tokens,
 )
-from dragoman.wire.refusal import refusal
-from dragoman.wire.trouble import unfinished
+from dragoman.wire.provider_errors import refusal
+from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")

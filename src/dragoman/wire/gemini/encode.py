@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
@@ -27,7 +27,7 @@ from dragoman.wire.gemini.shapes import (
     NO_SIGNATURE,
     family,
 )
-from dragoman.wire.history import (
+from dragoman.wire.lowering import (
     description,
     may_replay,
     result_text,
@@ -78,7 +78,7 @@ def _contents(request: Request, load: Load) -> list[Body]:
     return [{"role": ROLES[role], "parts": [*parts]} for role, parts in turns]
 
 
-def _assistant_parts(said: Said, model: str) -> Iterator[Body]:
+def _assistant_parts(said: RequestMessage, model: str) -> Iterator[Body]:
     """The parts of one reply. A signature alone, kept as an empty thought, is that of the text before it."""
     parts: list[Body] = []
     foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in said.parts)

@@ -24,7 +24,7 @@ from dragoman.wire.openai_chat.shapes import (
     Detail,
     Tokens,
 )
-from dragoman.wire.refusal import refusal
+from dragoman.wire.provider_errors import refusal
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")

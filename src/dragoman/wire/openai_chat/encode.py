@@ -8,11 +8,11 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.history import (
+from dragoman.wire.lowering import (
     CallIds,
     description,
     may_replay,
@@ -57,7 +57,7 @@ def _messages(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
                 yield {"role": "tool", "tool_call_id": id, "content": result_text(call)}
 
 
-def _assistant(said: Said, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks) -> Body:
+def _assistant(said: RequestMessage, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks) -> Body:
     message: Body = {"role": "assistant", "content": _joined(said.parts) or None}
     thoughts = [part for part in said.parts if isinstance(part, Reasoning) and may_replay(part, NAME, model)]
     if details := [

@@ -22,8 +22,8 @@ from dragoman.wire.openai_responses.shapes import (
     Response,
     Tokens,
 )
-from dragoman.wire.refusal import refusal
-from dragoman.wire.trouble import unfinished
+from dragoman.wire.provider_errors import refusal
+from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "unknown")

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
-from dragoman.messages.request import Request, Said, ToolSpec
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.history import (
+from dragoman.wire.lowering import (
     CallIds,
     description,
     may_replay,
@@ -55,7 +55,7 @@ def _input(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
                 yield {"type": "function_call_output", "call_id": id, "output": _output(call, load)}
 
 
-def _assistant(said: Said, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
+def _assistant(said: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
     """A reply, item by item in its order. A thought is sent only together with what it led to."""
     thoughts: list[Body] = []
     for part in said.parts:

@@ -1,0 +1,232 @@
+"""Settings in, a house out: the runtime they describe, and what could not be put into it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.config.settings import Settings, data_folder, user_folder
+from dragoman.config.tables import AgentTable
+from dragoman.errors import ConfigError
+from dragoman.messages.parts import Text
+from dragoman.messages.questions import Rule
+from dragoman.messages.request import Request, RequestMessage
+from dragoman.providers.catalog import Catalog, load_catalog
+from dragoman.runtime import Runtime
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.custom import load_folder
+from dragoman.tools.permissions import concerns, parse_rule
+from dragoman.tools.skills import Skills
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group, Source
+from dragoman.turn.agent import Agent, Limits
+from dragoman.wire.collect import collect_reply
+from dragoman.wire.wire import Model
+
+if TYPE_CHECKING:
+    from dragoman.providers.models import Models
+
+DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser")
+
+
+@dataclass(slots=True, frozen=True)
+class Built:
+    """A runtime that is yet to be opened. `warnings` are for a person to read: the rest works without."""
+
+    runtime: Runtime
+    warnings: list[str] = field(default_factory=list)
+
+
+def catalog_of(settings: Settings) -> Catalog:
+    """The built-in catalog with the providers of the settings over it."""
+    return load_catalog(*settings.files)
+
+
+def store_of(settings: Settings) -> Path:
+    said = settings.values.get("store")
+    return settings.path(said) if said else data_folder() / "dragoman.db"
+
+
+def workspace_of(settings: Settings) -> Path:
+    """The folder that is named; else where the settings are, else where we are."""
+    said = settings.values.get("workspace")
+    folder = settings.path(said) if said else settings.folder
+    if not folder.is_dir():
+        origin = settings.origins.get("workspace", "settings")
+        raise ConfigError(f"{origin}: the workspace {folder} is no folder")
+    return folder
+
+
+def build_runtime(
+    settings: Settings,
+    *,
+    model: Models | Model,
+    tools: Iterable[Tool | Group] = (),
+    without: Iterable[str] = (),
+    store: Path | None = None,
+    **more: Any,
+) -> Built:
+    """The house these settings describe, with a model that was found for it (`providers/choice.py`).
+
+    `tools` come before all others; `without` leaves out built-in groups that make no sense to the caller.
+    """
+    said, warnings = settings.values, list[str]()
+    workspace, store = workspace_of(settings), store or store_of(settings)
+    runtime = Runtime(
+        store,
+        model=model,
+        tools=[
+            *tools,
+            *_built_in(settings, set(without)),
+            *_own(settings, warnings),
+            *_skills(settings, workspace, warnings),
+            *_servers(settings, workspace, model),
+        ],
+        agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
+        rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
+        bounds=_protected(settings, workspace, store),
+        workspace=workspace,
+        **_as_said(said),
+        **more,
+    )
+    return Built(runtime, [*warnings, *_idle(runtime)])
+
+
+def _idle(runtime: Runtime) -> Iterator[str]:
+    """Rules and tools that were named and are not there: a word that is misspelled protects nobody.
+
+    What servers of other programs have is not known yet, and nothing is said about it.
+    """
+    groups = [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
+    permissions = {tool.permission for group in groups for tool in group.tools} | {"skills", "loop"}
+    tools = {f"{group.name}.{tool.name}" for group in groups for tool in group.tools}
+    names = {group.name for group in groups} | tools
+    agents = runtime.services.agents.values()
+    for rule in dict.fromkeys([*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)]):
+        if not rule.permission.startswith("mcp.") and not any(concerns(rule, one) for one in permissions):
+            yield f"no tool has the permission of the rule {str(rule)!r}: `dragoman tools` shows their words"
+    servers = tuple(f"{source.name}." for source in runtime.services.toolbox.sources)
+    for agent in agents:
+        for name in agent.tools or ():
+            if name not in names and not name.startswith(servers):
+                yield f"agent {agent.name}: there is no group or tool {name!r}"
+
+
+_PASSED_ON = ("system", "options", "mode", "on_reject", "tool_history", "private", "titles_by_model")
+
+
+def _as_said(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a runtime takes under the same names. What is not said has its default there."""
+    passed = {name: said[name] for name in _PASSED_ON if name in said}
+    passed.update(said.get("limits", {}))
+    if "compact_at" in said:
+        passed["compact_at"] = said["compact_at"] or None
+    return passed
+
+
+def _built_in(settings: Settings, without: set[str]) -> list[Group]:
+    names = settings.values.get("tools", list(DEFAULT_TOOLS))
+    if unknown := [name for name in names if name not in BUILTIN]:
+        origin = settings.origins.get("tools", "settings")
+        raise ConfigError(f"{origin}: there is no group {unknown[0]!r}: there are {', '.join(BUILTIN)}")
+    return [BUILTIN[name]() for name in dict.fromkeys(names) if name not in without]
+
+
+def _own(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
+    """What lies in a `tools` folder beside a settings file. Beside no file nothing is loaded: a folder that
+    one merely stands in is not to be trusted."""
+    found: list[Tool | Group] = []
+    for file in settings.files:
+        tools, wrong = load_folder(file.resolve().parent / "tools")
+        found += [one for one in tools if one.name not in {other.name for other in found}]
+        warnings += wrong
+    return found
+
+
+def _skills(settings: Settings, workspace: Path, warnings: list[str]) -> list[Source]:
+    folders = [
+        *(settings.path(folder) for folder in settings.values.get("skills", [])),
+        workspace / "skills",
+        workspace / ".dragoman" / "skills",
+        user_folder() / "skills",
+    ]
+    skills = Skills(folders)
+    warnings += skills.warnings
+    return [skills]
+
+
+def _servers(settings: Settings, workspace: Path, model: Models | Model) -> list[Source]:
+    said, file = settings.values.get("mcp", {}), settings.values.get("mcp_file")
+    if not said and not file:
+        return []
+    from dragoman.tools.mcp.servers import servers_of
+    from dragoman.tools.mcp.source import sources_of
+
+    servers = servers_of(said, settings.path(file) if file else None, settings.origins)
+    return [*sources_of(servers, workspace=workspace, sampler=_sampler(model))]
+
+
+def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int], Awaitable[str]]:
+    """How a server that may ask the model asks it: texts in, its answer out."""
+
+    async def ask(system: str, said: list[tuple[str, str]], most: int) -> str:
+        found = model(None) if callable(model) else model
+        messages = tuple(
+            RequestMessage("user" if role == "user" else "assistant", (Text(text),)) for role, text in said
+        )
+        request = Request(found.name, messages, system=system, options={"max_tokens": most})
+        return (await collect_reply(found, request)).text
+
+    return ask
+
+
+def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:
+    """What lies in the workspace and is more than a file: it becomes code, or prompt, when the house is next
+    opened. To write there is asked about whatever else is allowed; the store itself is out of bounds."""
+    asked = [
+        *(_within(workspace, file) for file in settings.files),
+        *(f"{_within(workspace, settings.folder / name)}/*" for name in ("tools", "skills", ".dragoman")),
+        *(f"{name}/*" for name in ("skills", ".dragoman")),
+    ]
+    kept = f"{_within(workspace, store)}*"
+    rules = [
+        *(Rule("files.write", path, "ask") for path in dict.fromkeys(asked)),
+        *(Rule(f"files.{what}", kept, "deny") for what in ("read", "write")),
+    ]
+    return [rule for rule in rules if not rule.pattern.startswith("..")]
+
+
+def _within(workspace: Path, file: Path) -> str:
+    """As the file tools name it; beginning with .. where it lies elsewhere."""
+    return Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix()
+
+
+def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:
+    tools = table.get("tools")
+    return Agent(
+        name=name,
+        description=table.get("description", ""),
+        prompt=table.get("prompt", ""),
+        model=table.get("model"),
+        mode=table.get("mode"),
+        options=table.get("options", {}),
+        tools=tuple(tools) if tools is not None else None,
+        rules=tuple(_rules(settings, table, f"agents.{name}")),
+        limits=replace(Limits(), **table.get("limits", {})),
+    )
+
+
+def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:
+    """What allows, then what asks, then what denies: the last match wins."""
+    rules = []
+    for action in ("allow", "ask", "deny"):
+        for text in table.get(action, []):
+            try:
+                rules.append(parse_rule(text, action))
+            except ConfigError as error:
+                origin = settings.origins.get(at or action, "settings")
+                raise ConfigError(f"{origin}: {action}: {error}") from error
+    return rules

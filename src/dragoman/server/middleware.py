@@ -1,0 +1,146 @@
+"""Every request in; refused: a foreign host, a foreign page, what is no JSON, too much."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.server.auth import STRANGER, Auth
+from dragoman.server.problems import problem
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+JSON_LIMIT = 2_000_000
+IMPORT_LIMIT = 50_000_000
+_SLOWEST = 30.0  # seconds between two pieces of a body
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Middleware:
+    """Stands before the app. What it lets through comes from our own page, or from no page at all.
+
+    Of strangers no body is read, except at the door.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Collection[str] = LOOPBACK,
+        upload_limit: int,
+        access: Auth | None = None,
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._upload_limit = upload_limit
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        path, headers = _path(scope), Headers(scope=scope)
+        refusal = self._refusal(scope["method"], path, headers)
+        if refusal is not None:
+            return await problem(*refusal)(scope, receive, send)
+        access = self._access
+        if access is not None and _private(path) and await access.who(HTTPConnection(scope)) is None:
+            return await problem(401, STRANGER)(scope, receive, send)
+        limit = self._limit(path)
+        if int(headers.get("content-length") or 0) > limit:
+            return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
+        return await self._app(scope, _bounded(receive, limit), _with_headers(send))
+
+    def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if hostname(host) not in self._hosts:
+            return 421, f"this server is not {host!r}: use the address it printed when it started"
+        if not headers.get("content-length", "0").isdecimal():
+            return 400, "the length of the body is no number"
+        if not path.startswith("/api"):
+            return None
+        if (origin := headers.get("origin")) is not None and _netloc(origin) != host:
+            return 403, "pages of another origin may not use this server"
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return 403, "other pages may not use this server"
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        if method in _CHANGES and has_body and not _fits(path, headers):
+            return 415, "the body has to be JSON, with content-type application/json"
+        return None
+
+    def _limit(self, path: str) -> int:
+        if path == "/api/files":
+            return self._upload_limit
+        return IMPORT_LIMIT if path == "/api/import" else JSON_LIMIT
+
+
+def hostname(host: str) -> str | None:
+    """The name in a Host header, without its port. None for what is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises for what is no number
+    except ValueError:
+        return None
+    return parts.hostname if not parts.path and not parts.query and parts.username is None else None
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
+def _private(path: str) -> bool:
+    return path.startswith("/api") and path not in ("/api/login", "/api/openapi.json")
+
+
+def _path(scope: Mapping[str, object]) -> str:
+    """Below where we are mounted."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if root else path
+
+
+def _fits(path: str, headers: Headers) -> bool:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == ("application/octet-stream" if path == "/api/files" else "application/json")
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
+    seen, more = 0, True
+
+    async def bounded() -> Message:
+        nonlocal seen, more
+        try:
+            async with asyncio.timeout(_SLOWEST if more else None):
+                message = await receive()
+        except TimeoutError as error:
+            raise HTTPException(408, "the body came too slowly") from error
+        more = more and bool(message.get("more_body"))
+        seen += len(message.get("body", b""))
+        if seen > limit:  # more than was said
+            raise HTTPException(413, f"at most {limit} bytes are taken here")
+        return message
+
+    return bounded
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending

@@ -1,0 +1,1 @@
+"""Attachments and large outputs, by the hash of their content."""

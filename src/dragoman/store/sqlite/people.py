@@ -1,0 +1,57 @@
+"""People, what they keep by name, what they spent, pins of foreign tools: their part of the SQLite store."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from dragoman.errors import BadRequest
+from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.rows import USAGE
+from dragoman.store.store import Person, Spent
+
+
+class People(Database):
+    async def pin(self, user: str, tool: str) -> str | None:
+        rows = await self._all("pin", user=user, tool=tool)
+        return rows[0]["fingerprint"] if rows else None
+
+    async def set_pin(self, user: str, tool: str, fingerprint: str) -> None:
+        key = {"user": user, "tool": tool, "fingerprint": fingerprint}
+        await self._writer.submit(lambda db: db.execute(self._sql["set_pin"], key).rowcount)
+
+    async def add_person(self, name: str, key: str, created: float) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            try:
+                db.execute(self._sql["add_person"], {"id": name, "key": key, "created": created})
+            except sqlite3.IntegrityError as error:
+                raise BadRequest(f"there is somebody called {name} already") from error
+
+        await self._writer.submit(write)
+
+    async def person_with_key(self, key: str) -> str | None:
+        rows = await self._all("person_with_key", key=key)
+        return rows[0]["name"] if rows else None
+
+    async def key_of(self, person: str) -> str | None:
+        rows = await self._all("key_of_person", id=person)
+        return rows[0]["key"] if rows else None
+
+    async def people(self) -> list[Person]:
+        return [Person(row["name"], row["created"]) for row in await self._all("people")]
+
+    async def remove_person(self, name: str) -> None:
+        await self._change("person", name, "remove_person")
+
+    async def prompts(self, user: str) -> dict[str, str]:
+        return {row["name"]: row["text"] for row in await self._all("prompts", user=user)}
+
+    async def set_prompt(self, user: str, name: str, text: str) -> None:
+        key = {"user": user, "name": name, "text": text}
+        await self._writer.submit(lambda db: db.execute(self._sql["set_prompt"], key).rowcount)
+
+    async def remove_prompt(self, user: str, name: str) -> None:
+        await self._change("prompt", name, "remove_prompt", user=user)
+
+    async def spent(self, user: str) -> list[Spent]:
+        rows = await self._all("replies", user=user)
+        return [Spent(row["model"], row["day"], USAGE.load(row["usage"])) for row in rows]

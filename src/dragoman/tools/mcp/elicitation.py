@@ -1,0 +1,150 @@
+"""What a server asks while it works in, answers out: from the person whose call it is, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import mcp_types as types
+from mcp.client.session import ClientRequestContext
+from pydantic import ValidationError
+
+from dragoman.errors import ToolFailed
+from dragoman.tools.tool import ToolContext
+
+Sampler: TypeAlias = Callable[[str, list[tuple[str, str]], int], Awaitable[str]]
+"""A model that a server may ask: the system prompt, (role, text) pairs and the most tokens → its answer."""
+
+OPENED, NOT_OPENED = "I have done what it asks there", "I will not open it"
+LET, DO_NOT = "Let it ask the model", "Do not"
+SHOWN = 4000  # characters of a question
+
+_CALL: ContextVar[ToolContext | None] = ContextVar("dragoman_mcp_call", default=None)
+
+
+class Elicitation:
+    """Stands between one server and the people whose calls it serves. Nobody is asked outside of a call."""
+
+    def __init__(self, server: str, workspace: Path | None, sampler: Sampler | None) -> None:
+        self._server = server
+        self._workspace = workspace
+        self._sampler = sampler
+        self._calls: list[ToolContext] = []
+
+    @property
+    def samples(self) -> bool:
+        return self._sampler is not None
+
+    @contextmanager
+    def serving(self, context: ToolContext) -> Iterator[None]:
+        """What comes in while this call runs may be for it."""
+        token = _CALL.set(context)
+        self._calls.append(context)
+        try:
+            yield
+        finally:
+            self._calls.remove(context)
+            _CALL.reset(token)
+
+    def _call(self) -> ToolContext | None:
+        """The call a question belongs to: as the connection says, else the one that began last."""
+        known = _CALL.get()
+        return known if known in self._calls else self._calls[-1] if self._calls else None
+
+    # ── elicitation ───────────────────────────────────────────────────────────────────────────────
+
+    async def elicit(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        call = self._call()
+        if call is None:
+            return types.ElicitResult(action="cancel")
+        try:
+            if isinstance(params, types.ElicitRequestURLParams):
+                return await self._visit(call, params)
+            return await self._form(call, params)
+        except ToolFailed:
+            return types.ElicitResult(action="decline")
+        except ValidationError as error:
+            return types.ErrorData(code=types.INVALID_PARAMS, message=f"the answer does not fit: {error}")
+
+    async def _form(self, call: ToolContext, params: types.ElicitRequestFormParams) -> types.ElicitResult:
+        schema = params.requested_schema
+        answer = await call.ask(f"{self._server} asks: {params.message[:SHOWN]}", schema=schema)
+        if not isinstance(answer, dict):
+            return types.ElicitResult(action="decline")
+        return types.ElicitResult(action="accept", content={**_defaults(schema), **answer})
+
+    async def _visit(self, call: ToolContext, params: types.ElicitRequestURLParams) -> types.ElicitResult:
+        """The person opens the address, or does not. What happens there is not for us to see."""
+        parts = urlsplit(params.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            return types.ElicitResult(action="decline")
+        asked = f"{self._server} asks you to open a page at {parts.hostname}"
+        text = f"{asked}: {params.message[:SHOWN]}\n{params.url}"
+        answer = await call.ask(text, choices=(OPENED, NOT_OPENED))
+        return types.ElicitResult(action="accept" if answer == OPENED else "decline")
+
+    async def visits(self, elicitations: list[types.ElicitRequestURLParams]) -> bool:
+        """For a call that cannot go on before its person was at these addresses."""
+        call = self._call()
+        if call is None or not elicitations:
+            return False
+        for params in elicitations:
+            try:
+                if (await self._visit(call, params)).action != "accept":
+                    return False
+            except ToolFailed:
+                return False
+        return True
+
+    # ── off unless the settings say otherwise ─────────────────────────────────────────────────────
+
+    async def roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
+        if self._workspace is None:
+            return types.ListRootsResult(roots=[])
+        root = types.Root.model_validate(
+            {"uri": self._workspace.resolve().as_uri(), "name": self._workspace.name}
+        )
+        return types.ListRootsResult(roots=[root])
+
+    async def sample(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.ErrorData:
+        """One answer of the model to a text, if a person lets the server ask."""
+        call, texts = self._call(), _texts(params)
+        if call is None or self._sampler is None or texts is None or params.tools:
+            said = "only texts, without tools, and only while one of its calls runs"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=f"this client samples {said}")
+        asked = "\n\n".join(f"{role}: {text}" for role, text in texts)
+        question = f"{self._server} wants to ask the model:\n{asked[:SHOWN]}"
+        try:
+            answer = await call.ask(question, choices=(LET, DO_NOT))
+        except ToolFailed:
+            answer = DO_NOT
+        if answer != LET:
+            return types.ErrorData(code=-1, message="the person did not let the server ask the model")
+        text = await self._sampler(params.system_prompt or "", texts, params.max_tokens)
+        content = types.TextContent(type="text", text=text)
+        return types.CreateMessageResult(role="assistant", content=content, model="dragoman")
+
+
+def _defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a person who left a field alone meant."""
+    properties = schema.get("properties", {})
+    described = properties.items() if isinstance(properties, dict) else ()
+    return {name: said["default"] for name, said in described if isinstance(said, dict) and "default" in said}
+
+
+def _texts(params: types.CreateMessageRequestParams) -> list[tuple[str, str]] | None:
+    texts: list[tuple[str, str]] = []
+    for message in params.messages:
+        blocks = message.content if isinstance(message.content, list) else [message.content]
+        if not all(isinstance(block, types.TextContent) for block in blocks):
+            return None
+        texts.append((message.role, "\n".join(b.text for b in blocks if isinstance(b, types.TextContent))))
+    return texts

@@ -1,0 +1,72 @@
+"""Whatever a connection raises in, words that a person can act on out."""
+
+from __future__ import annotations
+
+import httpx2
+from mcp import MCPError
+from mcp.client.auth.exceptions import OAuthFlowError
+from mcp_types import CONNECTION_CLOSED
+from pydantic import ValidationError
+
+from dragoman.errors import ConfigError
+from dragoman.tools.mcp.diagnostics import Evidence
+
+
+class LoginNeeded(OAuthFlowError):
+    """The server wants a person to log in, and this is no moment for it."""
+
+
+def told(error: BaseException, evidence: Evidence) -> str:
+    """Why a server is not there: what happened, and its own last words if it had any."""
+    cause = _first(error)
+    if evidence.too_much:
+        what = evidence.too_much
+    elif evidence.status in (401, 403) and not isinstance(cause, OAuthFlowError):
+        what = f"it refused the key, or wants a login (HTTP {evidence.status})"
+    elif isinstance(cause, MCPError) and evidence.status is not None:
+        what = f"{in_words(cause)} (HTTP {evidence.status})"
+    else:
+        what = in_words(cause)
+    return f"{what}. It had said: {evidence.last_words}" if evidence.last_words else what
+
+
+def wants_login(error: BaseException, evidence: Evidence) -> bool:
+    return isinstance(_first(error), OAuthFlowError) or evidence.status == 401
+
+
+def in_words(error: BaseException) -> str:
+    match cause := _first(error):
+        case LoginNeeded():
+            return "it wants a login"
+        case OAuthFlowError():
+            return f"the login did not work: {cause}"
+        case MCPError() if _closed(cause):
+            return "it ended, or closed the connection"
+        case MCPError():
+            return f"it said: {cause.message[:500]}"
+        case ValidationError():
+            fault = cause.errors(include_url=False, include_input=False)[0]
+            return f"it sent what is no MCP: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        case httpx2.HTTPStatusError():
+            return f"it answered with HTTP {cause.response.status_code}"
+        case httpx2.TransportError():
+            return f"nothing answers there: {str(cause) or type(cause).__name__}"
+        case ConfigError() | TimeoutError() | ConnectionError():
+            return str(cause) or "it did not answer in time"
+        case OSError():
+            what = f": {cause.filename}" if cause.filename else ""
+            return f"it cannot be started: {cause.strerror or cause}{what}"
+        case _:
+            return f"{type(cause).__name__}: {str(cause)[:500]}"
+
+
+def _first(error: BaseException) -> BaseException:
+    """The cause, out of the groups that task groups put around it. A closed connection is only its echo."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    causes = [_first(inner) for inner in error.exceptions]
+    return next((cause for cause in causes if not _closed(cause)), causes[0])
+
+
+def _closed(error: BaseException) -> bool:
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED

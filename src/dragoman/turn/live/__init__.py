@@ -1,0 +1,1 @@
+"""A turn while it runs: its log, its events, and the signals that reach it."""

@@ -1,0 +1,224 @@
+"""A turn while it runs here: facts in, checked by the machine, stored, and told to whoever listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import takewhile
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import NotFound
+from dragoman.messages.events import TurnState
+from dragoman.messages.fold import Draft
+from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.questions import Question
+from dragoman.messages.replace_fast import replace_fast
+from dragoman.store.store import Change, Store, TurnRow, Unread
+from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.live.broadcast import Broadcast
+from dragoman.turn.live.telling import Telling
+from dragoman.turn.machine import State, Turn, advance, replay
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """A turn at one moment, for whoever comes late: its state, what it asks, what it has said so far."""
+
+    id: str
+    conversation: str
+    turn: Turn
+    messages: tuple[Message, ...]
+    questions: tuple[Question, ...]
+    last: int  # the number of the last event this contains
+
+    @property
+    def state(self) -> State:
+        return self.turn.state
+
+
+Listener = Callable[[Snapshot], None]
+
+
+class TurnLog:
+    """The one object that knows a running turn whole. Its `turn` is always `replay` of what it recorded."""
+
+    def __init__(
+        self,
+        row: TurnRow,
+        *,
+        store: Store,
+        conversation: Conversation,
+        facts: Sequence[Fact],
+        path: list[Message],
+        questions: Sequence[Question] = (),
+        held: dict[str, ToolResult] | None = None,
+        revision: int = 0,
+        clock: Callable[[], float],
+    ) -> None:
+        self.id = row.id
+        self.epoch = row.epoch
+        self.resumed = row.epoch > 1
+        self.conversation = conversation
+        self.store = store
+        self.now = clock
+        self.turn = replay(facts)
+        self.path = path
+        self.questions = {question.id: question for question in questions}
+        self.held = held or {}  # results that wait for a person
+        self.draft: Draft | None = None
+        self.cancelled: str | None = None  # the reason, once somebody wants it stopped
+        self.revision = revision  # of the conversation, if nobody else changes it
+        self.telling: Telling[Snapshot] = Telling(row.epoch)
+        self.publish = self.telling.publish
+        self._pending: Change | None = None  # recorded in this moment, and not yet handed to the store
+        self._last_write: asyncio.Future[None] | None = None
+        self._last_state = self.turn.state
+        self._count = len(facts)
+        self._home: dict[str, int] = {}  # where a call of this turn is in the path
+        start = len(path) - len(self.messages)
+        for place in range(start, len(path)):
+            self._home.update({call.id: place for call in path[place].calls})
+
+    # ── what was said ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def tip(self) -> str | None:
+        """Where the next message of this turn hangs."""
+        return self.path[-1].id if self.path else None
+
+    @property
+    def messages(self) -> list[Message]:
+        """Those of this turn: the end of the path."""
+        own = list(takewhile(lambda message: message.turn == self.id, reversed(self.path)))
+        return own[::-1]
+
+    def call(self, id: str) -> ToolCall:
+        if id not in self._home:
+            raise NotFound("call", id)
+        return next(call for call in self.path[self._home[id]].calls if call.id == id)
+
+    def snapshot(self) -> Snapshot:
+        messages = self.messages
+        if self.draft is not None:
+            messages.append(self.draft.message)
+        questions = tuple(q for q in self.questions.values() if q.open)
+        return Snapshot(
+            self.id, self.conversation.id, self.turn, tuple(messages), questions, self.events.last
+        )
+
+    # ── what happened ─────────────────────────────────────────────────────────────────────────────
+
+    async def record(self, *facts: Fact, change: Change | None = None, sync: bool = False) -> None:
+        """Write facts and the rows they change, as one. Returns when they are stored."""
+        stamped = self._stamped(facts)
+        turn = reduce(advance, stamped, self.turn)
+        if not _steerable(turn):
+            self._flush()  # the store may refuse these: what came before must not be refused with them
+        before, count = self.turn, self._count
+        self._take(turn, stamped, change or Change())
+        write = self._flush(sync=sync)
+        assert write is not None
+        try:
+            await write
+        except Unread:
+            self.turn, self._count = before, count  # it did not happen: read the signal first
+            raise
+
+    def record_soon(self, *facts: Fact, change: Change | None = None) -> None:
+        """The same without waiting. What is recorded in one moment is written together; what is published
+        from now on is told when it is stored; and whatever is recorded next fails if this does."""
+        stamped = self._stamped(facts)
+        turn = reduce(advance, stamped, self.turn)
+        if self._pending is None:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._take(turn, stamped, change or Change())
+
+    async def stored(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        while (write := self._flush()) is not None and not write.done():
+            await asyncio.wait([write])
+
+    def _stamped(self, facts: Sequence[Fact]) -> list[Fact]:
+        now = self.now()
+        return [fact if fact.at else replace_fast(fact, at=now) for fact in facts]
+
+    def _take(self, turn: Turn, facts: Sequence[Fact], change: Change) -> None:
+        """Believe them, and put them with what is to be written."""
+        if self._pending is None:
+            self._pending = Change()
+            self.telling.hold()
+        pending = self._pending
+        pending.facts += map(FACT.dump, facts)
+        pending.add(change)
+        self.turn = turn
+        if (moved := self._grow(change.messages)) is not None:
+            pending.leaf = (pending.leaf or moved)[0], moved[1]
+        for call in change.calls:
+            self._settle(call)
+        self.questions.update({question.id: question for question in change.questions})
+        for id, why in change.closed.items():
+            self.questions[id] = replace(self.questions[id], closed=why)
+        if turn.state is not self._last_state:
+            self._last_state = turn.state
+            self.publish(TurnState(turn.state))
+        if self.telling.listeners:
+            self.telling.show(self.snapshot())
+
+    def _flush(self, *, sync: bool = False) -> asyncio.Future[None] | None:
+        """Hand what is pending to the store. Returns the last write there is."""
+        change, self._pending = self._pending, None
+        if change is None:
+            return self._last_write
+        change.conversation = self.conversation.id
+        change.state, change.live = self.turn.state, not self.turn.state.ended
+        change.steerable = _steerable(self.turn)
+        change.usage = self.turn.usage if not change.live else None
+        self._newest(change)
+        seq = self._count + 1
+        self._count += len(change.facts)
+        self.revision += bool(change.messages or change.calls)
+        self._last_write = self.store.append(self.id, self.epoch, seq, change, sync=sync)
+        self._last_write.add_done_callback(self._written)
+        return self._last_write
+
+    def _newest(self, change: Change) -> None:
+        """A call that changed in the moment its message came is written once, as it is now."""
+        newest = {message.id: message for message in self.messages} if change.messages else {}
+        change.messages = [newest.get(message.id, message) for message in change.messages]
+        new = {call.id for message in change.messages for call in message.calls}
+        change.calls = [call for call in change.calls if call.id not in new or call.id in change.held]
+
+    def _written(self, write: asyncio.Future[None]) -> None:
+        self.telling.let_go(stored=write.exception() is None)
+
+    def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
+        before = self.tip
+        for message in messages:
+            if message.parent == self.tip:
+                self._home.update({call.id: len(self.path) for call in message.calls})
+                self.path.append(message)
+        return (before, self.path[-1].id) if self.tip != before else None
+
+    def _settle(self, call: ToolCall) -> None:
+        place = self._home[call.id]
+        message = self.path[place]
+        parts = tuple(call if part.type == "call" and part.id == call.id else part for part in message.parts)
+        self.path[place] = replace_fast(message, parts=parts)
+
+    # ── who is told ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def events(self) -> Broadcast:
+        return self.telling.events
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call it now and on every change. Returns the way to end that. What it raises is dropped."""
+        return self.telling.subscribe(listener, self.snapshot())
+
+
+def _steerable(turn: Turn) -> bool:
+    """Whether a person may still say something to it."""
+    return not turn.state.ended and not (turn.state is State.FINALIZING and turn.finished)

@@ -1,0 +1,156 @@
+"""A reply in, the step finished out: its calls settled, and what the plugins append on the tree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.messages.events import MessageAdded, StepEnd
+from dragoman.messages.ids import derived_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState
+from dragoman.messages.usage import Usage
+from dragoman.store.store import Change, Unread
+from dragoman.turn.facts import Fact, MessageAppended, StepFinished
+from dragoman.turn.plugin import Appended, Appender, Appending, Plugin
+from dragoman.turn.steps.call import CallRun, Lanes
+from dragoman.turn.steps.prepare import PreparedTurn
+from dragoman.turn.steps.steering import take_in_steering
+from dragoman.turn.steps.stream import Streamed
+
+
+@dataclass(slots=True, frozen=True)
+class Settled:
+    """A step that is over."""
+
+    prepared: PreparedTurn
+    again: bool
+
+
+async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
+    """Carry every call to its result, with `on_after_request` beside them, and finish the step."""
+    prepared, log = streamed.prepared, streamed.prepared.log
+    was_closing = log.turn.closing
+    work: list[Callable[[], Coroutine[Any, Any, None]]] = [
+        CallRun(prepared, streamed.offer, lanes, id).carry for id in log.turn.unsettled
+    ]
+    appenders: list[tuple[Plugin, Appender]] = []
+    if streamed.message is not None:
+        for plugin in prepared.hooks.after_request:
+            append = Appender(_at_once(prepared, plugin))
+            appenders.append((plugin, append))
+            work.append(_hook(plugin, streamed.message, prepared, append))
+    await all_of(work)
+    await _append_deferred(prepared, appenders)
+    await take_in_steering(log, prepared.signals)
+    had_calls = any(call.step == log.turn.step for call in log.turn.calls.values())
+    if had_calls and was_closing:
+        prepared.view.notice("the model asked for more calls instead of giving its answer", "no_answer")
+    goes_on = (had_calls and not was_closing and not _stopped(prepared)) or log.turn.goes_on
+    return await _finish(prepared, goes_on, streamed.message)
+
+
+async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None) -> Settled:
+    log = prepared.log
+    fact = StepFinished(log.turn.step, goes_on)
+    if goes_on:
+        log.record_soon(fact)
+    else:
+        try:
+            await log.record(fact)
+        except Unread:  # a person said something at the last moment
+            await prepared.signals.collect()
+            await take_in_steering(log, prepared.signals)
+            return await _finish(prepared, log.turn.goes_on, reply)
+    usage = reply.usage if reply is not None else None
+    log.publish(StepEnd(fact.step, usage or Usage()))
+    return Settled(prepared, goes_on)
+
+
+def _stopped(prepared: PreparedTurn) -> bool:
+    """A person said no, and a no is to end the turn."""
+    turn = prepared.log.turn
+    return prepared.services.on_reject == "stop" and any(
+        call.state is CallState.REJECTED and call.asked
+        for call in turn.calls.values()
+        if call.step == turn.step
+    )
+
+
+async def all_of(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    """Do it all at the same time. The first error stops the rest and is raised as it is."""
+    if len(work) == 1:
+        return await work[0]()
+    tasks = [asyncio.create_task(one()) for one in work]
+    try:
+        if tasks:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        unfinished = [task for task in tasks if not task.done()]
+        for task in unfinished:
+            task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished)
+    errors = [error for task in tasks if not task.cancelled() and (error := task.exception())]
+    if errors:
+        raise errors[0]
+    return None
+
+
+# ── what plugins append ───────────────────────────────────────────────────────────────────────────
+
+
+def _hook(
+    plugin: Plugin, reply: Message, prepared: PreparedTurn, append: Appender
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    return lambda: plugin.on_after_request(reply, prepared.view, append)
+
+
+def _at_once(prepared: PreparedTurn, plugin: Plugin) -> Callable[[int, Appended], Awaitable[None]]:
+    async def append(place: int, wanted: Appended) -> None:
+        await _append(prepared, [(plugin, place, wanted)])
+
+    return append
+
+
+async def _append_deferred(prepared: PreparedTurn, appenders: list[tuple[Plugin, Appender]]) -> None:
+    """Those with the higher priority first, then by registration, then in the order appended."""
+    deferred = [
+        (plugin, place, wanted) for plugin, appender in appenders for place, wanted in appender.deferred
+    ]
+    deferred.sort(key=lambda one: -one[2].priority)  # the sort is stable: the rest is in order already
+    if deferred:
+        await _append(prepared, deferred)
+
+
+async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Appended]]) -> None:
+    """Add messages, each once: one that was added before the process died has its name already."""
+    log = prepared.log
+    facts: list[Fact] = []
+    messages: list[Message] = []
+    for plugin, place, one in wanted:
+        id = derived_id("msg", log.id, log.turn.step, plugin.name, place)
+        if id in log.turn.appended:
+            continue
+        parent = messages[-1].id if messages else log.tip
+        message = Message(
+            id,
+            log.conversation.id,
+            parent,
+            one.role,
+            one.parts,
+            turn=log.id,
+            author=plugin.name,
+            created=log.now(),
+        )
+        appending = Appending(message)
+        for other in prepared.hooks.message_append:
+            await other.on_message_append(appending, prepared.view)
+        messages += appending.added
+        facts.append(MessageAppended(id, plugin.name, one.request))
+    if facts:
+        await log.record(*facts, change=Change(messages=messages))
+        for message in messages:
+            log.publish(MessageAdded(message))

@@ -1,0 +1,34 @@
+"""What a person says while a turn runs in, messages on the tree out."""
+
+from __future__ import annotations
+
+from dragoman.messages.events import MessageAdded
+from dragoman.messages.ids import derived_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part
+from dragoman.store.sqlite.rows import MESSAGE
+from dragoman.store.store import Change
+from dragoman.turn.facts import Steered
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import Signals
+
+
+async def take_in_steering(log: TurnLog, signals: Signals) -> None:
+    """Hang what came in on the turn's branch, where the next request finds it."""
+    while signals.steering:
+        signal = signals.steering.pop(0)
+        message = Message(
+            derived_id("msg", log.id, "steer", signal.signal),
+            log.conversation.id,
+            log.tip,
+            "user",
+            _parts(signal.value["message"]),
+            turn=log.id,
+            created=log.now(),
+        )
+        await log.record(Steered(message.id), change=Change(messages=[message], signals=[signal.signal]))
+        log.publish(MessageAdded(message))
+
+
+def _parts(body: object) -> tuple[Part, ...]:
+    return MESSAGE.from_json(body).parts

@@ -1,0 +1,141 @@
+"""The `task` tool: work in, the answer of another agent out, which did it in a conversation of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import ConfigError, DragomanError, NotFound, ToolFailed
+from dragoman.messages.events import CallAsked
+from dragoman.messages.ids import derived_id
+from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
+from dragoman.turn.agent import Agent
+from dragoman.turn.commands import Commands
+from dragoman.turn.drivers.tasks import Driver
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.services import Services
+from dragoman.turn.steps.prepare import mode_of
+
+_DEEPEST = 3  # tasks of tasks of tasks
+_STRICTER = ("auto", "ask", "manual", "off")
+_A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
+
+
+class Subagents:
+    """Opens sub-conversations. The house tells it where it lives once that is built (`move_in`)."""
+
+    def __init__(self, agents: Mapping[str, Agent]) -> None:
+        self.tool = _task_tool(agents, self)
+        self._moved_into: tuple[Services, Driver, Commands] | None = None
+
+    def move_in(self, services: Services, driver: Driver, commands: Commands) -> None:
+        self._moved_into = (services, driver, commands)
+
+    @property
+    def _house(self) -> tuple[Services, Driver, Commands]:
+        if self._moved_into is None:
+            raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
+        return self._moved_into
+
+    async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
+        """A turn of this agent, to its end. Run again after a crash, it finds the turn it began."""
+        services, driver, commands = self._house
+        id = derived_id("conv", context.idempotency_key)
+        try:
+            turn = await self._begun(id, agent, request, context)
+            where: dict[str, JsonValue] = {"conversation": id, "turn": turn, "agent": agent}
+            context.progress({**where})
+            handle = TurnHandle(turn, services.store, driver, commands)
+            async for event in handle.events():
+                if isinstance(event, CallAsked):
+                    context.progress({**where, "asks": event.question, "text": event.text})
+            result = await handle.result()
+        except DragomanError as error:
+            raise ToolFailed(f"the task failed: {error}") from error
+        finally:
+            if context.cancelled():
+                for row in await services.store.turns(id):
+                    await commands.cancel(row.id, "the call that opened it was cancelled")
+        if result.state != "completed":
+            raise ToolFailed(f"the task was {result.state} before it had an answer")
+        spent: JsonValue = {**asdict(result.usage)}
+        return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
+
+    async def _begun(self, id: str, agent: str, request: str, context: ToolContext) -> str:
+        services, driver, commands = self._house
+        try:
+            await services.store.conversation(id)
+        except NotFound:
+            await self._open(id, agent, request, context)
+        turns = await services.store.turns(id)
+        if turns:
+            return turns[0].id
+        return (await ConversationHandle(id, services.store, driver, commands).send(request)).id
+
+    async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
+        services, _, _ = self._house
+        parent = await services.store.conversation(context.conversation)
+        outer, depth = parent, 1
+        while outer.parent is not None:
+            outer, depth = await services.store.conversation(outer.parent), depth + 1
+        if depth > _DEEPEST:
+            raise ToolFailed("this is the task of a task of a task: do the work yourself")
+        now = services.clock()
+        await services.store.add_conversation(
+            Conversation(
+                id,
+                title=request.strip()[:30] or agent,
+                user=parent.user,
+                settings=self._settings(parent, agent, context),
+                created=now,
+                updated=now,
+                parent=parent.id,
+                call=context.call,
+            )
+        )
+
+    def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
+        """What is switched off here is off there, and whoever decides about calls here decides there too."""
+        services, driver, _ = self._house
+        settings: dict[str, JsonValue] = {"agent": agent}
+        if "tools" in parent.settings:
+            settings["tools"] = parent.settings["tools"]
+        running = driver.running.get(context.turn)
+        if running is not None:
+            outer = services.agent(running.log.turn.options.agent or _text(parent.settings.get("agent")))
+            here = mode_of(services, running.log, outer)
+            there = services.agent(agent).mode or services.mode
+            settings["mode"] = max(here, there, key=_STRICTER.index)
+        return settings
+
+
+def _text(setting: JsonValue) -> str | None:
+    return setting if isinstance(setting, str) else None
+
+
+def _task_tool(agents: Mapping[str, Agent], tasks: Subagents) -> Tool:
+    names: list[JsonValue] = list(agents)
+    known = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in agents.values())
+
+    @tool(
+        description="Give a piece of work to another agent, which does it in a conversation of its own and "
+        f"answers once. It knows nothing of this one: say all it needs.\n{known}",
+        pattern="agent",
+        replay="safe",
+        cancellable=True,
+        timeout=_A_WEEK,
+    )
+    async def task(
+        agent: Annotated[str, Field(description="who is to do it", json_schema_extra={"enum": names})],
+        request: Annotated[str, Field(description="what is to be done, with everything it needs to know")],
+        context: ToolContext,
+    ) -> ToolOutput:
+        if agent not in agents:
+            raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(agents)}")
+        return await tasks.run(agent, request, context)
+
+    return task

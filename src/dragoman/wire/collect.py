@@ -1,0 +1,21 @@
+"""A model and a request in, the whole reply out: for questions beside a conversation."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from dragoman.messages.fold import Draft
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.request import Request
+from dragoman.wire.wire import Model
+
+
+async def collect_reply(model: Model, request: Request, conversation: str = "") -> Message:
+    """Nothing of it is stored or shown."""
+    draft = Draft(Message(new_id("msg"), conversation, None, "assistant", (), model=model.name))
+    async with aclosing(model.stream(request, draft.id)) as replies:
+        async for events in replies:
+            for event in events:
+                draft.apply(event)
+    return draft.message

@@ -1,0 +1,176 @@
+"""What was said, in; what any wire can say of it, out: the parts of encoding that all wires share."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+
+from dragoman.messages.message import Role
+from dragoman.messages.parts import (
+    Arguments,
+    CallState,
+    Error,
+    File,
+    Part,
+    Reasoning,
+    StepBoundary,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+    canonical,
+)
+from dragoman.messages.request import RequestMessage, ToolSpec, example_of
+from dragoman.wire.quirks import IdShape
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def spoken(messages: Iterable[RequestMessage], *, files_apart: bool = False) -> list[RequestMessage]:
+    """The messages as wires like them: nothing empty, nothing that is ours alone, neighbours merged.
+
+    An assistant's message is one model request here, made of text, reasoning and calls; the results of its
+    calls belong right behind it. Files it made follow in a user's message, and so do those its calls brought
+    back if the wire cannot put them into a result (`files_apart`).
+    """
+    merged: list[RequestMessage] = []
+    for message in messages:
+        for said in _sayable(message, files_apart):
+            before = merged[-1] if merged else None
+            if before is None or before.role != said.role or _calls(before):
+                merged.append(said)
+            else:
+                merged[-1] = RequestMessage(said.role, _joined(before.parts, said.parts))
+    return merged
+
+
+def _sayable(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessage]:
+    parts: list[Part] = []
+    for part in message.parts:
+        match part:
+            case Text():
+                if part.text.strip():
+                    parts.append(part)
+            case Summary():
+                yield from _step(message.role, parts, files_apart)
+                yield RequestMessage("user", (Text(f"[What was said before, in short]\n{part.text}"),))
+                parts = []
+            case StepBoundary():
+                yield from _step(message.role, parts, files_apart)
+                parts = []
+            case Reasoning() | ToolCall():
+                if message.role == "assistant":
+                    parts.append(part)
+            case File():
+                parts.append(part)
+            case Error():
+                pass
+    yield from _step(message.role, parts, files_apart)
+
+
+def _step(role: Role, parts: list[Part], files_apart: bool) -> Iterator[RequestMessage]:
+    if role == "user":
+        if parts:
+            yield RequestMessage(role, tuple(parts))
+        return
+    own = tuple(part for part in parts if not isinstance(part, File))
+    if any(isinstance(part, Text | ToolCall) for part in own):  # thoughts alone cannot be sent
+        yield RequestMessage(role, own)
+    if made := tuple(part for part in parts if isinstance(part, File)):
+        yield RequestMessage("user", (Text("[Made by the assistant]"), *made))
+    for call in own if files_apart else ():
+        if isinstance(call, ToolCall) and (files := result_files(call)):
+            yield RequestMessage("user", (Text(f"[Result of {call.tool}]"), *files))
+
+
+def _calls(said: RequestMessage) -> bool:
+    return any(isinstance(part, ToolCall) for part in said.parts)
+
+
+def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
+    last, next = first[-1], second[0]
+    if isinstance(last, Text) and isinstance(next, Text):
+        return (*first[:-1], Text(f"{last.text}\n\n{next.text}"), *second[1:])
+    return first + second
+
+
+def may_replay(reasoning: Reasoning, wire: str, model: str) -> bool:
+    """Thoughts go back only to the model they came from, the way they came: others reject or imitate them."""
+    return reasoning.wire == wire and reasoning.model == model
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────
+
+NO_RESULT = "There is no result: the call was not finished."
+EMPTY_RESULT = "(no output)"
+
+
+def result_text(call: ToolCall) -> str:
+    """What a call's result says to a model, whatever became of the call."""
+    result = _visible(call)
+    if result is None:
+        return NO_RESULT
+    text = result.text if result.text.strip() else EMPTY_RESULT
+    return f"{text}\n\n{result.note}" if result.note else text
+
+
+def result_files(call: ToolCall) -> tuple[File, ...]:
+    """What a call brought back beside its text, if the model may see it."""
+    result = _visible(call)
+    return () if result is None or call.state is CallState.WITHHELD else result.attachments
+
+
+def _visible(call: ToolCall) -> ToolResult | None:
+    return call.result if call.state.settled else None  # one that is being reviewed is nobody's yet
+
+
+def said_name(call: ToolCall) -> str:
+    """The tool's name, or the nearest to what the model made up that a server accepts."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", call.tool)[:64] or "unknown"
+
+
+def said_arguments(call: ToolCall) -> Arguments:
+    """What the model asked for, not what was run instead: the result's note tells of that.
+
+    Argument text that is no JSON goes back inside JSON that says so: many servers refuse it for ever.
+    """
+    said = call.arguments if call.original is None else call.original
+    return {"invalid_json": call.raw} if call.raw is not None and not said else said
+
+
+class CallIds:
+    """The ids that calls have in one request: in the shape a provider takes, and each only once."""
+
+    def __init__(self, shape: IdShape = "ours") -> None:
+        self._shape = shape
+        self._given: set[str] = set()
+
+    def next(self, call: ToolCall) -> str:
+        """An id for the call, which comes after those that were asked for before."""
+        id = self._shaped(call, call.id)
+        while id in self._given:
+            id = self._shaped(call, f"{id}+")
+        self._given.add(id)
+        return id
+
+    def _shaped(self, call: ToolCall, origin: str) -> str:
+        if self._shape == "kimi":
+            return f"functions.{said_name(call)}:{len(self._given)}"
+        digest = hashlib.sha256(origin.encode()).hexdigest()
+        if self._shape == "mistral":
+            return digest[:9]
+        return origin if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", origin) else f"call_{digest[:24]}"
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def description(tool: ToolSpec) -> str:
+    """What a tool does, with its examples: no wire has a place of its own for them.
+
+    Those that come with a request are for models that have to be led: others know when a tool is right.
+    """
+    shown = [example for example in tool.examples if example_of(example).request is None]
+    examples = "".join(f"\n{canonical(example)}" for example in shown)
+    return f"{tool.description}\n\nExamples of arguments:{examples}".strip() if examples else tool.description

@@ -1,0 +1,181 @@
+"""What can go wrong between us and a server enters; a `ProviderError` in words a person can act on leaves.
+
+What the provider itself says is in `wire/refusal.py`; here is what the network and the body say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from dragoman.errors import ProviderError
+from dragoman.wire.provider_errors import refusal
+
+SHOWN = 200  # bytes of a body that an error repeats
+BLANK = b"\xef\xbb\xbf \t\r\n"
+
+# ── no reply ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def unreachable(error: BaseException, url: str, first_byte: float | None) -> ProviderError:
+    """For what was raised before the first byte came."""
+    import aiohttp  # already there: it raised the error
+
+    at, reason = place(url), reason_of(error)
+    message, kind, retryable = f"no connection to {at}: {reason}", "connection", True
+    hint = "Check the address and the network"
+    match error:
+        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
+            message, retryable = f"{at} is not the address of a server", False
+            hint = "Check the provider's base URL"
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+            retryable, hint = False, "If the certificate is your own, name its file as `ca`"
+        case aiohttp.ClientProxyConnectionError():
+            message, hint = f"the proxy on the way to {at} cannot be reached: {reason}", "Check its address"
+        case aiohttp.ClientHttpProxyError():
+            message, retryable = f"the proxy on the way to {at} refused: {reason}", False
+            hint = "Check the proxy's user name and password"
+        case aiohttp.ConnectionTimeoutError():
+            message, kind = f"{at} did not accept a connection in time", "timeout"
+        case TimeoutError():
+            message, kind = f"{at} did not begin to reply within {first_byte:g} s", "timeout"
+            hint = "Try again, or allow more time before the first byte"
+        case aiohttp.ClientConnectorError():
+            hint = "Is the server running, and is the base URL right?"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
+            message, hint = f"{at} hung up before it replied: {reason}", "Try again"
+    return ProviderError(message, kind=kind, retryable=retryable, hint=hint)
+
+
+def redirected(url: str, status: int, there: str | None) -> ProviderError:
+    return ProviderError(
+        f"{place(url)} sends requests on to {there or 'an address it does not name'}",
+        kind="redirect",
+        status=status,
+        hint="A key is never sent after a redirect: write that address into the base URL, if you trust it",
+    )
+
+
+# ── a reply that breaks off ───────────────────────────────────────────────────────────────────────
+
+
+def broken(error: BaseException, url: str) -> ProviderError:
+    return ProviderError(
+        f"the connection to {place(url)} broke in the middle of the reply: {reason_of(error)}",
+        kind="connection",
+        retryable=True,
+        hint="What had arrived is kept; try again",
+    )
+
+
+def stalled(url: str, seconds: float | None) -> ProviderError:
+    return ProviderError(
+        f"{place(url)} sent nothing for {seconds:g} s in the middle of its reply",
+        kind="timeout",
+        retryable=True,
+        hint="What had arrived is kept; try again, or allow more time between chunks",
+    )
+
+
+def unfinished() -> ProviderError:
+    """For a stream that ended in good order, but before its wire's word for the end of a reply."""
+    return ProviderError(
+        "the stream ended before the reply was finished",
+        kind="unfinished",
+        retryable=True,
+        hint="What had arrived is kept; try again",
+    )
+
+
+def garbled(frame: bytes, error: Exception) -> ProviderError:
+    trouble = ProviderError(
+        f"a piece of the stream could not be read: {shown(frame)} ({reason_of(error)})",
+        kind="garbled",
+        retryable=True,
+        hint="The stream was cut, or speaks another wire than the one that was chosen",
+    )
+    trouble.__cause__ = error
+    return trouble
+
+
+# ── something else than a stream ──────────────────────────────────────────────────────────────────
+
+
+def is_no_stream(body: bytes) -> bool:
+    """True if it begins as JSON or a web page does, and no line of an event stream can."""
+    return body.lstrip(BLANK)[:1] in (b"{", b"[", b"<")
+
+
+def no_stream(body: bytes) -> ProviderError:
+    """For a body that came with a status of success and is none."""
+    if body.lstrip(BLANK).startswith(b"<"):
+        return ProviderError(
+            f"a web page came instead of a stream: {shown(body)}",
+            kind="no_stream",
+            hint="Check the provider's base URL: something else answers there",
+        )
+    try:
+        said: JsonValue = from_json(body)
+    except ValueError:
+        said = None
+    first = said[0] if isinstance(said, list) and said else said
+    if isinstance(first, dict) and first.get("error"):
+        return refusal(said)
+    return ProviderError(
+        f"a whole JSON body came instead of a stream: {shown(body)}",
+        kind="no_stream",
+        hint="What answers there does not stream: use a server, or an address of it, that does",
+    )
+
+
+def no_event(head: bytes) -> ProviderError:
+    """For a stream that ended before anything was said in it."""
+    return ProviderError(
+        f"the reply held no event, only {shown(head)}" if head else "the reply was empty",
+        kind="no_stream",
+        retryable=not head,
+        hint="Try again, or check the provider's base URL",
+    )
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def place(url: str) -> str:
+    """The part of an address that may be shown: no path, no user, no password."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "the provider"
+    return f"{parts.hostname}{port}" if parts.hostname else "the provider"
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong, without addresses and headers."""
+    cause = getattr(error, "os_error", None) or error
+    words = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
+    return " ".join(str(words).split()) or type(error).__name__
+
+
+def shown(body: bytes) -> str:
+    """The first bytes, on one line."""
+    text = " ".join(body[: 4 * SHOWN].decode(errors="replace").split())
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait, from a header that gives them, or the date when they are over."""
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        value = headers.get("Retry-After", "").strip()
+        if value[:1].isdigit():
+            return float(value)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now) if value else None
+    except ValueError:
+        return None

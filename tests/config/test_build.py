@@ -1,0 +1,113 @@
+"""Settings become a house: its tools, agents, skills and rules, and what was left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import ScriptedModel, reject
+from dragoman.config.build import Built, build_runtime
+from dragoman.config.settings import Settings, load
+from dragoman.errors import ConfigError
+from dragoman.messages.parts import CallState
+from dragoman.wire.scripted import Script, calls, says
+from tests.runtimes import only_call
+
+
+def settled(folder: Path, text: str) -> Settings:
+    (folder / "dragoman.toml").write_text('store = "chat.db"\n' + text, "utf-8")
+    return load(folder / "dragoman.toml", environment={})
+
+
+def opened(folder: Path, text: str, script: Script = ()) -> Built:
+    return build_runtime(settled(folder, text), model=ScriptedModel(script))
+
+
+async def test_everything_in_the_file_is_in_the_house(tmp_path: Path) -> None:
+    """C11, R1"""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "house_mine.py").write_text(
+        'from dragoman import tool\n\n@tool\ndef mine() -> str:\n    """Mine."""\n    return "m"\n', "utf-8"
+    )
+    (tmp_path / "tools" / "house_bad.py").write_text("1 / 0\n", "utf-8")
+    (tmp_path / "skills" / "bake").mkdir(parents=True)
+    (tmp_path / "skills" / "bake" / "SKILL.md").write_text(
+        "---\nname: bake\ndescription: B.\n---\nx", "utf-8"
+    )
+    text = """
+system = "Be brief."
+tools = ["basics"]
+deny = ["basics.todo"]
+[agents.clerk]
+prompt = "You are a clerk."
+tools = ["basics.calculator"]
+[agents.clerk.limits]
+max_rounds = 1
+"""
+    house = opened(tmp_path, text, [says("hi"), says("hi")])
+    async with house.runtime as runtime:
+        await (await runtime.send("go")).result()
+        model = runtime.services.model(None)
+        assert isinstance(model, ScriptedModel)
+        offered = {spec.name for spec in model.requests[-1].tools}
+        assert offered >= {"mine", "calculator", "load_skill", "task", "read_output"}
+        assert "Be brief." in model.requests[-1].system
+        await (await runtime.send("go", agent="clerk")).result()
+        assert [spec.name for spec in model.requests[-1].tools] == ["calculator"]
+    assert len(house.warnings) == 1
+    assert "house_bad.py, line 1" in house.warnings[0]
+
+
+async def test_the_workspace_is_where_the_file_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello", "utf-8")
+    script = [calls("read_file", path="a.txt"), says("done")]
+    async with opened(tmp_path, 'allow = ["files.read"]', script).runtime as runtime:
+        call = only_call(await (await runtime.send("go")).result())
+        assert call.result is not None
+        assert "hello" in call.result.text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('tools = ["bascis"]', "dragoman.toml:2: there is no group 'bascis'"),
+        ('workspace = "nowhere"', "is no folder"),
+        ('allow = [""]', "allow"),
+        ('mcp_file = "nowhere.json"', "cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_said(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        opened(tmp_path, text)
+
+
+async def test_what_becomes_code_or_prompt_is_asked_about_whatever_is_allowed(tmp_path: Path) -> None:
+    """P1: and the store cannot be read or written at all."""
+    paths = ["tools/evil.py", "skills/x/SKILL.md", ".dragoman/skills/x/SKILL.md", "dragoman.toml"]
+    script = [*(calls("write_file", path=path, text="x") for path in paths), says("done")]
+    bold = 'allow = ["files.*"]\n[agents.bold]\nallow = ["files.*"]'
+    async with opened(tmp_path, bold, script).runtime as runtime:
+        turn = await runtime.send("go", agent="bold")
+        asked = []
+        async for event in turn.events():
+            if event.type == "call.asked":
+                asked.append(event.arguments["path"])
+                await turn.answer(event.question, reject())
+        assert asked == paths
+    script = [calls("read_file", path="chat.db"), calls("write_file", path="ok.txt", text="x"), says("done")]
+    async with opened(tmp_path, 'allow = ["files.*"]', script).runtime as runtime:
+        result = await (await runtime.send("go")).result()
+        states = [call.state for message in result.messages for call in message.calls]
+        assert states == [CallState.REJECTED, CallState.COMPLETED]
+
+
+def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """P1: a misspelled word protects nobody."""
+    text = (
+        'allow = ["files.*", "mcp.x.*"]\ndeny = ["file.write"]\n[agents.x]\ntools = ["files.nope", "files"]'
+    )
+    warnings = opened(tmp_path, text).warnings
+    assert len(warnings) == 2
+    assert "'deny file.write'" in warnings[0]
+    assert "'files.nope'" in warnings[1]

@@ -1,0 +1,58 @@
+"""A house to test in: a real store in a folder, a scripted model, tools that write down what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman import Runtime, ScriptedModel
+from dragoman.messages.events import Event
+from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall
+from dragoman.turn.handles import TurnHandle, TurnResult
+from dragoman.wire.scripted import Script
+
+
+def runtime_with(
+    folder: Path, script: Script, *, allow: Sequence[str] = ("*",), context: int | None = None, **options: Any
+) -> Runtime:
+    """A runtime in which every call is allowed, unless the test says otherwise."""
+    model = ScriptedModel(script, context=context)
+    return Runtime(folder / "chat.db", model=model, allow=allow, **options)
+
+
+def model_of(runtime: Runtime) -> ScriptedModel:
+    model = runtime.services.model(None)
+    assert isinstance(model, ScriptedModel)
+    return model
+
+
+async def play(
+    folder: Path,
+    script: Script,
+    said: str = "go",
+    *,
+    answer: Callable[[TurnHandle, Any], Any] | None = None,
+    **options: Any,
+) -> TurnResult:
+    """One turn from start to end."""
+    async with runtime_with(folder, script, **options) as runtime:
+        turn = await runtime.send(said)
+        async for event in turn.events():
+            if answer is not None and event.type == "call.asked":
+                await answer(turn, event)
+        return await turn.result()
+
+
+async def events_of(turn: TurnHandle) -> list[Event]:
+    return [event async for event in turn.events()]
+
+
+def calls_of(messages: Sequence[Message]) -> list[ToolCall]:
+    return [call for message in messages for call in message.calls]
+
+
+def only_call(result: TurnResult) -> ToolCall:
+    (call,) = calls_of(result.messages)
+    return call
