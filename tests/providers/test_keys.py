@@ -54,7 +54,7 @@ def test_a_keyring_that_is_locked_or_not_installed_has_no_key(monkeypatch: pytes
 
 
 def test_a_missing_key_is_told_with_its_variables_and_the_way_to_store_it() -> None:
-    says = "no key for Built: set HOUSE_KEY or HOME_KEY .* `keyring set dragoman HOUSE_KEY`"
+    says = "no key for House: set HOUSE_KEY or HOME_KEY .* `keyring set dragoman HOUSE_KEY`"
     with pytest.raises(ConfigError, match=says):
         Keys(environment={}, use_keyring=False).needed(HOUSE)
 

@@ -22,7 +22,10 @@ def dump(*scripts: str) -> list[tuple[str, str, str]]:
         made = db.execute(
             "SELECT type, name, coalesce(sql, '') FROM sqlite_master ORDER BY type, name"
         ).fetchall()
-    return [(type, name, re.sub(r"--.*|\s+", " ", sql).replace(" ", "").replace(chr(34), "")) for type, name, sql in made]
+    return [
+        (type, name, re.sub(r"--.*|\s+", " ", sql).replace(" ", "").replace(chr(34), ""))
+        for type, name, sql in made
+    ]
 
 
 def test_the_schema_is_the_sum_of_the_migrations() -> None:
