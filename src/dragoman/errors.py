@@ -12,7 +12,9 @@ DragomanError
 ├── ConfigError             the configuration or the construction of a component is wrong
 └── EngineError             ours: a bug, or two owners of one turn; nobody catches these
     ├── IllegalFact         the machine's table does not allow this fact in this state
-    └── Fenced              another process has taken this turn over
+    ├── Fenced              another process has taken this turn over
+    ├── TurnInterrupted     the program stops; the turn goes on when it is started again
+    └── TurnSetAside        the turn cannot be taken up here: what it needs is missing, or cannot be read
 """
 
 from __future__ import annotations
@@ -113,3 +115,16 @@ class Fenced(EngineError):
         )
         self.turn = turn
         self.epoch = epoch
+
+
+class TurnInterrupted(EngineError):
+    def __init__(self, turn: str) -> None:
+        super().__init__(f"turn {turn} was interrupted: it goes on when the store is opened again")
+        self.turn = turn
+
+
+class TurnSetAside(EngineError):
+    def __init__(self, turn: str, why: str) -> None:
+        super().__init__(f"turn {turn} cannot go on here: {why}")
+        self.turn = turn
+        self.why = why

@@ -12,13 +12,15 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import JsonValue
+from typing_extensions import Unpack
 
+from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.conversation.window import Policy
-from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.errors import ConfigError, DragomanError, NotFound
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
-from dragoman.messages.questions import Answer, Grant, Question, Rule, nobody_to_ask, withhold
+from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule, nobody_to_ask, withhold
 from dragoman.plugins.compaction import Compaction
 from dragoman.plugins.length import Length
 from dragoman.plugins.limits import Budget, RoundLimit
@@ -31,14 +33,16 @@ from dragoman.store.store import Found, Store
 from dragoman.store.transfer import exported, imported, markdown
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import parse_rule
-from dragoman.tools.tool import Tool, tool
+from dragoman.tools.tool import Review, Tool, tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
-from dragoman.turn.drivers.tasks import Driver
-from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
+from dragoman.turn.drivers.driver import Driver
+from dragoman.turn.drivers.tasks import TaskDriver
+from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle, TurnResult
+from dragoman.turn.live.bus import EventBus
 from dragoman.turn.plugin import Plugin, check
-from dragoman.turn.services import Mode, Services
+from dragoman.turn.services import Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
 from dragoman.wire.wire import Model
@@ -72,6 +76,7 @@ class Runtime:
         options: Mapping[str, JsonValue] | None = None,
         mode: Mode = "auto",
         on_reject: Literal["continue", "stop"] = "continue",
+        review: Review = "never",
         max_rounds: int = 10,
         max_tokens: int | None = None,
         max_cost: float | None = None,
@@ -122,15 +127,19 @@ class Runtime:
             options=dict(options or {}),
             mode=mode,
             on_reject=on_reject,
+            review=review,
             concurrency=concurrency,
             workspace=_folder(workspace),
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
-        self.driver = Driver(self.services, adopts=adopts)
+        self._background = Background("turn")
+        self.bus = EventBus(self.store, self._background)
+        self.driver: Driver = TaskDriver(self.services, self.bus, self._background, adopts=adopts)
         self.commands = Commands(self.services, self.driver)
+        self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
-            tasks.move_in(self.services, self.driver, self.commands)
+            tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
         await self.store.open()
@@ -160,16 +169,22 @@ class Runtime:
             await self.store.conversation(id)
             if settings:
                 raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
-        return ConversationHandle(id, self.store, self.driver, self.commands)
+        return ConversationHandle(id, self._engine)
 
     async def send(
-        self, said: str | Sequence[Part], conversation: str | None = None, **options: Any
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        parent: str | None = None,
+        queue: bool = False,
+        **options: Unpack[SendOptions],
     ) -> TurnHandle:
         """Say something, in a new conversation if none is named."""
         chat = await self.conversation(conversation)
         try:
-            return await chat.send(said, **options)
-        except BadRequest:
+            return await chat.send(said, parent=parent, queue=queue, **options)
+        except DragomanError:
             if conversation is None:
                 await self.store.delete_conversation(chat.id)  # nothing was said in it
             raise
@@ -196,7 +211,7 @@ class Runtime:
             updated=now,
         )
         await self.store.add_conversation(forked, list(copies.values()))
-        return ConversationHandle(id, self.store, self.driver, self.commands)
+        return ConversationHandle(id, self._engine)
 
     async def delete(self, conversation: str) -> None:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
@@ -222,12 +237,12 @@ class Runtime:
     ) -> ConversationHandle:
         """A copy, under new ids, of what `export` gave."""
         id = await imported(self.store, data, user=user, now=self.services.clock())
-        return ConversationHandle(id, self.store, self.driver, self.commands)
+        return ConversationHandle(id, self._engine)
 
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
 
     def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self.store, self.driver, self.commands)
+        return TurnHandle(id, self._engine)
 
     async def answer(self, question: str, answer: Answer) -> Question:
         return await self.commands.answer(question, answer)

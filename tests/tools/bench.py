@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments, File, ToolCall
-from dragoman.tools.execute import Leave, Outcome, execute
+from dragoman.tools.execute import Outcome, Permit, execute
 from dragoman.tools.tool import Tool, ToolContext
 
 
@@ -26,6 +26,7 @@ class Bench:
     thinks_for: float = 0.0  # how long the person takes to answer
     files: dict[str, bytes] = field(default_factory=dict)  # what it attached
     permits: Callable[[str], bool] = lambda _: True
+    required: list[str] = field(default_factory=list)
     progress: list[JsonValue] = field(default_factory=list)
     questions: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -41,12 +42,13 @@ class Bench:
             read_output=self._read_output,
             put_file=self._put_file,
             permits=self.permits,
+            require_permission=self._require_permission,
             workspace=self.workspace,
         )
 
     async def run(self, tool: Tool, arguments: Arguments | None = None) -> Outcome:
         call = ToolCall("call_1", tool.name, arguments or {})
-        return await asyncio.create_task(execute(tool, call, Leave(call.hash, "rule"), self.context()))
+        return await asyncio.create_task(execute(tool, call, Permit(call.hash, "rule"), self.context()))
 
     async def _ask(
         self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
@@ -54,6 +56,11 @@ class Bench:
         self.questions.append((text, tuple(choices)))
         await asyncio.sleep(self.thinks_for)
         return self.answers.pop(0)
+
+    async def _require_permission(self, pattern: str, question: str = "") -> None:
+        self.required.append(pattern)
+        if not self.permits(pattern):
+            raise ToolFailed(f"{pattern} is not permitted")
 
     async def _put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
         self.files[digest := hashlib.sha256(data).hexdigest()] = data

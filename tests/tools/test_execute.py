@@ -14,7 +14,7 @@ import pytest
 
 from dragoman import ToolContext, ToolFailed, tool
 from dragoman.messages.parts import CallState, ToolCall
-from dragoman.tools.execute import Leave, execute
+from dragoman.tools.execute import Permit, execute
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import only_call, play
@@ -245,7 +245,7 @@ async def test_a_question_ends_with_the_call_that_asked_it() -> None:
 # ── leave, and what a tool finds around it ────────────────────────────────────────────────────────
 
 
-async def test_leave_for_other_arguments_is_no_leave() -> None:
+async def test_a_permit_for_other_arguments_is_none() -> None:
     """P6: the executor itself looks, whatever the flow around it did."""
     ran: list[int] = []
 
@@ -257,15 +257,17 @@ async def test_leave_for_other_arguments_is_no_leave() -> None:
 
     shown = ToolCall("call_1", "delete", {"n": 1})
     swapped = ToolCall("call_1", "delete", {"n": 2})
-    outcome = await execute(delete, swapped, Leave(shown.hash, "person"), Bench().context())
+    outcome = await execute(delete, swapped, Permit(shown.hash, "person"), Bench().context())
     assert outcome.state is CallState.FAILED
-    assert "leave was given for other arguments" in outcome.result.text
+    assert "it was permitted with other arguments" in outcome.result.text
     assert ran == []
     other_tool = ToolCall("call_1", "wipe", {"n": 1})
     assert (
-        await execute(delete, other_tool, Leave(shown.hash, "person"), Bench().context())
+        await execute(delete, other_tool, Permit(shown.hash, "person"), Bench().context())
     ).state == "failed"
-    assert (await execute(delete, shown, Leave(shown.hash, "person"), Bench().context())).state == "completed"
+    assert (
+        await execute(delete, shown, Permit(shown.hash, "person"), Bench().context())
+    ).state == "completed"
     assert ran == [1]
 
 

@@ -124,12 +124,13 @@ async def test_an_error_while_the_cancel_is_on_its_way_counts_as_the_cancel(tmp_
     """T6"""
 
     def script(_: Request) -> Line:
-        running.runner.log.cancelled = "stop"  # as if the signal had been set while the request was out
+        live = runtime.bus.here(turn.id)
+        assert live is not None
+        live.log.cancelled = "stop"  # as if the signal had been set while the request was out
         return fails(RuntimeError("socket closed"), after="so far")
 
     async with runtime_with(tmp_path, script) as runtime:
         turn = await runtime.send("go")
-        running = runtime.driver.running[turn.id]
         result = await turn.result()
     assert (result.state, result.text) == ("cancelled", "so far")
 

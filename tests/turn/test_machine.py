@@ -20,6 +20,7 @@ from dragoman.turn.facts import (
     Fact,
     MessageAppended,
     QuestionAnswered,
+    QuestionWithdrawn,
     ReplyReceived,
     RequestBuilt,
     ResultAsked,
@@ -175,8 +176,9 @@ class AnyTurn(RuleBasedStateMachine):
                 CallInterrupted(id, question),
                 ToolAsked(id, question),
                 ResultAsked(id, question),
-                QuestionAnswered(id, call.question or "none", "allow", "hash"),
-                QuestionAnswered(id, call.question or "none", "reject"),
+                QuestionAnswered(id, (call.questions or ("none",))[0], "allow", "hash"),
+                QuestionAnswered(id, (call.questions or ("none",))[-1], "reject"),
+                QuestionWithdrawn(id, (call.questions or ("none",))[0]),
                 *(CallFinished(id, state) for state in CallState if state.settled),
             ]
         return facts
@@ -221,9 +223,9 @@ class AnyTurn(RuleBasedStateMachine):
         assert replay(self.facts) == self.turn
 
     @invariant()
-    def waiting_means_that_all_open_calls_are_held(self) -> None:
+    def waiting_means_that_all_open_calls_wait_for_somebody(self) -> None:
         if self.turn.state is State.WAITING:
-            assert all(self.turn.calls[id].held for id in self.turn.unsettled)
+            assert all(self.turn.calls[id].waits for id in self.turn.unsettled)
 
 
 def _is_legal(turn: Turn, fact: Fact) -> bool:

@@ -24,7 +24,7 @@ from dragoman.messages.usage import Usage
 from dragoman.turn.handles import ConversationHandle
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.steps.calls import Settled, run_calls
-from dragoman.turn.steps.prepare import PreparedTurn, RequestReady, build_request, prepare
+from dragoman.turn.steps.prepare import PreparedTurn, RequestReady, assemble, build_request
 from dragoman.turn.steps.stream import Streamed, stream
 from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says, thinks
 from tests.runtimes import calls_of, events_of, model_of, only_call, play, runtime_with
@@ -89,13 +89,13 @@ async def test_a_subscriber_gets_the_present_and_then_every_change(tmp_path: Pat
 
 def test_each_stage_takes_the_value_the_one_before_it_returns() -> None:
     """T3"""
-    stages = [prepare, build_request, stream, run_calls]
+    stages = [assemble, build_request, stream, run_calls]
     values = [PreparedTurn, RequestReady, Streamed, Settled]
     for stage, before, after in zip(stages[1:], values, values[1:], strict=False):
         hints = get_type_hints(stage)
         assert hints["return"] is after
         assert before in hints.values()
-    assert get_type_hints(prepare)["return"] is PreparedTurn
+    assert get_type_hints(assemble)["return"] is PreparedTurn
 
 
 async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
         with pytest.raises(NotFound, match="no model 'other/model'"):
             await chat.send("two", model="other/model")
         with pytest.raises(BadRequest, match="mode 'yolo'"):
-            await chat.send("two", mode="yolo")
+            await chat.send("two", mode="yolo")  # type: ignore[arg-type]
         assert await other.messages() == []
         assert len(await chat.messages()) == 2
 

@@ -61,7 +61,7 @@ def _report(row: TurnRow, facts: list[Fact], questions: list[Question]) -> dict[
     steps = _steps(facts)
     turn = steps[-1][1]
     calls: dict[str, JsonValue] = {
-        id: {"tool": call.tool, "state": call.state, "question": call.question}
+        id: {"tool": call.tool, "state": call.state, "questions": list(call.questions)}
         for id, call in turn.calls.items()
     }
     return {

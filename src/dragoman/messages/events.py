@@ -42,6 +42,7 @@ class TurnEnd:
     text: str
     usage: Usage
     error: str | None = None
+    limit: str | None = None  # the limit that was reached, in words
     seq: int = 0
     type: Literal["turn.end"] = "turn.end"
 
@@ -203,6 +204,10 @@ class CallAsked:
     tool: str
     arguments: Arguments
     text: str
+    because: str = "rule"  # why it is asked: see `messages.questions.Cause`
+    rules: list[str] = field(default_factory=list)  # what "always" would add, in words
+    choices: list[str] = field(default_factory=list)
+    schema: dict[str, JsonValue] = field(default_factory=dict)  # what edited arguments, or a reply, must fit
     seq: int = 0
     type: Literal["call.asked"] = "call.asked"
 

@@ -15,7 +15,7 @@ def new_id(noun: str) -> str:
 
 def derived_id(noun: str, *origin: object) -> str:
     """The same id for the same origin: what is done again after a crash gets the name it had."""
-    digest = hashlib.sha256("\0".join(map(str, origin)).encode()).digest()
+    digest = hashlib.sha256("\0".join(map(str, origin)).encode("utf-8", "surrogatepass")).digest()
     return f"{noun}_{_spell(digest[:10])}"
 
 

@@ -11,6 +11,11 @@ from dragoman.messages.parts import Arguments, ToolResult
 
 Action: TypeAlias = Literal["allow", "ask", "deny"]
 
+Mode: TypeAlias = Literal["auto", "ask", "manual", "off"]
+"""Who decides about calls: the rules; a person, for each; a person, who runs each by hand; there are none."""
+
+MODES: tuple[Mode, ...] = ("auto", "ask", "manual", "off")
+
 Kind: TypeAlias = Literal[
     "approve",  # may this call run?
     "run",  # manual mode: the person runs it by a click
@@ -20,17 +25,29 @@ Kind: TypeAlias = Literal[
     "tool",  # the tool itself asks
 ]
 
+Cause: TypeAlias = Literal[
+    "rule",  # a rule says ask, or none says anything: the only cause that a grant takes away
+    "bounds",  # it would change what the program itself is made of
+    "mode",  # every call is asked about
+    "plugin",  # a plugin wants a person to look
+    "redefined",  # the tool describes itself in other words than when it was last allowed
+    "loop",  # the model repeats itself
+    "interrupted",  # the process died while it ran
+    "review",  # the result is to be looked at
+    "tool",  # the tool has a question of its own
+]
+
 Verdict: TypeAlias = Literal["allow", "reject", "stop", "release", "withhold", "reply"]
 
-Scope: TypeAlias = Literal["once", "conversation", "always"]
+Scope: TypeAlias = Literal["once", "conversation", "hour", "always"]
 
 NOBODY = "nobody"  # who answers where there is no person
 
 VERDICTS: dict[Kind, frozenset[Verdict]] = {
-    "approve": frozenset({"allow", "reject"}),
-    "run": frozenset({"allow", "reject"}),
+    "approve": frozenset({"allow", "reject", "stop"}),
+    "run": frozenset({"allow", "reject", "stop"}),
     "loop": frozenset({"allow", "reject", "stop"}),
-    "interrupted": frozenset({"allow", "reject"}),
+    "interrupted": frozenset({"allow", "reject", "stop"}),
     "review": frozenset({"release", "withhold"}),
     "tool": frozenset({"reply", "reject"}),
 }
@@ -43,6 +60,7 @@ class Rule:
     permission: str
     pattern: str = "*"
     action: Action = "ask"
+    origin: str = field(default="", compare=False)  # the file and line, or the code, it comes from
 
     def __str__(self) -> str:
         on = "" if self.pattern == "*" else f" on {self.pattern}"
@@ -59,6 +77,7 @@ class Grant:
     created: float = 0.0
     user: str | None = None  # whose it is; None: the person at the machine
     workspace: str | None = None  # the folder it was given in: the same names are other files elsewhere
+    expires: float | None = None  # the time after which it counts no more
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,6 +87,7 @@ class Answer:
     verdict: Verdict
     scope: Scope = "once"
     arguments: Arguments | None = None  # run with these instead
+    rules: tuple[Rule, ...] = ()  # the rules to keep, of those the question offers; none: its own
     reason: str | None = None  # told to the model
     value: JsonValue = None  # the reply to a tool's question, or the text to release instead
     hash: str | None = None  # of the arguments the person saw; checked where given
@@ -89,7 +109,10 @@ class Question:
     arguments: Arguments
     hash: str
     server: str | None = None  # where the tool lives, if not here
-    rules: tuple[Rule, ...] = ()  # what "always" would add
+    because: Cause = "rule"  # why it is asked
+    patterns: tuple[str, ...] = ()  # what the rules were asked about
+    rules: tuple[Rule, ...] = ()  # what "always" would add; empty where it would add nothing
+    wider: tuple[Rule, ...] = ()  # what it could add instead, each covering more than this call
     choices: tuple[str, ...] = ()
     schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
     result: ToolResult | None = None  # what is to be reviewed
@@ -108,19 +131,24 @@ def allow_once(arguments: Arguments | None = None) -> Answer:
     return Answer("allow", arguments=arguments)
 
 
-def allow_for_conversation() -> Answer:
-    """Let it run, and do not ask again in this conversation."""
-    return Answer("allow", scope="conversation")
+def allow_for_conversation(*rules: Rule) -> Answer:
+    """Let it run, and do not ask again in this conversation; with `rules`, of those the question offers."""
+    return Answer("allow", scope="conversation", rules=rules)
 
 
-def allow_always() -> Answer:
+def allow_for_an_hour(*rules: Rule) -> Answer:
+    """Let it run, and do not ask again for an hour."""
+    return Answer("allow", scope="hour", rules=rules)
+
+
+def allow_always(*rules: Rule) -> Answer:
     """Let it run, and do not ask again anywhere until the rule is revoked."""
-    return Answer("allow", scope="always")
+    return Answer("allow", scope="always", rules=rules)
 
 
-def reject(reason: str | None = None) -> Answer:
-    """Do not let it run. The model reads the reason."""
-    return Answer("reject", reason=reason)
+def reject(reason: str | None = None, *, scope: Scope = "once", rules: tuple[Rule, ...] = ()) -> Answer:
+    """Do not let it run. The model reads the reason. With a scope, calls like it are denied from now on."""
+    return Answer("reject", scope=scope, reason=reason, rules=rules)
 
 
 def nobody_to_ask() -> Answer:
@@ -129,7 +157,7 @@ def nobody_to_ask() -> Answer:
 
 
 def stop(reason: str | None = None) -> Answer:
-    """To the loop guard: no more calls, ask the model for its answer."""
+    """Do not let it run, nor any other call of this turn: the model is asked for its answer."""
     return Answer("stop", reason=reason)
 
 

@@ -9,7 +9,7 @@ from dragoman.messages.codec import Codec
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.turn.agent import NO_LIMITS, Limits
-from dragoman.turn.plugin import PlannedCall, Plugin
+from dragoman.turn.plugin import PlannedCalls, Plugin
 from dragoman.turn.view import TurnView
 
 USAGE: Codec[Usage] = Codec(Usage)
@@ -28,12 +28,9 @@ class RoundLimit(Plugin):
         if self._limit(turn) == 0:
             request.without_tools()
 
-    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+    async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         if turn.turn.rounds > (limit := self._limit(turn)):
-            call.skip(
-                f"The limit of {limit} rounds of tool calls is reached: this call did not run. "
-                "Answer with what there is."
-            )
+            calls.skip(f"{limit} rounds of tool calls")
 
     def _limit(self, turn: TurnView) -> int:
         own = turn.agent.limits.max_rounds
@@ -41,7 +38,7 @@ class RoundLimit(Plugin):
 
 
 class Budget(Plugin):
-    """Limits on what a turn may use. None means no limit; a cost that is unknown is not counted.
+    """Limits on what a turn may use. None means no limit. An unknown cost cannot be counted: that is told.
 
     An agent's own limits come before these.
     """
@@ -58,11 +55,21 @@ class Budget(Plugin):
             max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls
         )
 
-    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+    async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         limits = turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
-        reached = _reached(limits, call, turn) if limits != NO_LIMITS else None
-        if reached is not None:
-            call.skip(f"The limit of {reached} is reached: this call did not run. Answer with what there is.")
+        if limits == NO_LIMITS:
+            return
+        usage = sum(_of_tasks(turn), turn.turn.usage)
+        if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
+            turn.notice(
+                f"no price is known for {turn.model}: the limit of ${limits.max_cost:g} cannot be kept",
+                "unknown_price",
+            )
+        if (reached := _reached(limits, usage, turn.seconds)) is not None:
+            calls.skip(reached)
+        if limits.max_calls is not None:
+            made = len(turn.calls) - len(calls.calls)
+            calls.skip(f"{limits.max_calls} calls", calls.calls[max(0, limits.max_calls - made) :])
 
 
 def _of_tasks(turn: TurnView) -> Iterator[Usage]:
@@ -73,16 +80,11 @@ def _of_tasks(turn: TurnView) -> Iterator[Usage]:
             yield USAGE.from_json(spent)
 
 
-def _reached(limits: Limits, call: PlannedCall, turn: TurnView) -> str | None:
-    usage = sum(_of_tasks(turn), turn.turn.usage)
+def _reached(limits: Limits, usage: Usage, seconds: float) -> str | None:
     if limits.max_tokens is not None and usage.total >= limits.max_tokens:
         return f"{limits.max_tokens} tokens"
     if limits.max_cost is not None and (usage.cost or 0) >= limits.max_cost:
         return f"${limits.max_cost:g}"
-    if limits.max_seconds is not None and turn.seconds >= limits.max_seconds:
+    if limits.max_seconds is not None and seconds >= limits.max_seconds:
         return f"{limits.max_seconds:g} seconds"
-    if limits.max_calls is not None:
-        place = next(place for place, made in enumerate(turn.calls) if made.id == call.id)
-        if place >= limits.max_calls:
-            return f"{limits.max_calls} calls"
     return None

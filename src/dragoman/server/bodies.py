@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dragoman.messages.parts import Arguments, File, Text
-from dragoman.messages.questions import Scope, Verdict
+from dragoman.messages.questions import Rule, Scope, Verdict
 
 
 class Body(BaseModel):
@@ -71,6 +71,7 @@ class Decision(Body):
     verdict: Verdict
     scope: Scope = "once"
     arguments: Annotated[Arguments | None, Field(description="run with these instead")] = None
+    rules: Annotated[list[Rule], Field(description="the rules to keep, of those the question offers")] = []
     reason: Annotated[str | None, Field(max_length=10_000, description="told to the model")] = None
     value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
         None

@@ -35,9 +35,9 @@ class Publisher:
         self.closing = asyncio.Event()
         self._teller: asyncio.Task[None] | None = None
         self._glance: asyncio.Task[None] | None = None
-        runtime.driver.watchers.append(self._watch)
-        for running in runtime.driver.running.values():  # taken up when the house was opened
-            self._watch(running.log)
+        runtime.bus.watchers.append(self._watch)
+        for live in runtime.bus.turns():  # adopted when the store was opened
+            self._watch(live.log)
 
     # ── who reads ─────────────────────────────────────────────────────────────────────────────────
 
@@ -85,7 +85,7 @@ class Publisher:
 
     def _watch(self, log: TurnLog) -> None:
         """Before a turn runs here: whatever it tells goes to who reads its conversation."""
-        log.telling.watchers.append(self._listener(log))
+        log.events.watchers.append(self._listener(log))
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
         conversation = log.conversation.id
@@ -119,7 +119,7 @@ class Publisher:
             await asyncio.sleep(_GLANCE)
             _forget(self._conversations)
             read = [id for id, feed in self._conversations.items() if feed.readers]
-            ours = {running.log.conversation.id for running in self._runtime.driver.running.values()}
+            ours = {live.log.conversation.id for live in self._runtime.bus.turns()}
             now = await self._runtime.store.revisions(read) if read else {}
             for id, revision in now.items():
                 before = self._revisions.get(id)

@@ -45,14 +45,14 @@ async def tree_of(runtime: Runtime, id: str) -> TreeView:
     whoever counts the events told so far counts exactly those that are in it.
     """
     while True:
-        before, launched = _running(runtime, id), runtime.driver.launched
+        before, begun = _running(runtime, id), runtime.bus.last_begun(id)
         info = await runtime.store.conversation(id)
         messages, revision = await runtime.store.messages(id)
         queued = await runtime.store.queued(conversation=id)
         rows = [row for row in await runtime.store.turns(id) if row.live]
         questions = {question.id: question for question in await runtime.store.questions(conversation=id)}
         logs = await _heard(before)
-        if _running(runtime, id).keys() == before.keys() and runtime.driver.launched == launched:
+        if _running(runtime, id).keys() == before.keys() and runtime.bus.last_begun(id) == begun:
             break  # else one may have begun and ended meanwhile
     tree = Tree(messages)
     for log in logs:
@@ -69,13 +69,12 @@ async def tree_of(runtime: Runtime, id: str) -> TreeView:
 
 
 def _running(runtime: Runtime, conversation: str) -> dict[str, TurnLog]:
-    running = runtime.driver.running.values()
-    return {one.log.id: one.log for one in running if one.log.conversation.id == conversation}
+    return {live.log.id: live.log for live in runtime.bus.turns(conversation)}
 
 
 async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
     """The same, when nothing of what they know is still to be told."""
-    while waiting := [log for log in logs.values() if log.telling.holding]:
+    while waiting := [log for log in logs.values() if log.events.holding]:
         await waiting[0].stored()
         await asyncio.sleep(0)  # what is told of a write is told right after it
     return list(logs.values())

@@ -20,7 +20,7 @@ from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.messages.usage import Usage
 
-SignalKind: TypeAlias = Literal["answer", "result", "steer", "cancel"]
+SignalKind: TypeAlias = Literal["answer", "result", "steer", "cancel", "follow"]
 
 
 @dataclass(slots=True, frozen=True)

@@ -1,4 +1,4 @@
-"""One call in, one outcome out: the tool is run, in a thread if need be, and whatever it does is caught."""
+"""Runs a tool, in a thread if need be. Whatever the tool does becomes the outcome of its call."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Outcome:
 
 
 @dataclass(slots=True, frozen=True)
-class Leave:
-    """Somebody's word that a call may run, good for one tool and one set of arguments."""
+class Permit:
+    """A decision that a call may run, good for one tool and one set of arguments."""
 
     hash: str
-    by: str  # a rule, or a person's answer
+    because: str  # the rule, the grant, or who answered
 
 
-async def execute(tool: Tool, call: ToolCall, leave: Leave, context: ToolContext) -> Outcome:
+async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolContext) -> Outcome:
     """Run the tool, in the task that calls this: let it be one of its own.
 
     Its errors and its timeout are outcomes; only cancellation comes out as an exception.
     """
-    if leave.hash != call.hash:
-        return failed(f"{call.tool} did not run: leave was given for other arguments")
+    if permit.hash != call.hash:
+        return failed(f"{call.tool} did not run: it was permitted with other arguments")
     try:
         arguments = tool.parameters.validate(call.arguments)
     except ValidationError as error:
@@ -58,7 +58,7 @@ async def execute(tool: Tool, call: ToolCall, leave: Leave, context: ToolContext
     except Exception as error:
         if limit.expired():
             return failed(f"{tool.name} failed: it took longer than {tool.timeout:g} s")
-        return failed(_told(tool, error))
+        return failed(_describe(tool, error))
     finally:
         live.end()
 
@@ -67,10 +67,10 @@ def failed(text: str) -> Outcome:
     return Outcome(CallState.FAILED, ToolResult(whole_text(text)))
 
 
-def _told(tool: Tool, error: Exception) -> str:
+def _describe(tool: Tool, error: Exception) -> str:
     """What the model reads of an error: a ToolFailed's own words, else which error it was."""
     if isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        return _told(tool, error.exceptions[0])
+        return _describe(tool, error.exceptions[0])
     if isinstance(error, ToolFailed):
         return str(error) or f"{tool.name} failed"
     why = f": {error}" if str(error) else ""

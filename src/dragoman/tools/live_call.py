@@ -1,17 +1,20 @@
-"""A call's context in, what the tool gets of it while it runs out: in the event loop, or in a thread."""
+"""What a running tool may say and ask: the same for one in the event loop and one in a thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
 from dragoman.tools.result import as_json
 from dragoman.tools.tool import ToolContext
+
+T = TypeVar("T")
 
 
 class LiveCall:
@@ -21,14 +24,23 @@ class LiveCall:
         self._context = context
         self._limit = limit
         self._loop = asyncio.get_running_loop()
-        self._asked: list[Future[JsonValue]] = []  # from a thread, which waits for the answer
+        self._asked: list[Future[Any]] = []  # from a thread, which waits for the answer
+        self._open = 0  # questions that wait for a person: the clock stands still while there are any
+        self._left: float | None = None  # seconds the tool still had when the clock was stopped
         self._over = False
 
     def in_loop(self) -> ToolContext:
-        return replace(self._context, progress=self._report, ask=self._ask)
+        return replace(
+            self._context, progress=self._report, ask=self._ask, require_permission=self._require_permission
+        )
 
     def in_thread(self) -> ToolContext:
-        return replace(self._context, progress=self._report_from_thread, ask=self._ask_from_thread)
+        return replace(
+            self._context,
+            progress=self._report_from_thread,
+            ask=lambda *args, **options: self._from_thread(self._ask(*args, **options)),
+            require_permission=lambda *args: self._from_thread(self._require_permission(*args)),
+        )
 
     def end(self) -> None:
         self._over = True
@@ -45,23 +57,34 @@ class LiveCall:
     async def _ask(
         self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
     ) -> JsonValue:
-        """The time a person takes to answer is not the tool's."""
-        until, asked = self._limit.when(), self._loop.time()
-        self._limit.reschedule(None)
-        try:
+        with self._clock_stopped():
             answer: JsonValue = await self._context.ask(text, choices, schema)
-        finally:
-            # until is None where another question has stopped the clock already
-            if until is not None and not self._over and not self._limit.expired():
-                self._limit.reschedule(until + self._loop.time() - asked)
         return answer
+
+    async def _require_permission(self, pattern: str, question: str = "") -> None:
+        with self._clock_stopped():
+            await self._context.require_permission(pattern, question)
+
+    @contextmanager
+    def _clock_stopped(self) -> Iterator[None]:
+        """The time a person takes to answer is not the tool's."""
+        when = self._limit.when()
+        if self._open == 0:
+            self._left = when - self._loop.time() if when is not None else None
+            self._limit.reschedule(None)
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            goes_on = self._open == 0 and not self._over and not self._limit.expired()
+            if goes_on and self._left is not None:
+                self._limit.reschedule(self._loop.time() + self._left)
 
     def _report_from_thread(self, value: Any) -> None:
         self._loop.call_soon_threadsafe(self._tell, as_json(value))
 
-    def _ask_from_thread(
-        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
-    ) -> JsonValue:
-        question = asyncio.run_coroutine_threadsafe(self._ask(text, choices, schema), self._loop)
-        self._asked.append(question)
-        return question.result()
+    def _from_thread(self, question: Coroutine[Any, Any, T]) -> T:
+        waiting = asyncio.run_coroutine_threadsafe(question, self._loop)
+        self._asked.append(waiting)
+        return waiting.result()

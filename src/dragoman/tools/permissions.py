@@ -1,4 +1,4 @@
-"""Rules and a call's patterns in, one decision out."""
+"""Permission rules: how one is written, what it matches, and which of many has the last word."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dragoman.messages.questions import Action, Rule
 
 
 @dataclass(slots=True, frozen=True)
-class Decision:
+class Ruling:
     """`rule` is what decided; None where no rule matched, which means ask."""
 
     action: Action
     rule: Rule | None = None
 
 
-def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> Decision:
+def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> Ruling:
     """Whether a call that touches these patterns may run. Each must be allowed; one denied is enough for no.
 
     All are looked at for a denial before any leads to a question, so that nobody is asked in vain.
     """
-    decisions = [_last_match(permission, pattern, rules) for pattern in patterns or ("*",)]
+    rulings = [_last_match(permission, pattern, rules) for pattern in patterns or ("*",)]
     for action in ("deny", "ask"):
-        for decision in decisions:
-            if decision.action == action:
-                return decision
-    return decisions[-1]
+        for ruling in rulings:
+            if ruling.action == action:
+                return ruling
+    return rulings[-1]
 
 
 def hidden(permission: str, rules: Sequence[Rule]) -> bool:
@@ -39,14 +39,14 @@ def hidden(permission: str, rules: Sequence[Rule]) -> bool:
     return last is not None and last.action == "deny" and last.pattern == "*"
 
 
-def parse_rule(text: str, action: Action) -> Rule:
+def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
     """`"shell:git *"` or `"shell"` or `"*"` → a rule. What stands before the colon is the permission."""
     permission, _, pattern = text.partition(":")
     if not permission.strip():
         raise ConfigError(
             f"{text!r} is no rule: write PERMISSION or PERMISSION:PATTERN, such as 'shell:git *'"
         )
-    return Rule(permission.strip(), pattern.strip() or "*", action)
+    return Rule(permission.strip(), pattern.strip() or "*", action, origin)
 
 
 def rules_in_words(rules: Iterable[Rule]) -> str:
@@ -64,11 +64,11 @@ def concerns(rule: Rule, permission: str) -> bool:
     return _matches(rule.permission, permission)
 
 
-def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Decision:
+def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
     for rule in reversed(rules):
         if _matches(rule.permission, permission) and _matches(rule.pattern, pattern):
-            return Decision(rule.action, rule)
-    return Decision("ask")
+            return Ruling(rule.action, rule)
+    return Ruling("ask")
 
 
 def _matches(pattern: str, text: str) -> bool:

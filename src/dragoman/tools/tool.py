@@ -27,6 +27,8 @@ Replay: TypeAlias = Literal["never", "ask", "safe"]
 Review: TypeAlias = Literal["never", "on_error", "always"]
 """Which results a person sees before the model does."""
 
+REVIEWS: tuple[Review, ...] = ("never", "on_error", "always")  # the stricter, the later
+
 Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends in one
 Run: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
 Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
@@ -55,7 +57,8 @@ class ToolContext:
     progress: Callable[[JsonValue], None]
     read_output: Callable[[str], Awaitable[str]]  # the whole output of an earlier call of this conversation
     put_file: Callable[[bytes, str, str | None], Awaitable[File]]  # bytes, media type, name → an attachment
-    permits: Callable[[str], bool]  # whether a rule forbids the tool this pattern: of a file further down
+    permits: Callable[[str], bool]  # whether what the tool found, such as a file below a folder, may be shown
+    require_permission: Callable[..., Any]  # (pattern, question): asks a person if no rule allows it
     workspace: Path | None = None
 
     @property
@@ -86,6 +89,7 @@ class Tool:
     cancellable: bool = False  # its own work may be stopped half-way
     repeats: bool = False  # polling: the loop guard leaves it alone
     identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
+    wider: Patterns | None = None  # patterns that cover more than one call, for a person who is asked
     max_lines: int = 2000
     max_bytes: int = 50_000
     examples: tuple[JsonValue, ...] = ()
@@ -102,8 +106,18 @@ class Tool:
 
     def always(self, arguments: Arguments) -> tuple[Rule, ...]:
         """The rules that would make a question like this one unnecessary, and no other one."""
-        patterns = [literal(pattern) for pattern in self.patterns(arguments)] or ["*"]
-        return tuple(Rule(self.permission, pattern, "allow") for pattern in patterns)
+        return self.rules_for(self.patterns(arguments))
+
+    def rules_for(self, patterns: Sequence[str]) -> tuple[Rule, ...]:
+        exact = [literal(pattern) for pattern in patterns] or ["*"]
+        return tuple(Rule(self.permission, pattern, "allow") for pattern in dict.fromkeys(exact))
+
+    def always_wider(self, arguments: Arguments) -> tuple[Rule, ...]:
+        """Rules a person may choose instead: from the tool's own narrower ones to everything it does."""
+        own = self.wider(arguments) if self.wider is not None else ()
+        patterns = dict.fromkeys((*own, "*"))
+        exact = {rule.pattern for rule in self.always(arguments)}
+        return tuple(Rule(self.permission, one, "allow") for one in patterns if one not in exact)
 
 
 @overload
@@ -122,6 +136,7 @@ def tool(
     cancellable: bool = ...,
     repeats: bool = ...,
     identity: Callable[[Arguments], JsonValue] | None = ...,
+    wider: Patterns | None = ...,
     max_lines: int = ...,
     max_bytes: int = ...,
     examples: Sequence[JsonValue] = ...,

@@ -65,6 +65,17 @@ def path_patterns(arguments: Arguments) -> list[str]:
         return [path]  # the tool refuses it
 
 
+def wider_paths(arguments: Arguments) -> list[str]:
+    """The folders a file is in, the nearest first: what a person may allow instead of the one file."""
+    steps = path_patterns(arguments)[0].split("/")
+    return ["/".join((*steps[:end], "*")) for end in range(len(steps) - 1, 0, -1)]
+
+
+def below(folder: str, name: str) -> str:
+    """The path in the workspace of what lies in a folder of it."""
+    return "/".join((*steps_of(folder), name))
+
+
 @dataclass(slots=True, frozen=True)
 class Entry:
     name: str

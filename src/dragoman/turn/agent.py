@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
@@ -26,13 +27,22 @@ class Limits:
         if rounds is not None and (type(rounds) is not int or rounds < 0):
             raise ConfigError(f"max_rounds is a whole number of 0 or more, not {rounds!r}")
         for name in ("max_tokens", "max_cost", "max_seconds", "max_calls"):
-            if (value := getattr(self, name)) is not None and not value > 0:
-                raise ConfigError(f"{name} is a number above 0 or None, not {value!r}")
+            value = getattr(self, name)
+            whole = name in ("max_tokens", "max_calls")
+            if value is not None and not _is_limit(value, whole=whole):
+                kind = "whole number" if whole else "number"
+                raise ConfigError(f"{name} is a {kind} above 0 or None, not {value!r}")
 
     def over(self, other: Limits) -> Limits:
         """These, and the other's where these say nothing."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return replace(other, **own)
+
+
+def _is_limit(value: object, *, whole: bool) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        return False
+    return value > 0 and math.isfinite(value)
 
 
 NO_LIMITS = Limits()

@@ -1,4 +1,4 @@
-"""The only doors into a turn: start, steer, answer, deliver, cancel. Each is stored before it returns."""
+"""What can be done to a turn from outside: start, steer, answer, deliver, cancel. Stored when it returns."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from dragoman.conversation.tree import Tree
-from dragoman.errors import AlreadyAnswered, BadRequest, ToolFailed, TurnEnded
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, ToolFailed, TurnEnded, TurnSetAside
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part, Text, ToolResult
-from dragoman.messages.questions import VERDICTS, Answer, Grant, Question, Rule
+from dragoman.messages.questions import MODES, VERDICTS, Action, Answer, Grant, Question, Rule
 from dragoman.store.sqlite.rows import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
+from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.tools.tool import Tool
-from dragoman.turn.drivers.tasks import Driver
+from dragoman.turn.authority import load_authority, outer_rules
+from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
-from dragoman.turn.services import MODES, Services
+from dragoman.turn.services import Services
+
+_HOUR = 3600.0
 
 
 class Commands:
-    """Takes what people and clients say, from whichever process, and sees that the turn hears of it."""
+    """From whichever process they come, the turn hears of them."""
 
     def __init__(self, services: Services, driver: Driver) -> None:
         self._services = services
@@ -48,21 +52,37 @@ class Commands:
         return await self._start(conversation, options, message=message, queue=queue)
 
     async def edit(
-        self, message: str, said: str | Sequence[Part], *, options: TurnOptions = TurnOptions()
+        self, message: str, said: str | Sequence[Part], *, options: TurnOptions | None = None
     ) -> str:
-        """A new version of a user message, and a turn that answers it. The old one stays."""
+        """A new version of a user message, and a turn that answers it. The old one stays. What is not said
+        anew in `options` is as it was for the message it replaces."""
         old = await self._store.message(message)
         if old.role != "user" or old.author is not None:
             raise BadRequest(f"message {message} was not written by a person: rerun it instead")
         new = self._user_message(old.conversation, said, old.parent)
-        return await self._start(old.conversation, options, message=new, root=old.parent is None)
+        again = await self._as_before(old.turn, options)
+        return await self._start(old.conversation, again, message=new, root=old.parent is None)
 
-    async def rerun(self, message: str, *, options: TurnOptions = TurnOptions()) -> str:
-        """A new version of an answer, or the first one where a user message has none."""
-        conversation = (await self._store.message(message)).conversation
-        messages, _ = await self._store.messages(conversation)
+    async def rerun(self, message: str, *, options: TurnOptions | None = None) -> str:
+        """A new version of an answer, or the first one where a user message has none. What is not said anew
+        in `options` is as it was for the send that is repeated."""
+        old = await self._store.message(message)
+        messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
-        return await self._start(conversation, options, again=question.id)
+        again = await self._as_before(old.turn or question.turn, options)
+        return await self._start(old.conversation, again, again=question.id)
+
+    async def _as_before(self, turn: str | None, options: TurnOptions | None) -> TurnOptions:
+        """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
+        wanted = options or TurnOptions()
+        if turn is None:
+            return wanted
+        try:
+            facts = await self._store.facts(turn)
+            first = FACT.load(facts[0]) if facts else None
+        except (DragomanError, ValueError):
+            return wanted  # it cannot be read: what there is of it is shown all the same
+        return first.options.under(wanted) if isinstance(first, TurnStarted) else wanted
 
     async def _start(
         self,
@@ -74,12 +94,12 @@ class Commands:
         root: bool = False,
         queue: bool = False,
     ) -> str:
-        self._check(options)
+        info = await self._store.conversation(conversation)
+        options = self._settled(options, info)
         turn = new_id("turn")
         if message is not None:
             message = replace(message, turn=turn)
         at = self._services.clock()
-        options = replace(options, workspace=self._services.folder)
         fact = TurnStarted(message.id if message else str(again), options, at)
         body = FACT.dump(fact)
         start = Start(turn, conversation, body, at, message, again, root, queue)
@@ -92,21 +112,31 @@ class Commands:
         if started is not None:
             await self._driver.begin(started, fact)
 
-    def _check(self, options: TurnOptions) -> None:
-        """What can be known to be wrong is refused before anything is stored."""
-        agent = self._services.agent(options.agent)
-        self._services.model(options.model or agent.model)
+    def _settled(self, options: TurnOptions, conversation: Conversation) -> TurnOptions:
+        """All that the turn works with, to be kept with it. What can be known to be wrong is refused, before
+        anything is stored."""
+        settings = conversation.settings
+        agent = self._services.agent(options.agent or _text(settings.get("agent")))
+        model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
         if options.mode is not None and options.mode not in MODES:
             raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
-        unknown = set(options.disabled) - {plugin.name for plugin in self._services.plugins}
-        if unknown:
-            known = ", ".join(plugin.name for plugin in self._services.plugins)
-            raise BadRequest(f"there is no plugin {', '.join(sorted(unknown))} to disable: there are {known}")
+        plugins = [plugin.name for plugin in self._services.plugins]
+        if unknown := sorted(set(options.disabled) - set(plugins)):
+            known = ", ".join(plugins)
+            raise BadRequest(f"there is no plugin {', '.join(unknown)} to disable: there are {known}")
+        return replace(
+            options,
+            workspace=self._services.folder,
+            settings=dict(settings),
+            started_with=model.name,
+        )
 
     def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
         parts = (Text(said),) if isinstance(said, str) else said_parts(said)
         if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
             raise BadRequest("the message is blank: say something, or attach a file")
+        for part in parts:
+            _check_text(part)
         id = new_id("msg")
         return Message(id, conversation, parent, "user", parts, created=self._services.clock())
 
@@ -119,7 +149,7 @@ class Commands:
         body = {"message": MESSAGE.to_json(message)}
         if not await self._store.post(turn, "steer", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
-        await self._driver.wake(turn)
+        await self._wake(turn)
 
     async def answer(self, question: str, answer: Answer) -> Question:
         """Settle a question. The first answer counts; from whichever client it comes."""
@@ -127,21 +157,50 @@ class Commands:
         self._check_answer(asked, answer)
         answer = replace(answer, at=self._services.clock())
         granted = await self._grants(asked, answer)
+        if not granted:
+            answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
-        await self._driver.wake(asked.turn)
+        await self._wake(asked.turn)
         if granted:
-            await self._answer_likewise(asked, [grant.rule for grant in granted], answer)
+            await self._settle_others(asked, answer)
         return settled
 
-    async def _answer_likewise(self, asked: Question, granted: Sequence[Rule], answer: Answer) -> None:
-        """What else waits, and would not have been asked about with these rules, need not wait."""
+    async def _settle_others(self, asked: Question, answer: Answer) -> None:
+        """What else waits because of a rule, and would not be asked about with what was granted now."""
         user = (await self._store.conversation(asked.conversation)).owner
-        where = None if answer.scope == "always" else asked.conversation
+        where = asked.conversation if answer.scope == "conversation" else None
         for other in await self._store.questions(conversation=where, user=user):
-            if other.kind == "approve" and other.rules and set(other.rules) <= set(granted):
+            if other.because == "rule" and other.kind == "approve" and other.id != asked.id:
+                match await self._authorized(other, other.patterns):
+                    case Run():
+                        likewise = Answer("allow", by=answer.by, at=answer.at)
+                    case Refuse():
+                        likewise = Answer("reject", by=answer.by, at=answer.at, reason="a rule denies it now")
+                    case _:
+                        continue
                 with suppress(AlreadyAnswered):
-                    await self._store.answer(other.id, Answer("allow", by=answer.by, at=answer.at))
-                    await self._driver.wake(other.turn)
+                    await self._store.answer(other.id, likewise)
+                    await self._wake(other.turn)
+
+    async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
+        """What would be decided about a waiting call now. None where its tool is not known here."""
+        tool = self._tool(question.tool)
+        if tool is None or tool.fingerprint != question.fingerprint:
+            return None
+        conversation = await self._store.conversation(question.conversation)
+        facts = await self._store.facts(question.turn)
+        first = FACT.load(facts[0]) if facts else None
+        options = first.options if isinstance(first, TurnStarted) else TurnOptions()
+        agent = self._services.agent(options.agent or _text((options.settings or {}).get("agent")))
+        authority = await load_authority(
+            self._services,
+            conversation,
+            agent,
+            "auto",
+            tool=tool,
+            outer=await outer_rules(self._services, conversation),
+        )
+        return authorize(tool, patterns, authority)
 
     async def deliver(self, call: str, result: ToolResult, *, failed: bool = False) -> None:
         """The result of a call that a client ran."""
@@ -155,14 +214,22 @@ class Commands:
         body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
         if not await self._store.post(turn, "result", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
-        await self._driver.wake(turn)
+        await self._wake(turn)
 
     async def cancel(self, turn: str, reason: str = "") -> bool:
         """Stop a turn, in whatever state and process it is. False where it was over already."""
         if not await self._store.post(turn, "cancel", {"reason": reason}):
             return False
-        await self._driver.wake(turn)
+        try:
+            await self._driver.wake(turn)
+        except TurnSetAside:
+            await self._store.close_turn(turn)  # nobody here can bring it to an end: it is closed as it is
         return True
+
+    async def _wake(self, turn: str) -> None:
+        """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""
+        with suppress(TurnSetAside):
+            await self._driver.wake(turn)
 
     # ── checks ────────────────────────────────────────────────────────────────────────────────────
 
@@ -174,13 +241,18 @@ class Commands:
             raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
         if answer.hash is not None and answer.hash != asked.hash:
             raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
+        offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
         tool = self._tool(asked.tool)
         if answer.arguments is not None and tool is not None:
             try:
-                repair_arguments(answer.arguments, tool.parameters)
+                fitted, _ = repair_arguments(answer.arguments, tool.parameters)
             except ToolFailed as error:
                 what = str(error).partition("\n")[2] or str(error)
                 raise BadRequest(f"the edited arguments do not fit: {what}") from error
+            edited = (*tool.always(fitted), *tool.always_wider(fitted))
+            offered |= {(rule.permission, rule.pattern) for rule in edited}
+        if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):
+            raise BadRequest(f"question {asked.id} does not offer that rule: it offers {_offers(asked)}")
         if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
             raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
         if asked.kind == "review" and not isinstance(answer.value, str | None):
@@ -194,13 +266,55 @@ class Commands:
         return found[1] if found else None
 
     async def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
-        """The rules an answer leaves behind."""
-        if answer.verdict != "allow" or answer.scope == "once":
+        """The rules an answer leaves behind: for what ran, where that was edited."""
+        if answer.verdict not in ("allow", "reject") or answer.scope == "once" or not asked.rules:
             return []
-        where = asked.conversation if answer.scope == "conversation" or asked.kind == "loop" else None
-        rules = (Rule("loop", asked.tool, "allow"),) if asked.kind == "loop" else asked.rules
-        user = (await self._store.conversation(asked.conversation)).user
-        return [Grant(new_id("grant"), rule, where, answer.at, user, self._services.folder) for rule in rules]
+        conversation = await self._store.conversation(asked.conversation)
+        only_here = answer.scope == "conversation" or asked.because == "loop"
+        at = self._services.clock()
+        action: Action = "allow" if answer.verdict == "allow" else "deny"
+        return [
+            Grant(
+                new_id("grant"),
+                replace(rule, action=action),
+                conversation.id if only_here else None,
+                at,
+                conversation.user,
+                self._services.folder,
+                at + _HOUR if answer.scope == "hour" else None,
+            )
+            for rule in await self._rules_to_keep(asked, answer)
+        ]
+
+    async def _rules_to_keep(self, asked: Question, answer: Answer) -> tuple[Rule, ...]:
+        tool = self._tool(asked.tool)
+        if answer.arguments is None or tool is None or asked.because != "rule":
+            return answer.rules or asked.rules
+        fitted, _ = repair_arguments(answer.arguments, tool.parameters)
+        verdict = await self._authorized(asked, tool.patterns(fitted))
+        if isinstance(verdict, Refuse):
+            return ()  # it will not run
+        exact, wider = tool.always(fitted), tool.always_wider(fitted)
+        return tuple(rule for rule in answer.rules if rule in (*exact, *wider)) or exact
+
+
+def _text(setting: JsonValue) -> str | None:
+    return setting if isinstance(setting, str) else None
+
+
+def _offers(asked: Question) -> str:
+    return "; ".join(map(str, (*asked.rules, *asked.wider))) or "none"
+
+
+def _check_text(part: Text | File) -> None:
+    """Half a character can be neither stored nor sent."""
+    texts = (part.text,) if isinstance(part, Text) else (part.name, part.url)
+    for text in texts:
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError as error:
+            where = f"at place {error.start}"
+            raise BadRequest(f"the message holds half a character {where}: send it whole") from error
 
 
 def _names(asked: Question) -> list[str]:
@@ -208,7 +322,7 @@ def _names(asked: Question) -> list[str]:
     return list(properties) if isinstance(properties, dict) else []
 
 
-def said_parts(said: object) -> tuple[Part, ...]:
+def said_parts(said: object) -> tuple[Text | File, ...]:
     """What a person says, where it is not a plain text."""
     parts = tuple(said) if isinstance(said, Sequence) else (said,)
     for part in parts:

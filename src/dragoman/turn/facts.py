@@ -25,7 +25,22 @@ class TurnOptions:
     options: dict[str, JsonValue] = field(default_factory=dict)
     disabled: tuple[str, ...] = ()  # plugins that stay out of this turn
     agent: str | None = None
-    workspace: str | None = None  # the folder it works in: a house with another one leaves it alone
+    workspace: str | None = None  # the folder it works in: a runtime with another one leaves it alone
+    tools: dict[str, bool] = field(default_factory=dict)  # switches, over the conversation's
+    settings: dict[str, JsonValue] | None = None  # of the conversation, when it was started
+    started_with: str | None = None  # the model that was found for it then
+
+    def under(self, later: TurnOptions) -> TurnOptions:
+        """These, with what the later ones say over them. What was found out at the start is found anew."""
+        return TurnOptions(
+            model=later.model or self.model,
+            mode=later.mode or self.mode,
+            system=later.system if later.system is not None else self.system,
+            options={**self.options, **later.options},
+            disabled=later.disabled or self.disabled,
+            agent=later.agent or self.agent,
+            tools={**self.tools, **later.tools},
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -153,6 +168,7 @@ class CallStarted:
 
     call: str
     client: bool = False
+    because: str = ""  # the rule, the grant or the answer that let it run
     at: float = 0.0
     type: Literal["call_started"] = "call_started"
 
@@ -200,18 +216,36 @@ class QuestionAnswered:
 
 
 @dataclass(slots=True, frozen=True)
+class QuestionWithdrawn:
+    """A tool no longer waits for the answer to what it asked."""
+
+    call: str
+    question: str
+    at: float = 0.0
+    type: Literal["question_withdrawn"] = "question_withdrawn"
+
+
+@dataclass(slots=True, frozen=True)
 class CallFinished:
     """The call is settled. `closing`: a limit was reached, and the next request is the last."""
 
     call: str
     state: CallState
     closing: bool = False
+    limit: str = ""  # which limit, in words
     at: float = 0.0
     type: Literal["call_finished"] = "call_finished"
 
 
 CallFact: TypeAlias = (
-    CallAsked | CallStarted | CallInterrupted | ToolAsked | ResultAsked | QuestionAnswered | CallFinished
+    CallAsked
+    | CallStarted
+    | CallInterrupted
+    | ToolAsked
+    | ResultAsked
+    | QuestionAnswered
+    | QuestionWithdrawn
+    | CallFinished
 )
 
 Fact: TypeAlias = (

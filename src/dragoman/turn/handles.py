@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
+from typing_extensions import TypedDict, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolResult
-from dragoman.messages.questions import Answer, Question
+from dragoman.messages.questions import Answer, Mode, Question
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Store
 from dragoman.turn.commands import Commands
-from dragoman.turn.drivers.tasks import Driver, Running
+from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, Fact, TurnOptions
+from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.settings import checked
@@ -39,43 +41,90 @@ class TurnResult:
     usage: Usage
 
 
+@dataclass(slots=True, frozen=True)
+class Engine:
+    """What a handle works with."""
+
+    store: Store
+    bus: EventBus
+    driver: Driver
+    commands: Commands
+
+
+class SendOptions(TypedDict, total=False):
+    """What a send may say of its own turn; it comes before what conversation and agent say."""
+
+    model: str | None
+    mode: Mode | None
+    system: str | None
+    options: dict[str, JsonValue] | None
+    disable: Sequence[str]  # plugins that stay out of it
+    agent: str | None
+    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+
+
+def turn_options(
+    *,
+    model: str | None = None,
+    mode: Mode | None = None,
+    system: str | None = None,
+    options: dict[str, JsonValue] | None = None,
+    disable: Sequence[str] = (),
+    agent: str | None = None,
+    tools: dict[str, bool] | None = None,
+) -> TurnOptions:
+    """As they are stored with the turn."""
+    return TurnOptions(model, mode, system, options or {}, tuple(disable), agent, tools=tools or {})
+
+
 class TurnHandle:
     """A turn, here or in another process, running or over."""
 
-    def __init__(self, id: str, store: Store, driver: Driver, commands: Commands) -> None:
+    def __init__(self, id: str, engine: Engine) -> None:
         self.id = id
-        self._store = store
-        self._driver = driver
-        self._commands = commands
-        self._running: Running | None = driver.running.get(id)
+        self._engine = engine
+        self._store = engine.store
+        self._live: LiveTurn | None = engine.bus.here(id)
 
     # ── watching ──────────────────────────────────────────────────────────────────────────────────
 
     async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
-        """Every event after this number until the turn ends; of a turn that is over, what it said."""
-        running = await self._attached()
-        if running is not None:
-            async for event in running.log.events.follow(after):
-                yield event
+        """Every event after this number until the turn ends, wherever it runs; of a turn that is over, what
+        it said."""
+        live = await self._attached()
+        followed = live.log.events.follow(after) if live is not None else None
+        if followed is None and (await self._store.turn(self.id)).live:
+            followed = self._engine.bus.follow(self.id, after)
+        if followed is None:
+            for message in await self._messages():
+                yield e.MessageAdded(message)
+            yield await self._end()
             return
-        turn = await self._wait_until_over()
-        messages = await self._messages()
-        for message in messages:
-            yield e.MessageAdded(message)
-        yield e.TurnEnd(turn.state, answer_of(messages), turn.usage)
+        ended = False
+        async for event in followed:
+            ended = ended or isinstance(event, e.TurnEnd)
+            yield event
+        if not ended and not (await self._store.turn(self.id)).live:
+            yield await self._end()  # whoever ran it did not live to tell
+
+    async def _end(self) -> e.TurnEnd:
+        turn = await self.turn()
+        text = answer_of(await self._messages())
+        error = turn.error.error if turn.error is not None else None
+        return e.TurnEnd(turn.state, text, turn.usage, error, turn.limit or None)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
-        running = self._here()
-        if running is None:
+        live = self._here()
+        if live is None:
             raise LookupError(f"turn {self.id} does not run in this process: read its snapshot instead")
-        return running.log.subscribe(listener)
+        return live.log.subscribe(listener)
 
     async def snapshot(self) -> Snapshot:
-        running = self._here()
-        if running is not None:
-            await running.log.stored()
-            return running.log.snapshot()
+        live = self._here()
+        if live is not None:
+            await live.log.stored()
+            return live.log.snapshot()
         row = await self._store.turn(self.id)
         questions = [q for q in await self._store.questions_of(self.id) if q.open]
         return Snapshot(
@@ -84,16 +133,20 @@ class TurnHandle:
 
     async def reached(self, state: State | str) -> bool:
         """Wait until the turn is in this state. False where it ends without getting there."""
-        running = await self._attached()
-        if running is None:
-            return (await self._wait_until_over()).state == state
+        live = await self._attached()
+        if live is None:
+            row = await self._store.turn(self.id)
+            while row.live and row.state != state:  # another process moves it
+                await asyncio.sleep(_GLANCE)
+                row = await self._store.turn(self.id)
+            return row.state == state
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def look(snapshot: Snapshot) -> None:
             if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
                 arrived.set_result(snapshot.state == state)
 
-        unsubscribe = running.log.subscribe(look)
+        unsubscribe = live.log.subscribe(look)
         try:
             return await arrived
         finally:
@@ -101,10 +154,10 @@ class TurnHandle:
 
     async def result(self) -> TurnResult:
         """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
-        running = self._here() or await self._attached()
-        if running is not None:
-            await asyncio.shield(running.task)
-            log = running.log
+        live = self._here() or await self._attached()
+        if live is not None:
+            await asyncio.shield(live.task)
+            log = live.log
             return TurnResult(
                 self.id, log.turn.state, answer_of(log.messages), tuple(log.messages), log.turn.usage
             )
@@ -135,37 +188,39 @@ class TurnHandle:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        running = self._here()
-        return running.log.snapshot().questions if running is not None else ()
+        live = self._here()
+        return live.log.snapshot().questions if live is not None else ()
 
     # ── acting ────────────────────────────────────────────────────────────────────────────────────
 
     async def answer(self, question: str | Question, answer: Answer) -> Question:
         id = question.id if isinstance(question, Question) else question
-        return await self._commands.answer(id, answer)
+        return await self._engine.commands.answer(id, answer)
 
     async def steer(self, said: str | Sequence[Part]) -> None:
-        await self._commands.steer(self.id, said)
+        await self._engine.commands.steer(self.id, said)
 
     async def cancel(self, reason: str = "") -> bool:
-        return await self._commands.cancel(self.id, reason)
+        return await self._engine.commands.cancel(self.id, reason)
 
     async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
         """The result of a call that this client ran."""
         whole = result if isinstance(result, ToolResult) else ToolResult(result)
-        await self._commands.deliver(call, whole, failed=failed)
+        await self._engine.commands.deliver(call, whole, failed=failed)
 
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
 
-    def _here(self) -> Running | None:
-        self._running = self._driver.running.get(self.id) or self._running
-        return self._running
+    def _here(self) -> LiveTurn | None:
+        self._live = self._engine.bus.here(self.id) or self._live
+        return self._live
 
-    async def _attached(self) -> Running | None:
-        """The turn as it runs here, taken up if nobody runs it; None where it is over or elsewhere."""
+    async def _attached(self) -> LiveTurn | None:
+        """The turn as it runs here, adopted if nobody runs it; None where it is over or elsewhere."""
         while self._here() is None and await self._store.is_queued(self.id):  # noqa: ASYNC110 - as below
             await asyncio.sleep(_GLANCE)
-        return self._here() or await self._driver.adopt(self.id)
+        if self._here() is None:
+            await self._engine.driver.adopt(self.id)
+        return self._here()
 
     async def _wait_until_over(self) -> Turn:
         while (await self._store.turn(self.id)).live:  # noqa: ASYNC110 - another process moves it
@@ -181,11 +236,10 @@ class TurnHandle:
 class ConversationHandle:
     """A conversation. Everything it does is stored when the call returns."""
 
-    def __init__(self, id: str, store: Store, driver: Driver, commands: Commands) -> None:
+    def __init__(self, id: str, engine: Engine) -> None:
         self.id = id
-        self._store = store
-        self._driver = driver
-        self._commands = commands
+        self._engine = engine
+        self._store = engine.store
 
     def __repr__(self) -> str:
         return f"ConversationHandle({self.id!r})"
@@ -196,30 +250,27 @@ class ConversationHandle:
         *,
         parent: str | None = None,
         queue: bool = False,
-        model: str | None = None,
-        mode: str | None = None,
-        system: str | None = None,
-        options: dict[str, JsonValue] | None = None,
-        disable: Sequence[str] = (),
-        agent: str | None = None,
+        **options: Unpack[SendOptions],
     ) -> TurnHandle:
         """Say something; a turn that answers begins. TurnBusy where one of this branch is running."""
-        wanted = TurnOptions(model, mode, system, options or {}, tuple(disable), agent)
-        turn = await self._commands.send(self.id, said, parent=parent, queue=queue, options=wanted)
+        wanted = turn_options(**options)
+        turn = await self._engine.commands.send(self.id, said, parent=parent, queue=queue, options=wanted)
         return self.turn(turn)
 
-    async def edit(self, message: str, said: str | Sequence[Part]) -> TurnHandle:
-        """A new version of what a person said, and its answer."""
+    async def edit(
+        self, message: str, said: str | Sequence[Part], **options: Unpack[SendOptions]
+    ) -> TurnHandle:
+        """A new version of what a person said, and its answer. What `options` leave out is as it was."""
         await self._own(message)
-        return self.turn(await self._commands.edit(message, said))
+        return self.turn(await self._engine.commands.edit(message, said, options=turn_options(**options)))
 
-    async def rerun(self, message: str, *, model: str | None = None) -> TurnHandle:
-        """A new version of an answer."""
+    async def rerun(self, message: str, **options: Unpack[SendOptions]) -> TurnHandle:
+        """A new version of an answer. What `options` leave out is as it was for the send it repeats."""
         await self._own(message)
-        return self.turn(await self._commands.rerun(message, options=TurnOptions(model=model)))
+        return self.turn(await self._engine.commands.rerun(message, options=turn_options(**options)))
 
     def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self._store, self._driver, self._commands)
+        return TurnHandle(id, self._engine)
 
     async def info(self) -> Conversation:
         return await self._store.conversation(self.id)

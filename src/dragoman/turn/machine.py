@@ -27,6 +27,7 @@ from dragoman.turn.facts import (
     Fact,
     MessageAppended,
     QuestionAnswered,
+    QuestionWithdrawn,
     ReplyReceived,
     RequestBuilt,
     ResultAsked,
@@ -68,16 +69,16 @@ class Call:
     tool: str
     step: int
     state: CallState = CallState.PENDING
-    asked: bool = False  # it may run only with a person's leave
-    question: str | None = None  # the open one
+    asked: bool = False  # it may run only if a person says so
+    questions: tuple[str, ...] = ()  # the open ones; a running tool may ask several at once
     approved: str | None = None  # the arguments' fingerprint a person said yes to
     client: bool = False
     starts: int = 0
 
     @property
-    def held(self) -> bool:
+    def waits(self) -> bool:
         """Nothing moves it but a person or a client."""
-        return self.question is not None or (self.client and self.state is CallState.RUNNING)
+        return bool(self.questions) or (self.client and self.state is CallState.RUNNING)
 
 
 @dataclass(slots=True, frozen=True)
@@ -95,6 +96,7 @@ class Turn:
     finish: str = ""  # how the last reply ended
     rounds: int = 0  # replies that held calls
     closing: bool = False  # a limit was reached: the next request is the last, and has no tools
+    limit: str = ""  # which one, in words
     calls: Mapping[str, Call] = field(default_factory=dict)
     appended: tuple[str, ...] = ()  # messages of plugins
     goes_on: bool = False  # something said in this step asks for another one
@@ -119,7 +121,7 @@ def _tools_or_end(turn: Turn) -> State:
 
 def _waiting_or_not(turn: Turn) -> State:
     open = [call for call in turn.calls.values() if not call.state.settled]
-    return State.WAITING if open and all(call.held for call in open) else State.TOOL_CALL
+    return State.WAITING if open and all(call.waits for call in open) else State.TOOL_CALL
 
 
 def _again_or_end(turn: Turn) -> State:
@@ -185,6 +187,7 @@ CALL: dict[CallState, dict[type[Fact], CallState]] = {
         CallInterrupted: CallState.ASKED,
         ToolAsked: CallState.RUNNING,
         QuestionAnswered: CallState.RUNNING,
+        QuestionWithdrawn: CallState.RUNNING,
         ResultAsked: CallState.REVIEWING,
     },
     CallState.REVIEWING: {QuestionAnswered: CallState.REVIEWING},
@@ -194,7 +197,9 @@ SETTLES: dict[CallState, frozenset[CallState]] = {
     CallState.PENDING: frozenset(
         {CallState.FAILED, CallState.REJECTED, CallState.SKIPPED, CallState.CANCELLED, CallState.INTERRUPTED}
     ),
-    CallState.ASKED: frozenset({CallState.REJECTED, CallState.CANCELLED, CallState.INTERRUPTED}),
+    CallState.ASKED: frozenset(
+        {CallState.REJECTED, CallState.SKIPPED, CallState.CANCELLED, CallState.INTERRUPTED}
+    ),
     CallState.RUNNING: frozenset(
         {CallState.COMPLETED, CallState.FAILED, CallState.CANCELLED, CallState.INTERRUPTED}
     ),
@@ -296,32 +301,37 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
     if call is None:
         raise IllegalFact(f"{_name(fact)}, but the turn has no call {fact.call}")
     state = CALL.get(call.state, {}).get(type(fact))
-    closing = turn.closing
+    closing, limit = turn.closing, turn.limit
     if isinstance(fact, CallFinished):
         state = fact.state if fact.state in SETTLES.get(call.state, ()) else None
-        closing = closing or fact.closing
+        closing, limit = closing or fact.closing, limit or fact.limit
     if state is None:
         raise IllegalFact(f"{_name(fact)}, but call {fact.call} is {call.state}")
     changed = replace_fast(_ask_or_answer(call, fact), state=state)
-    return replace_fast(turn, calls={**turn.calls, fact.call: changed}, closing=closing)
+    return replace_fast(turn, calls={**turn.calls, fact.call: changed}, closing=closing, limit=limit)
 
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:
     match fact:
         case CallAsked() | CallInterrupted():
-            _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
-            return replace_fast(call, question=fact.question, asked=True, approved=None)
+            _refuse_if(fact, bool(call.questions), f"call {fact.call} has an open question already")
+            return replace_fast(call, questions=(fact.question,), asked=True, approved=None)
         case ToolAsked() | ResultAsked():
-            _refuse_if(fact, call.question is not None, f"call {fact.call} has an open question already")
-            return replace_fast(call, question=fact.question)
-        case QuestionAnswered():
-            _refuse_if(fact, call.question != fact.question, f"call {fact.call} does not ask {fact.question}")
-            return replace_fast(call, question=None, approved=fact.approved or call.approved)
+            known = isinstance(fact, ResultAsked) and bool(call.questions)
+            _refuse_if(fact, known, f"call {fact.call} has an open question already")
+            _refuse_if(fact, fact.question in call.questions, f"call {fact.call} asks it already")
+            return replace_fast(call, questions=(*call.questions, fact.question))
+        case QuestionAnswered() | QuestionWithdrawn():
+            asks = fact.question in call.questions
+            _refuse_if(fact, not asks, f"call {fact.call} does not ask {fact.question}")
+            open = tuple(question for question in call.questions if question != fact.question)
+            approved = fact.approved if isinstance(fact, QuestionAnswered) else None
+            return replace_fast(call, questions=open, approved=approved or call.approved)
         case CallStarted():
             _refuse_if(fact, call.asked and call.approved is None, f"nobody allowed call {fact.call}")
-            return replace_fast(call, client=fact.client, starts=call.starts + 1, question=None)
+            return replace_fast(call, client=fact.client, starts=call.starts + 1, questions=())
         case CallFinished():
-            return replace_fast(call, question=None)
+            return replace_fast(call, questions=())
 
 
 def _refuse_unsettled(turn: Turn, fact: Fact) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from dragoman.messages.message import Message, Role
 from dragoman.messages.parts import Arguments, Part, Text, ToolCall, ToolResult
 from dragoman.messages.questions import Kind
 from dragoman.messages.request import Request
+from dragoman.tools.authorize import Reason
 from dragoman.tools.tool import Tool
 from dragoman.turn.view import TurnView
 
@@ -36,7 +37,7 @@ class PlannedCall:
     arguments: Arguments
     refused: str | None = None
     skipped: str | None = None
-    question: tuple[Kind, str] | None = None
+    wishes: list[Reason] = field(default_factory=list)
 
     def refuse(self, reason: str) -> None:
         """It does not run; the model reads the reason."""
@@ -47,8 +48,21 @@ class PlannedCall:
         self.skipped = reason
 
     def ask(self, text: str, kind: Kind = "approve") -> None:
-        """It runs only if a person says so."""
-        self.question = (kind, text)
+        """It runs only if a person says so. Every plugin's question is put to them."""
+        self.wishes.append(Reason("loop" if kind == "loop" else "plugin", text))
+
+
+@dataclass(slots=True)
+class PlannedCalls:
+    """All calls of one reply, before any of them is looked at, whether they can run or not."""
+
+    calls: Sequence[ToolCall]
+    skipped: dict[str, str] = field(default_factory=dict)  # by call: which limit is reached
+
+    def skip(self, limit: str, calls: Iterable[ToolCall] | None = None) -> None:
+        """These, or all, do not run because a limit is reached: the model is asked for its answer."""
+        for call in self.calls if calls is None else calls:
+            self.skipped.setdefault(call.id, limit)
 
 
 @dataclass(slots=True)
@@ -58,6 +72,10 @@ class Appending:
     message: Message
     prevented: bool = False
     placed: list[Message] = field(default_factory=list)
+    id: str = ""  # the one it had before anybody changed it
+
+    def __post_init__(self) -> None:
+        self.id = self.id or self.message.id
 
     def prevent(self) -> None:
         """Do not add it. A plugin that wants it elsewhere calls `place`."""
@@ -125,7 +143,9 @@ class Plugin:
         """A later plugin of the same name takes the place of an earlier one."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
 
-    def on_turn_start(self, turn: TurnView) -> Awaitable[Cleanup | None] | AsyncIterator[None] | None:
+    def on_turn_start(
+        self, turn: TurnView
+    ) -> Awaitable[Cleanup | None] | AsyncIterator[None] | Cleanup | None:
         """Once, before the first request, in registration order; once more, with `turn.resumed`, when
         another process goes on with the turn. May return a cleanup, or be an async generator that yields
         once and cleans up after. Cleanups run last, in reverse order, whatever happened. An error ends
@@ -154,6 +174,10 @@ class Plugin:
     async def on_turn_end(self, turn: TurnView) -> None:
         """Once, after success or cancel and before the cleanups, in registration order; not after an
         error. An error ends the turn as failed."""
+
+    async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
+        """Once for every reply that holds calls, also unknown and broken ones, in registration order. May
+        skip them because a limit is reached. An error ends the turn."""
 
     async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
         """Before a call is judged and run, in registration order. May change its arguments, refuse it,
@@ -196,6 +220,7 @@ class Hooks:
         self.after_request = _that_override(active, "on_after_request")
         self.message_append = _that_override(active, "on_message_append")
         self.turn_end = _that_override(active, "on_turn_end")
+        self.before_calls = _that_override(active, "before_calls")
         self.before_tool = _that_override(active, "before_tool")
         self.after_tool = _that_override(active, "after_tool")[::-1]
         self.system_prompt = _that_override(active, "system_prompt")

@@ -1,82 +1,116 @@
-"""A turn in, its end out: the loop from request to request, and what happens when it is broken off."""
+"""Runs one turn: the flow from request to request, and the one ending that follows it, whatever happened.
+
+The flow is a task of its own. A cancel stops the flow, or cuts short a hook of the ending that hangs, and
+touches nothing else: the ending runs once and is never cancelled.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeAlias
 
-from dragoman.errors import Fenced, ProviderError
+from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
+from dragoman.turn.authority import outer_rules
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
-from dragoman.turn.plugin import Cleanup, Hooks
+from dragoman.turn.plugin import Cleanup
 from dragoman.turn.services import Services
-from dragoman.turn.steps.ask import asked
+from dragoman.turn.steps.ask import event_of
 from dragoman.turn.steps.call import Lanes
 from dragoman.turn.steps.calls import Settled, run_calls
-from dragoman.turn.steps.finalize import clean_up, conclude, end_hooks, keep_what_came, one_error
-from dragoman.turn.steps.prepare import PreparedTurn, build_request, offer_of, prepare
+from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, see_message, torn_reply
+from dragoman.turn.steps.prepare import PreparedTurn, assemble, build_request, offer_of, start_plugins
 from dragoman.turn.steps.recover import recover
 from dragoman.turn.steps.stream import Streamed, stream
 
+_log = logging.getLogger("dragoman.turn")
 _ASKED_AGAIN = 3  # how often one step is asked again because a plugin mended the cause of an error
+_GRACE = 5.0  # seconds that what a cancel stops, or meets on its way, may still take
+
+End: TypeAlias = Literal["completed", "cancelled", "error"]
 
 
 class Runner:
     """Runs one turn in this process, from wherever its facts say it stands."""
 
-    def __init__(self, services: Services, log: TurnLog) -> None:
+    def __init__(self, services: Services, log: TurnLog, *, on_follow: Callable[[], None]) -> None:
         self.services = services
         self.log = log
-        self.signals = Signals(log.id, log.store, self.cancel)
+        self.signals = Signals(log.id, log.store, on_cancel=self.cancel, on_follow=on_follow)
         self._lanes = Lanes(asyncio.Semaphore(services.concurrency), asyncio.Lock(), _DETACHED)
-        self._task: asyncio.Task[None] | None = None
-        self.hooks: Hooks | None = None
-        self._over = False  # too late to cancel: only the cleanups are left
+        self._flow: asyncio.Task[None] | None = None
+        self._cleanups: list[Cleanup] = []
+        self._cancelled = asyncio.Event()
+        self._stopping = False
 
     def cancel(self, reason: str = "") -> None:
         """Stop the flow of the turn. It ends as cancelled; this returns at once."""
-        if self.log.cancelled is None and not self._over:
+        if self.log.cancelled is None:
             self.log.cancelled = reason
-            if self._task is not None:
-                self._task.cancel()
+            self._cancelled.set()
+            if self._flow is not None:
+                self._flow.cancel()
+
+    def stop(self) -> None:
+        """The program stops. The turn does not end: it goes on at the next start."""
+        self._stopping = True
+        if self._flow is not None:
+            self._flow.cancel()
 
     async def run(self) -> None:
         """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
-        not failed. Where the program itself is stopped, the turn stays as it is and goes on later."""
-        self._task = asyncio.current_task()
-        cleanups: list[Cleanup] = []
-        errors: list[Exception] = []
+        not failed."""
+        error: Exception | None = None
         prepared: PreparedTurn | None = None
         try:
-            await self.signals.collect()
-            self.log.publish(
-                TurnStart(self.log.id, self.log.conversation.id, self.log.turn.message, self.log.resumed)
-            )
-            self._ask_again()
-            self._stop_if_cancelled()
-            self.hooks = Hooks(self.services.plugins, self.log.turn.options.disabled)
-            prepared = await prepare(self.services, self.log, self.signals, self.hooks, cleanups)
-            await self._to_the_end(prepared)
-            await end_hooks(prepared)
-        except Fenced:
-            await clean_up(cleanups)
-            raise
-        except (Exception, asyncio.CancelledError) as error:
-            if self.log.cancelled is None and isinstance(error, asyncio.CancelledError):
-                await clean_up(cleanups)  # the program stops; the turn does not
-                raise
-            errors += await self._broken_off(error, prepared)
-        self._over = True
-        errors += await clean_up(cleanups)
-        if self.log.cancelled is not None:
-            errors = self._counted_as_cancel(errors)
-        await conclude(self.log, self.signals, failure := one_error(errors))
-        if failure is not None:
-            raise failure
+            prepared = assemble(self.services, self.log, self.signals)
+        except Exception as wrong:
+            error = wrong
+        else:
+            error = await self._outcome(prepared)
+        if isinstance(error, Fenced | TurnInterrupted):
+            await self._clean_up()
+            raise error
+        await self._end(prepared, error)
 
-    async def _to_the_end(self, prepared: PreparedTurn) -> None:
+    # ── the flow ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _outcome(self, prepared: PreparedTurn) -> Exception | None:
+        """What the flow ended with: None where it came to its end, or was cancelled."""
+        self._flow = flow = asyncio.create_task(self._go(prepared), name=f"{self.log.id} flow")
+        if self.log.cancelled is not None or self._stopping:
+            flow.cancel()
+        try:
+            finished = await self._cut_short(flow, "the flow of the turn")
+        except asyncio.CancelledError:  # the event loop is closed over our heads
+            flow.cancel()
+            await self._clean_up()
+            raise
+        except Exception as error:
+            return error
+        if finished or self.log.cancelled is not None:
+            return None
+        return TurnInterrupted(self.log.id) if self._stopping else EngineError("something cancelled the turn")
+
+    async def _go(self, prepared: PreparedTurn) -> None:
+        log = self.log
+        await self.signals.collect()
+        prepared.watch_events()
+        log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
+        for question in log.snapshot().questions:
+            log.publish(event_of(question))  # whoever follows a turn that was taken up hears what it asks
+        if log.conversation.parent is not None:
+            prepared.outer.extend(await outer_rules(self.services, log.conversation))
+        await start_plugins(prepared, self._cleanups)
+        await self._steps(prepared)
+
+    async def _steps(self, prepared: PreparedTurn) -> None:
         """Step after step, beginning in the middle of one if that is where the turn stands."""
         turn = self.log.turn
         settled = Settled(prepared, again=turn.state is not State.FINALIZING or not turn.finished)
@@ -87,70 +121,104 @@ class Runner:
             reply = next((message for message in self.log.path if message.id == turn.reply), None)
             settled = await run_calls(Streamed(prepared, offer, reply), self._lanes)
         while settled.again:
-            streamed = await self._asked(prepared)
+            streamed = await self._ask_model(prepared)
             settled = await run_calls(streamed, self._lanes)
 
-    async def _asked(self, prepared: PreparedTurn) -> Streamed:
+    async def _ask_model(self, prepared: PreparedTurn) -> Streamed:
         """One request and its reply; asked again where a plugin could mend what was wrong."""
         for _ in range(_ASKED_AGAIN):
             try:
                 return await stream(await build_request(prepared))
             except ProviderError as error:
-                if not await self._mended(prepared, error):
+                if not await _mended(prepared, error):
                     raise
         return await stream(await build_request(prepared))
 
-    async def _mended(self, prepared: PreparedTurn, error: Exception) -> bool:
-        for plugin in prepared.hooks.error:
-            if await plugin.on_error(error, prepared.view):
-                return True
-        return False
+    # ── the ending ────────────────────────────────────────────────────────────────────────────────
 
-    async def _broken_off(self, error: BaseException, prepared: PreparedTurn | None) -> list[Exception]:
-        """The turn stops here: cancelled if somebody wanted that, whatever was raised; else failed."""
-        if self.log.cancelled is None:
-            assert isinstance(error, Exception)
-            await keep_what_came(self.log, self.signals, "error", error)
-            return [error, *await self._reported(error, prepared)]
-        _swallow_cancel()
-        await keep_what_came(self.log, self.signals, "cancelled")
-        try:
-            if prepared is not None:
-                await end_hooks(prepared)
-        except Exception as late:
-            return [late]
-        return []
-
-    async def _reported(self, error: Exception, prepared: PreparedTurn | None) -> list[Exception]:
-        """Let the plugins know, unless they were asked to mend it already."""
-        try:
-            if prepared is not None and not isinstance(error, ProviderError):
-                await self._mended(prepared, error)
-        except Exception as late:
-            return [late]
-        return []
-
-    def _counted_as_cancel(self, errors: list[Exception]) -> list[Exception]:
-        """Whatever is raised once a turn is cancelled belongs to the cancel: it is told, not raised."""
-        for error in errors:
-            self.log.publish(Notice(str(error) or type(error).__name__, "error_after_cancel"))
-        return []
-
-    def _ask_again(self) -> None:
-        """Whoever follows a turn that was taken up hears of the questions it still asks."""
-        for question in self.log.snapshot().questions:
-            self.log.publish(asked(question))
-
-    def _stop_if_cancelled(self) -> None:
+    async def _end(self, prepared: PreparedTurn | None, error: Exception | None) -> None:
+        """Once, whatever the flow came to. An error counts as the cancel where one was under way."""
+        end: End = "error" if error is not None else "completed"
         if self.log.cancelled is not None:
-            raise asyncio.CancelledError
+            end, error = "cancelled", None
+        errors: list[Exception] = [error] if error is not None else []
+        if end != "completed":
+            torn = torn_reply(self.log, end, error)
+            if torn is not None and prepared is not None and not self.log.draft_seen:
+                errors += await self._hook(see_message(prepared, torn))
+            await keep_what_came(self.log, self.signals, end, torn)
+        if prepared is not None and end != "error":
+            late = await self._on_turn_end(prepared)
+            errors += late
+            if late and end == "completed":
+                end = "error"
+        if prepared is not None and end == "error" and not isinstance(error, ProviderError):
+            errors += await self._hook(_mended(prepared, errors[0]))
+        errors += await self._clean_up()
+        if self.log.cancelled is not None and end != "error":
+            for each in errors:  # whatever is raised once a turn is cancelled belongs to the cancel
+                self.log.publish(Notice(str(each) or type(each).__name__, "error_after_cancel"))
+            errors = []
+        await conclude(self.log, self.signals, failure := one_error(errors))
+        if failure is not None:
+            raise failure
+
+    async def _on_turn_end(self, prepared: PreparedTurn) -> list[Exception]:
+        """In order, each once. After an error the others run only where the turn is cancelled anyway."""
+        errors: list[Exception] = []
+        for plugin in prepared.hooks.turn_end:
+            errors += await self._hook(plugin.on_turn_end(prepared.view))
+            if errors and self.log.cancelled is None:
+                break
+        return errors
+
+    async def _clean_up(self) -> list[Exception]:
+        """Run every cleanup, the last one first, whatever the others do. Returns what they raised."""
+        errors: list[Exception] = []
+        while self._cleanups:
+            try:
+                done = self._cleanups.pop()()
+            except Exception as error:
+                errors.append(error)
+                continue
+            if inspect.isawaitable(done):
+                errors += await self._hook(done)
+        return errors
+
+    async def _hook(self, work: Awaitable[Any]) -> list[Exception]:
+        """Wait for it in a task that a cancel may cut short. Returns what it raised."""
+        try:
+            await self._cut_short(asyncio.ensure_future(work), "a hook of the turn's end")
+        except Exception as error:
+            return [error]
+        return []
+
+    async def _cut_short(self, task: asyncio.Future[Any], name: str) -> bool:
+        """Wait for a task. Once the turn is cancelled it is stopped, and if it will not stop, left behind.
+        False where it did not come to its end."""
+        if not self._cancelled.is_set():
+            cancelled = asyncio.ensure_future(self._cancelled.wait())
+            await asyncio.wait({task, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+            cancelled.cancel()
+            if not task.done():
+                task.cancel()
+        if not task.done():
+            await asyncio.wait({task}, timeout=_GRACE)
+        if not task.done():
+            _log.warning("turn %s: %s does not stop and is left behind", self.log.id, name)
+            return False
+        if task.cancelled():
+            return False
+        task.result()
+        return True
+
+
+async def _mended(prepared: PreparedTurn, error: Exception) -> bool:
+    """Whether a plugin says that it took away the cause of an error."""
+    for plugin in prepared.hooks.error:
+        if await plugin.on_error(error, prepared.view):
+            return True
+    return False
 
 
 _DETACHED: set[asyncio.Task[Outcome]] = set()  # of all turns: tools that may not be stopped
-
-
-def _swallow_cancel() -> None:
-    """What comes now is the orderly end: the cancel that brought us here is used up."""
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()

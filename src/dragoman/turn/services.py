@@ -1,30 +1,28 @@
-"""What every turn of a house works with: made once, by the runtime, and never changed by a turn."""
+"""What every turn works with: store, models, tools, plugins, rules. Made once, by the runtime."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.questions import Rule
+from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.store.store import Store
+from dragoman.tools.tool import REVIEWS, Review
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.plugin import Plugin
 from dragoman.wire.wire import Model
 
-Mode: TypeAlias = Literal["auto", "ask", "manual", "off"]
-"""Who decides about calls: the rules; a person, for each; a person, who runs each by hand; there are none."""
-
-MODES: tuple[Mode, ...] = ("auto", "ask", "manual", "off")
-
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Services:
+    """Never changed by a turn."""
+
     store: Store
     model: Callable[[str | None], Model]  # by name; None means the one that is set
     toolbox: Toolbox = field(default_factory=Toolbox)
@@ -36,6 +34,7 @@ class Services:
     options: dict[str, JsonValue] = field(default_factory=dict)
     mode: Mode = "auto"
     on_reject: Literal["continue", "stop"] = "continue"
+    review: Review = "never"  # of every tool's results
     concurrency: int = 16  # calls of one turn that run at the same time
     workspace: Path | None = None
     clock: Callable[[], float]
@@ -47,7 +46,7 @@ class Services:
         return str(self.workspace.resolve()) if self.workspace is not None else None
 
     def agent(self, name: str | None) -> Agent:
-        """The agent of this name; without one, a plain one that leaves everything to the house."""
+        """The agent of this name; without one, a plain one that adds nothing to the settings."""
         if name is None:
             return NOBODY_IN_PARTICULAR
         if name not in self.agents:
@@ -59,5 +58,7 @@ class Services:
             raise ConfigError(f"mode {self.mode!r}: it is one of {', '.join(MODES)}")
         if self.on_reject not in ("continue", "stop"):
             raise ConfigError(f"on_reject {self.on_reject!r}: it is 'continue' or 'stop'")
+        if self.review not in REVIEWS:
+            raise ConfigError(f"review {self.review!r}: it is one of {', '.join(REVIEWS)}")
         if self.concurrency < 1:
             raise ConfigError(f"concurrency {self.concurrency}: at least one call must be able to run")

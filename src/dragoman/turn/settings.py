@@ -1,4 +1,4 @@
-"""A conversation's settings in, the same out if they can be followed: what is misspelled is refused."""
+"""The settings a conversation may have. What is misspelled, or of the wrong kind, is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.turn.services import MODES
+from dragoman.messages.questions import MODES
+from dragoman.tools.tool import REVIEWS
 
 _KINDS: dict[str, type] = {
     "model": str,
@@ -16,6 +17,7 @@ _KINDS: dict[str, type] = {
     "system": str,
     "options": dict,
     "tools": dict,
+    "review": str,
 }
 
 
@@ -34,6 +36,8 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
             raise BadRequest(f"the setting {name} is a {kind.__name__}, not {value!r}")
     if settings.get("mode", "auto") not in MODES:
         raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
+    if settings.get("review", "never") not in REVIEWS:
+        raise BadRequest(f"review {settings['review']!r}: it is one of {', '.join(REVIEWS)}")
     tools = settings.get("tools")
     if isinstance(tools, dict) and not all(isinstance(on, bool) for on in tools.values()):
         raise BadRequest("the setting tools says true or false of groups (files) and tools (files.read_file)")

@@ -1,4 +1,4 @@
-"""The `task` tool: work in, the answer of another agent out, which did it in a conversation of its own."""
+"""The `task` tool: gives a piece of work to another agent, which does it in a conversation of its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.commands import Commands
-from dragoman.turn.drivers.tasks import Driver
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
 from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
 
@@ -26,30 +24,31 @@ _A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limite
 
 
 class Subagents:
-    """Opens sub-conversations. The house tells it where it lives once that is built (`move_in`)."""
+    """Opens sub-conversations. The runtime completes it once it is built (`join`)."""
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
         self.tool = _task_tool(agents, self)
-        self._moved_into: tuple[Services, Driver, Commands] | None = None
+        self._joined: tuple[Services, Engine] | None = None
 
-    def move_in(self, services: Services, driver: Driver, commands: Commands) -> None:
-        self._moved_into = (services, driver, commands)
+    def join(self, services: Services, engine: Engine) -> None:
+        """The tool is made before what it works with is."""
+        self._joined = (services, engine)
 
     @property
-    def _house(self) -> tuple[Services, Driver, Commands]:
-        if self._moved_into is None:
+    def _parts(self) -> tuple[Services, Engine]:
+        if self._joined is None:
             raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
-        return self._moved_into
+        return self._joined
 
     async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
         """A turn of this agent, to its end. Run again after a crash, it finds the turn it began."""
-        services, driver, commands = self._house
+        services, engine = self._parts
         id = derived_id("conv", context.idempotency_key)
         try:
             turn = await self._begun(id, agent, request, context)
             where: dict[str, JsonValue] = {"conversation": id, "turn": turn, "agent": agent}
             context.progress({**where})
-            handle = TurnHandle(turn, services.store, driver, commands)
+            handle = TurnHandle(turn, engine)
             async for event in handle.events():
                 if isinstance(event, CallAsked):
                     context.progress({**where, "asks": event.question, "text": event.text})
@@ -59,14 +58,14 @@ class Subagents:
         finally:
             if context.cancelled():
                 for row in await services.store.turns(id):
-                    await commands.cancel(row.id, "the call that opened it was cancelled")
+                    await engine.commands.cancel(row.id, "the call that opened it was cancelled")
         if result.state != "completed":
             raise ToolFailed(f"the task was {result.state} before it had an answer")
         spent: JsonValue = {**asdict(result.usage)}
         return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
 
     async def _begun(self, id: str, agent: str, request: str, context: ToolContext) -> str:
-        services, driver, commands = self._house
+        services, engine = self._parts
         try:
             await services.store.conversation(id)
         except NotFound:
@@ -74,10 +73,10 @@ class Subagents:
         turns = await services.store.turns(id)
         if turns:
             return turns[0].id
-        return (await ConversationHandle(id, services.store, driver, commands).send(request)).id
+        return (await ConversationHandle(id, engine).send(request)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
-        services, _, _ = self._house
+        services, _ = self._parts
         parent = await services.store.conversation(context.conversation)
         outer, depth = parent, 1
         while outer.parent is not None:
@@ -100,14 +99,14 @@ class Subagents:
 
     def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
         """What is switched off here is off there, and whoever decides about calls here decides there too."""
-        services, driver, _ = self._house
+        services, engine = self._parts
         settings: dict[str, JsonValue] = {"agent": agent}
         if "tools" in parent.settings:
             settings["tools"] = parent.settings["tools"]
-        running = driver.running.get(context.turn)
-        if running is not None:
-            outer = services.agent(running.log.turn.options.agent or _text(parent.settings.get("agent")))
-            here = mode_of(services, running.log, outer)
+        live = engine.bus.here(context.turn)
+        if live is not None:
+            outer = services.agent(live.log.turn.options.agent or _text(parent.settings.get("agent")))
+            here = mode_of(services, live.log, outer)
             there = services.agent(agent).mode or services.mode
             settings["mode"] = max(here, there, key=_STRICTER.index)
         return settings

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.messages.parts import CallState, ToolCall
 from dragoman.tools.builtin.shell import Output, environment, shell
-from dragoman.tools.execute import Leave, execute
+from dragoman.tools.execute import Permit, execute
 from tests.tools.bench import Bench
 from tests.tools.builtin.folder import refused, told
 
@@ -119,7 +119,7 @@ async def test_the_whole_group_ends_on_cancel(tmp_path: Path) -> None:
     """T6"""
     bench = Bench(workspace=tmp_path)
     call = ToolCall("call_1", "shell", {"command": LASTING})
-    running = asyncio.create_task(execute(shell, call, Leave(call.hash, "rule"), bench.context()))
+    running = asyncio.create_task(execute(shell, call, Permit(call.hash, "rule"), bench.context()))
     await asyncio.sleep(0.4)
     assert await beats(tmp_path)
     running.cancel()

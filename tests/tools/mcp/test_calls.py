@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.messages.parts import CallState, ToolCall
-from dragoman.tools.execute import Leave, execute
+from dragoman.tools.execute import Permit, execute
 from dragoman.tools.mcp.elicitation import NOT_OPENED, OPENED
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
@@ -144,7 +144,7 @@ async def test_a_cancelled_call_is_cancelled_in_the_server(way: Way, tmp_path: P
             bench.progress = _Signal(began)
             waits = tool(server, "wait")
             made = ToolCall("call_1", waits.name)
-            running = asyncio.create_task(execute(waits, made, Leave(made.hash, "rule"), bench.context()))
+            running = asyncio.create_task(execute(waits, made, Permit(made.hash, "rule"), bench.context()))
             await began.wait()
             running.cancel()
             await asyncio.wait({running})

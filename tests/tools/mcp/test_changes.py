@@ -53,7 +53,7 @@ async def test_the_folder_of_the_workspace_is_told_where_that_is_allowed(tmp_pat
             await _until_told(server, str(tmp_path / ("mine" if roots else "its")))
             outcome = await call(server, "read_text_file", path=str(tmp_path / "mine" / "a.txt"))
             assert (outcome.result.text == "hello") is roots
-            assert ("Auth denied" in outcome.result.text) is not roots
+            assert ("Access denied" in outcome.result.text) is not roots
 
 
 async def _until_told(server: McpSource, folder: str) -> None:

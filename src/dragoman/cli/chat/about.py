@@ -14,9 +14,8 @@ from dragoman.cli.files import attached
 from dragoman.cli.plain import one_line, plain
 from dragoman.cli.printing import write_down
 from dragoman.errors import BadRequest
-from dragoman.messages.questions import Grant
+from dragoman.messages.questions import MODES, Grant
 from dragoman.tools.permissions import rules_in_words
-from dragoman.turn.services import MODES
 
 
 async def model(session: Session, said: str) -> None:

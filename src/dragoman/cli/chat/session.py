@@ -24,7 +24,7 @@ from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.settings import checked
-from dragoman.turn.steps.ask import asked
+from dragoman.turn.steps.ask import event_of
 
 SHOWN = 6  # messages of a conversation that is opened
 _GLANCE = 0.2  # seconds between looks at a turn that another process runs
@@ -123,14 +123,14 @@ class Session:
     async def _events(self, turn: TurnHandle) -> AsyncIterator[e.Event]:
         """Of a turn that another process runs, the questions, and in the end what it said."""
         row = await self.runtime.store.turn(turn.id)
-        if row.live and await self.runtime.driver.adopt(turn.id) is None:
+        if row.live and not await self.runtime.driver.adopt(turn.id):
             self.tell("another program carries this turn on; its answer is shown when it is there")
             seen: set[str] = set()
             while (await self.runtime.store.turn(turn.id)).live:
                 for question in await self.runtime.store.questions_of(turn.id):
                     if question.open and question.id not in seen:
                         seen.add(question.id)
-                        yield asked(question)
+                        yield event_of(question)
                 await asyncio.sleep(_GLANCE)
         async for event in turn.events():
             yield event

@@ -25,9 +25,9 @@ from dragoman.cli.trouble import told
 from dragoman.config.build import Built, build_runtime
 from dragoman.config.settings import Settings, data_folder
 from dragoman.errors import ConfigError, DragomanError, EngineError
+from dragoman.messages.questions import MODES
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
-from dragoman.turn.services import MODES
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)

@@ -35,7 +35,14 @@ async def answer(context: TheContext, person: Person, id: str, body: bodies.Deci
     """The first answer counts; a second one gets 409."""
     asked = await context.question(id, person)
     given = Answer(
-        body.verdict, body.scope, body.arguments, body.reason, body.value, body.hash, by=context.user(person)
+        body.verdict,
+        scope=body.scope,
+        arguments=body.arguments,
+        rules=tuple(body.rules),
+        reason=body.reason,
+        value=body.value,
+        hash=body.hash,
+        by=context.user(person),
     )
     settled = await context.runtime.answer(id, given)
     context.publisher.changed(asked.conversation)

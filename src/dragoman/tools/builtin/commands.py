@@ -12,6 +12,7 @@ import re
 import shlex
 
 from dragoman.messages.parts import Arguments
+from dragoman.tools.permissions import literal
 
 _PLAIN = r"[\w@%+=:,./~-]"
 _WORD = re.compile(rf"""(?:{_PLAIN}|'[^'\0]*'|"[^"$`\\!\0]*")+(?=[ \t\n;|&]|$)""")
@@ -29,6 +30,15 @@ def line_patterns(arguments: Arguments) -> list[str]:
     is made for it, or for everything, matches."""
     line = str(arguments.get("command", ""))
     return simple_commands(line) or [f"<{line}>"]
+
+
+def wider_lines(arguments: Arguments) -> list[str]:
+    """`git status *` and `git *` for `git status --short`. Nothing where several commands are called."""
+    commands = simple_commands(str(arguments.get("command", ""))) or []
+    if len(commands) != 1:
+        return []
+    words = [literal(word) for word in commands[0].split(" ")]
+    return [f"{' '.join(words[:count])} *" for count in (2, 1) if count <= len(words)]
 
 
 def simple_commands(line: str) -> list[str] | None:

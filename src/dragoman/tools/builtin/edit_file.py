@@ -9,11 +9,18 @@ from pydantic import Field
 from dragoman.errors import ToolFailed
 from dragoman.tools.builtin.textfile import MOST, TextFile, check_version, encoded, text_file, version_of
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import path_patterns, replace_inside
+from dragoman.tools.workspace import path_patterns, replace_inside, wider_paths
 
 
 # Run again after a crash, it finds another version than it was given and changes nothing twice.
-@tool(permission="files.write", pattern=path_patterns, replay="safe", timeout=30, sequential=True)
+@tool(
+    permission="files.write",
+    pattern=path_patterns,
+    wider=wider_paths,
+    replay="safe",
+    timeout=30,
+    sequential=True,
+)
 def edit_file(
     path: Annotated[str, Field(description="relative to the workspace")],
     old: Annotated[str, Field(min_length=1, description="the text to replace, exactly as it is in the file")],

@@ -14,7 +14,7 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
 from dragoman.tools.builtin.address import is_public
 from dragoman.tools.builtin.html_text import text_of
-from dragoman.tools.tool import Tool, ToolOutput, tool
+from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 
 if TYPE_CHECKING:  # both are slow to import, and most conversations fetch nothing
     import aiohttp
@@ -46,6 +46,7 @@ def fetcher(
         name="fetch_url",
         permission="web.fetch",
         pattern=_patterns,
+        wider=_wider,
         replay="safe",
         cancellable=True,
         timeout=seconds + 15,
@@ -76,9 +77,10 @@ def fetcher(
     )
     async def fetch_url(
         url: Annotated[str, Field(max_length=4000, description="beginning with https:// or http://")],
+        context: ToolContext,
     ) -> ToolOutput:
         """Read the text of a web page, or of a text file on the web."""
-        return await _Fetch(resolver, reachable, seconds, largest).run(url)
+        return await _Fetch(resolver, reachable, seconds, largest, context).run(url)
 
     return fetch_url
 
@@ -108,7 +110,19 @@ def _patterns(arguments: Arguments) -> Sequence[str]:
         url = place(given)
     except ToolFailed:
         return (given,)  # it is not fetched, whatever the rules say
-    return (f"{_site(url)}{url.raw_path}",)
+    return (_pattern(url),)
+
+
+def _pattern(url: URL) -> str:
+    return f"{_site(url)}{url.raw_path}"
+
+
+def _wider(arguments: Arguments) -> Sequence[str]:
+    """Everything on the same site."""
+    try:
+        return (f"{_site(place(str(arguments.get('url', ''))))}/*",)
+    except ToolFailed:
+        return ()
 
 
 def _site(url: URL) -> str:
@@ -140,7 +154,9 @@ class _Fetch:
         reachable: Callable[[str], bool],
         seconds: float,
         largest: int,
+        context: ToolContext,
     ) -> None:
+        self._context = context
         self._resolver = resolver
         self._reachable = reachable
         self._seconds = seconds
@@ -152,7 +168,7 @@ class _Fetch:
 
         url = place(text)
         try:
-            async with asyncio.timeout(self._seconds), self._session() as session:
+            async with self._session() as session:
                 url, body = await self._follow(session, url)
         except TimeoutError as error:
             raise ToolFailed(f"{_site(url)} took longer than {self._seconds:g} s") from error
@@ -186,13 +202,19 @@ class _Fetch:
         return socket.socket(family, kind, protocol)
 
     async def _follow(self, session: aiohttp.ClientSession, url: URL) -> tuple[URL, _Body]:
-        first = _site(url).removeprefix("www.")
+        first, judged = _site(url).removeprefix("www."), _pattern(url)
         for _ in range(REDIRECTS + 1):
             if _is_address(url) and not self._reachable(url.raw_host or ""):
                 raise ToolFailed(f"{url} is not fetched: it is not on the open internet")
             if _site(url).removeprefix("www.") != first:  # rules were asked about the first site alone
                 raise ToolFailed(f"the page has moved to another site: fetch {url} if that is what you want")
-            async with session.get(url, allow_redirects=False) as response:
+            if (pattern := _pattern(url)) != judged:
+                await self._context.require_permission(pattern, f"The page sends on to {url}. Go there?")
+                judged = pattern
+            async with (
+                asyncio.timeout(self._seconds),
+                session.get(url, allow_redirects=False) as response,
+            ):
                 there = response.headers.get("Location")
                 if response.status not in (301, 302, 303, 307, 308) or there is None:
                     return url, await self._body(url, response)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from dragoman.errors import ToolFailed
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import path_patterns, walk
+from dragoman.tools.workspace import below, path_patterns, walk, wider_paths
 
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 FILES = 50_000  # that are looked at
@@ -22,6 +22,7 @@ _MOST = 500
 @tool(
     permission="files.read",
     pattern=path_patterns,
+    wider=wider_paths,
     replay="safe",
     timeout=30,
     examples=[
@@ -47,7 +48,7 @@ def glob(
             looked += 1
             if context.cancelled():
                 break
-            if fits(name, pattern) and context.permits(name):
+            if fits(name, pattern) and context.permits(below(path, name)):
                 found.append(name)
     notes = [f"[{len(found) - _MOST} more are not shown]"] if len(found) > _MOST else []
     if looked == FILES:

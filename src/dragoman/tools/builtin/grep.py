@@ -18,7 +18,7 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.builtin import matcher
 from dragoman.tools.builtin.glob import FILES, SKIPPED, fits
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import Folder, path_patterns, walk
+from dragoman.tools.workspace import Folder, below, path_patterns, walk, wider_paths
 
 _BIGGEST = 1_000_000  # bytes of a file that is searched
 _MOST = 200  # lines in all
@@ -28,6 +28,7 @@ _TIME = 20.0  # seconds for the search
 @tool(
     permission="files.read",
     pattern=path_patterns,
+    wider=wider_paths,
     replay="safe",
     timeout=_TIME + 10,
     examples=[
@@ -56,7 +57,7 @@ def grep(
         for name, folder, entry in islice(found, FILES):
             if context.cancelled() or len(hits) >= _MOST:
                 break
-            if not fits(name, files) or not context.permits(name):
+            if not fits(name, files) or not context.permits(below(path, name)):
                 continue
             if entry.size > _BIGGEST:
                 big += 1

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import Entry, entries_inside, path_patterns
+from dragoman.tools.workspace import Entry, below, entries_inside, path_patterns, wider_paths
 
 _MOST = 1000
 
@@ -15,6 +15,7 @@ _MOST = 1000
 @tool(
     permission="files.read",
     pattern=path_patterns,
+    wider=wider_paths,
     replay="safe",
     timeout=30,
     examples=[
@@ -33,7 +34,8 @@ def list_directory(
     ] = ".",
 ) -> str:
     """List a folder of the workspace: folders end in /, files are followed by their size in bytes."""
-    entries = entries_inside(context.workspace, path)
+    found = entries_inside(context.workspace, path)
+    entries = [entry for entry in found if context.permits(below(path, entry.name))]
     shown = sorted(entries, key=lambda entry: entry.kind != "folder")[:_MOST]
     more = f"\n[{len(entries) - _MOST} more are not shown: use glob]" if len(entries) > _MOST else ""
     return "\n".join(map(_line, shown)) + more if shown else f"{path} is empty"

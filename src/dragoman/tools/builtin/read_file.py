@@ -10,7 +10,7 @@ from pydantic import Field
 from dragoman.errors import ToolFailed
 from dragoman.tools.builtin.textfile import MOST, text_file
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import path_patterns, read_inside
+from dragoman.tools.workspace import path_patterns, read_inside, wider_paths
 
 _PAGE = 40_000  # bytes: less than what a model is shown of a result
 
@@ -18,6 +18,7 @@ _PAGE = 40_000  # bytes: less than what a model is shown of a result
 @tool(
     permission="files.read",
     pattern=path_patterns,
+    wider=wider_paths,
     replay="safe",
     timeout=30,
     examples=[

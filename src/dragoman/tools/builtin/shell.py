@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.tools.builtin.commands import line_patterns
+from dragoman.tools.builtin.commands import line_patterns, wider_lines
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import inside
 
@@ -34,6 +34,7 @@ _PASSED_ON = frozenset(
 @tool(
     permission="shell",
     pattern=line_patterns,
+    wider=wider_lines,
     replay="ask",
     timeout=_LONGEST + 30,
     sequential=True,

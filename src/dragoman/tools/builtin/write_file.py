@@ -9,13 +9,14 @@ from pydantic import Field
 from dragoman.errors import ToolFailed
 from dragoman.tools.builtin.textfile import MOST, check_version, encoded, version_of
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import path_patterns, replace_inside
+from dragoman.tools.workspace import path_patterns, replace_inside, wider_paths
 
 
 # Run again after a crash, it finds its own text and is content, or the version it was given and goes on.
 @tool(
     permission="files.write",
     pattern=path_patterns,
+    wider=wider_paths,
     replay="safe",
     timeout=30,
     sequential=True,

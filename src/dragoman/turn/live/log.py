@@ -1,4 +1,4 @@
-"""A turn while it runs here: facts in, checked by the machine, stored, and told to whoever listens."""
+"""A turn while it runs here: each fact is checked by the machine, stored, and then told."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from dragoman.messages.questions import Question
 from dragoman.messages.replace_fast import replace_fast
 from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.turn.facts import FACT, Fact
-from dragoman.turn.live.broadcast import Broadcast
-from dragoman.turn.live.telling import Telling
+from dragoman.turn.live.events import EventLog
 from dragoman.turn.machine import State, Turn, advance, replay
 
 
@@ -54,7 +53,7 @@ class TurnLog:
         facts: Sequence[Fact],
         path: list[Message],
         questions: Sequence[Question] = (),
-        held: dict[str, ToolResult] | None = None,
+        under_review: dict[str, ToolResult] | None = None,
         revision: int = 0,
         clock: Callable[[], float],
     ) -> None:
@@ -67,12 +66,13 @@ class TurnLog:
         self.turn = replay(facts)
         self.path = path
         self.questions = {question.id: question for question in questions}
-        self.held = held or {}  # results that wait for a person
+        self.under_review = under_review or {}  # results that wait for a person
         self.draft: Draft | None = None
+        self.draft_seen = False  # the plugins were shown the whole of it (`on_message_append`)
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
         self.revision = revision  # of the conversation, if nobody else changes it
-        self.telling: Telling[Snapshot] = Telling(row.epoch)
-        self.publish = self.telling.publish
+        self.events: EventLog[Snapshot] = EventLog(row.epoch)
+        self.publish = self.events.publish
         self._pending: Change | None = None  # recorded in this moment, and not yet handed to the store
         self._last_write: asyncio.Future[None] | None = None
         self._last_state = self.turn.state
@@ -149,7 +149,7 @@ class TurnLog:
         """Believe them, and put them with what is to be written."""
         if self._pending is None:
             self._pending = Change()
-            self.telling.hold()
+            self.events.hold()
         pending = self._pending
         pending.facts += map(FACT.dump, facts)
         pending.add(change)
@@ -164,8 +164,8 @@ class TurnLog:
         if turn.state is not self._last_state:
             self._last_state = turn.state
             self.publish(TurnState(turn.state))
-        if self.telling.listeners:
-            self.telling.show(self.snapshot())
+        if self.events.listeners:
+            self.events.show(self.snapshot())
 
     def _flush(self, *, sync: bool = False) -> asyncio.Future[None] | None:
         """Hand what is pending to the store. Returns the last write there is."""
@@ -192,7 +192,7 @@ class TurnLog:
         change.calls = [call for call in change.calls if call.id not in new or call.id in change.held]
 
     def _written(self, write: asyncio.Future[None]) -> None:
-        self.telling.let_go(stored=write.exception() is None)
+        self.events.let_go(stored=write.exception() is None)
 
     def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
         before = self.tip
@@ -210,13 +210,9 @@ class TurnLog:
 
     # ── who is told ───────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def events(self) -> Broadcast:
-        return self.telling.events
-
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it now and on every change. Returns the way to end that. What it raises is dropped."""
-        return self.telling.subscribe(listener, self.snapshot())
+        return self.events.subscribe(listener, self.snapshot())
 
 
 def _steerable(turn: Turn) -> bool:

@@ -1,4 +1,8 @@
-"""What comes in from outside for a running turn: signals out of the store in, whoever waits for one woken."""
+"""What reaches a running turn from outside: answers, results of clients, steering, cancels, followers.
+
+A signal is a row that any process may write. The owner of the turn reads it here, acts on it, and strikes it
+off in the transaction that records what came of it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,8 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
-class Delivered(Generic[T]):
-    """What a signal said, and its number: whoever acts on it strikes it off in the same transaction."""
+class Received(Generic[T]):
+    """What a signal says, and its number, by which it is struck off."""
 
     value: T
     signal: int
@@ -26,51 +30,61 @@ class Delivered(Generic[T]):
 class Signals:
     """The signals of one turn that are not yet among its facts."""
 
-    def __init__(self, turn: str, store: Store, on_cancel: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        turn: str,
+        store: Store,
+        *,
+        on_cancel: Callable[[str], None],
+        on_follow: Callable[[], None] = lambda: None,
+    ) -> None:
         self._turn = turn
         self._store = store
         self._on_cancel = on_cancel
+        self._on_follow = on_follow
         self._seen: set[int] = set()
-        self._answers: dict[str, asyncio.Future[Delivered[Answer]]] = {}
-        self._results: dict[str, asyncio.Future[Delivered[dict[str, JsonValue]]]] = {}
-        self.steering: list[Delivered[dict[str, JsonValue]]] = []
+        self._answers: dict[str, asyncio.Future[Received[Answer]]] = {}
+        self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
+        self.steering: list[Received[dict[str, JsonValue]]] = []
 
     async def collect(self) -> None:
         """Read what has come in since the last time."""
         for signal in await self._store.signals(self._turn):
             if signal.seq not in self._seen:
                 self._seen.add(signal.seq)
-                await self._deliver(signal)
+                await self._receive(signal)
 
-    async def answer(self, question: str) -> Delivered[Answer]:
+    async def answer(self, question: str) -> Received[Answer]:
         """Wait for a person."""
         return await _slot(self._answers, question)
 
-    async def result(self, call: str) -> Delivered[dict[str, JsonValue]]:
+    async def result(self, call: str) -> Received[dict[str, JsonValue]]:
         """Wait for a client that runs the call."""
         return await _slot(self._results, call)
 
-    async def _deliver(self, signal: Signal) -> None:
+    async def _receive(self, signal: Signal) -> None:
         match signal.kind:
             case "answer":
                 question = await self._store.question(str(signal.body["question"]))
                 assert question.answer is not None
-                _put(self._answers, question.id, Delivered(question.answer, signal.seq))
+                _put(self._answers, question.id, Received(question.answer, signal.seq))
             case "result":
-                _put(self._results, str(signal.body["call"]), Delivered(signal.body, signal.seq))
+                _put(self._results, str(signal.body["call"]), Received(signal.body, signal.seq))
             case "steer":
-                self.steering.append(Delivered(signal.body, signal.seq))
+                self.steering.append(Received(signal.body, signal.seq))
             case "cancel":
                 self._on_cancel(str(signal.body.get("reason") or ""))
+            case "follow":
+                self._on_follow()
 
 
-def _slot(slots: dict[str, asyncio.Future[Delivered[T]]], key: str) -> asyncio.Future[Delivered[T]]:
+def _slot(slots: dict[str, asyncio.Future[Received[T]]], key: str) -> asyncio.Future[Received[T]]:
     if key not in slots or slots[key].cancelled():
         slots[key] = asyncio.get_running_loop().create_future()
     return slots[key]
 
 
-def _put(slots: dict[str, asyncio.Future[Delivered[T]]], key: str, delivered: Delivered[T]) -> None:
+def _put(slots: dict[str, asyncio.Future[Received[T]]], key: str, received: Received[T]) -> None:
     slot = _slot(slots, key)
     if not slot.done():
-        slot.set_result(delivered)
+        slot.set_result(received)

@@ -1,4 +1,4 @@
-"""The questions a turn asks, in words: what is asked, about which arguments, and what "always" would add."""
+"""The questions a turn asks a person: their words, what they are about, which rules an answer may keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydantic import JsonValue
 from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.messages.parts import ToolCall, ToolResult
-from dragoman.messages.questions import Kind, Question
+from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
+from dragoman.tools.authorize import Ask
 from dragoman.tools.permissions import rules_in_words
 from dragoman.tools.tool import Tool
 from dragoman.turn.live.log import TurnLog
@@ -21,35 +22,113 @@ _WORDS: dict[Kind, str] = {
     "interrupted": "The program stopped while {tool} ran, so nobody knows how far it got. Run it again?",
     "review": "May the model see this result of {tool}?",
 }
+_BOUNDS = "What it would change is part of this program's own settings, tools or prompts."
 
 
-def asked(question: Question) -> CallAsked:
+def event_of(question: Question) -> CallAsked:
     """The event that tells of it."""
     return CallAsked(
-        question.call, question.id, question.kind, question.tool, question.arguments, question.text
+        question.call,
+        question.id,
+        question.kind,
+        question.tool,
+        question.arguments,
+        question.text,
+        question.because,
+        [str(rule) for rule in question.rules],
+        list(question.choices),
+        question.schema,
+    )
+
+
+def question_to_run(log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode) -> Question:
+    """May this call run? Only where the rules alone want it asked would a rule make that unnecessary."""
+    kind: Kind = "loop" if ask.because == "loop" else "run" if mode == "manual" else "approve"
+    texts = [reason.text for reason in ask.reasons if reason.text] or [_WORDS[kind].format(tool=call.tool)]
+    texts += [_BOUNDS for reason in ask.reasons if reason.cause == "bounds"]
+    rules: tuple[Rule, ...] = ()
+    wider: tuple[Rule, ...] = ()
+    if ask.because == "rule":
+        rules, wider = tool.always(call.arguments), tool.always_wider(call.arguments)
+    elif ask.because == "loop":
+        rules = (Rule("loop", tool.name, "allow"),)
+    if tool.remark:
+        texts.append(tool.remark)
+    return _question(
+        log,
+        call,
+        tool,
+        kind,
+        ask.because,
+        " ".join(texts),
+        patterns=tuple(tool.patterns(call.arguments)),
+        rules=rules,
+        wider=wider,
+        schema=tool.parameters.schema,
+    )
+
+
+def question_on_the_way(log: TurnLog, call: ToolCall, tool: Tool, pattern: str, text: str) -> Question:
+    """May a call that runs already go on to what it met?"""
+    words = text or f"{tool.name} has come to {pattern}. May it go on?"
+    return _question(
+        log,
+        call,
+        tool,
+        "approve",
+        "rule",
+        words,
+        place=f"met {pattern}",
+        patterns=(pattern,),
+        rules=tool.rules_for([pattern]),
+        schema={},
     )
 
 
 def question_about(
+    log: TurnLog, call: ToolCall, tool: Tool, kind: Kind, *, result: ToolResult | None = None, place: int = 0
+) -> Question:
+    """May it run once more after a crash? May the model see its result?"""
+    because: Cause = "interrupted" if kind == "interrupted" else "review"
+    words = _WORDS[kind].format(tool=call.tool)
+    return _question(
+        log, call, tool, kind, because, words, place=place, result=result, schema=tool.parameters.schema
+    )
+
+
+def question_of_tool(
     log: TurnLog,
     call: ToolCall,
-    tool: Tool | None,
-    kind: Kind,
+    tool: Tool,
+    text: str,
     *,
-    text: str | None = None,
-    choices: Sequence[str] = (),
-    schema: dict[str, JsonValue] | None = None,
-    result: ToolResult | None = None,
-    place: int = 0,
+    choices: Sequence[str],
+    schema: dict[str, JsonValue] | None,
+    place: str,
 ) -> Question:
-    """A question about a call. The same one, asked again after a crash, has the same id."""
-    asks_to_run = kind in ("approve", "run")
-    rules = tool.always(call.arguments) if tool is not None and asks_to_run else ()
-    words = text or _WORDS[kind].format(tool=call.tool)
-    if tool is not None and tool.remark and asks_to_run:
-        words += f" {tool.remark}"
-    if rules:
-        words += f" (always would mean: {rules_in_words(rules)})"
+    """What the tool itself wants to know."""
+    return _question(
+        log, call, tool, "tool", "tool", text, place=place, choices=tuple(choices), schema=schema or {}
+    )
+
+
+def _question(  # noqa: PLR0917 - what every question has
+    log: TurnLog,
+    call: ToolCall,
+    tool: Tool,
+    kind: Kind,
+    because: Cause,
+    text: str,
+    *,
+    place: int | str = 0,
+    patterns: tuple[str, ...] = (),
+    rules: tuple[Rule, ...] = (),
+    wider: tuple[Rule, ...] = (),
+    choices: tuple[str, ...] = (),
+    schema: dict[str, JsonValue],
+    result: ToolResult | None = None,
+) -> Question:
+    """The same one, asked again after a crash, has the same id."""
     return Question(
         id=derived_id("ask", log.id, call.id, kind, place, call.hash),
         conversation=log.conversation.id,
@@ -57,21 +136,17 @@ def question_about(
         call=call.id,
         kind=kind,
         tool=call.tool,
-        text=words,
+        text=f"{text} (always would mean: {rules_in_words(rules)})" if rules else text,
         arguments=call.arguments,
         hash=call.hash,
-        server=tool.server if tool is not None else None,
+        server=tool.server,
+        because=because,
+        patterns=patterns,
         rules=rules,
-        choices=tuple(choices),
-        schema=_schema(tool, kind, schema),
+        wider=wider,
+        choices=choices,
+        schema=schema,
         result=result,
-        fingerprint=tool.fingerprint if tool is not None else None,
+        fingerprint=tool.fingerprint,
         asked=log.now(),
     )
-
-
-def _schema(tool: Tool | None, kind: Kind, asked: dict[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """What an answer's values have to fit: the arguments' schema, or that of the reply a tool wants."""
-    if kind == "tool":
-        return asked or {}
-    return tool.parameters.schema if tool is not None else {}

@@ -1,4 +1,4 @@
-"""One call in, carried from wherever it stands to its one result: asked about, run, reviewed, stored.
+"""One call on its way to its one result: planned, asked about, run, reviewed, stored.
 
 Each station is a fact, so a call that was left at any of them by a dead process is picked up there.
 """
@@ -7,39 +7,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from pydantic import JsonValue
-
-from dragoman.errors import NotFound, ToolFailed
+from dragoman.errors import NotFound
 from dragoman.messages import events as e
-from dragoman.messages.parts import CallState, File, ToolCall, ToolResult, canonical
-from dragoman.messages.questions import NOBODY, Answer, Question
+from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.store.sqlite.rows import RESULT
 from dragoman.store.store import Change
-from dragoman.tools.execute import Leave, Outcome, execute, failed
+from dragoman.tools.execute import Outcome, Permit, execute, failed
 from dragoman.tools.output import bounded
-from dragoman.tools.permissions import decide
-from dragoman.tools.tool import Tool, ToolContext
+from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.facts import (
     CallAsked,
+    CallFact,
     CallFinished,
     CallStarted,
     QuestionAnswered,
+    QuestionWithdrawn,
     ResultAsked,
-    ToolAsked,
 )
-from dragoman.turn.steps.ask import asked, question_about
-from dragoman.turn.steps.plan import Answered, MayRun, MustAsk, changed, fit, judge
+from dragoman.turn.live.signals import Received
+from dragoman.turn.steps.ask import event_of, question_about
+from dragoman.turn.steps.context import CallContext
+from dragoman.turn.steps.plan import Answered, Asking, Plan, Ready, plan, plan_answered, plan_repeated
 from dragoman.turn.steps.prepare import PreparedTurn
 
 REJECTED = "A person did not let this call run."
+STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
-REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 EDITED = "A person changed the arguments before the call ran. It ran with: "
+_GRACE = 5.0  # seconds a tool may take to stop when it is told to
 
 
 @dataclass(slots=True)
@@ -49,37 +50,52 @@ class Lanes:
     room: asyncio.Semaphore
     alone: asyncio.Lock
     detached: set[asyncio.Task[Outcome]]  # tools that outlive their turn because they may not be stopped
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)  # a person wants no more calls
 
 
 @dataclass(slots=True, frozen=True)
-class _Said:
+class _Decided:
     """A person's answer that is about to become a fact, in one transaction with what follows from it."""
 
     facts: tuple[QuestionAnswered, ...] = ()
     signals: tuple[int, ...] = ()
 
 
-_NOTHING = _Said()
+_NOTHING = _Decided()
 
 
 class CallRun:
-    """One call of a running turn."""
+    """One call of a running turn. `limit` is set where it may not run because a limit is reached."""
 
-    def __init__(self, prepared: PreparedTurn, offer: Offer, lanes: Lanes, id: str) -> None:
+    def __init__(
+        self,
+        prepared: PreparedTurn,
+        offer: Offer,
+        lanes: Lanes,
+        id: str,
+        *,
+        grants: Sequence[Rule] = (),
+        limit: str | None = None,
+    ) -> None:
         self._prepared = prepared
         self._log = prepared.log
         self._offer = offer
         self._lanes = lanes
         self._id = id
-        self._asked = 0  # questions of the tool's own
+        self._grants = grants
+        self._limit = limit
 
     async def carry(self) -> None:
         """From its present state to its result."""
         known = self._log.turn.calls[self._id]
         call = self._log.call(self._id)
         match known.state:
+            case CallState.PENDING if self._limit is not None:
+                text = f"The limit of {self._limit} is reached: this call did not run. "
+                result = ToolResult(text + "Answer with what there is.")
+                await self._settle(call, CallState.SKIPPED, result, limit=self._limit)
             case CallState.PENDING:
-                await self._plan(call)
+                await self._go(await plan(self._prepared, self._offer, call, self._grants))
             case CallState.ASKED:
                 await self._await_answer(call, self._open_question())
             case CallState.RUNNING if known.client:
@@ -87,123 +103,133 @@ class CallRun:
             case CallState.RUNNING:
                 await self._run_again(call, known.approved)
             case CallState.REVIEWING:
-                await self._await_review(call, self._log.held[self._id])
+                await self._await_review(call, self._log.under_review[self._id])
 
-    async def _plan(self, call: ToolCall) -> None:
-        match await judge(self._prepared, self._offer, call):
-            case Answered() as answered:
-                await self._settle(
-                    answered.call, answered.state, ToolResult(answered.text), closing=answered.closing
-                )
-            case MustAsk(call, question):
-                await self._ask(
-                    CallAsked(call.id, question.id), replace(call, state=CallState.ASKED), question
-                )
+    async def _go(self, planned: Plan, decided: _Decided = _NOTHING) -> None:
+        match planned:
+            case Answered(call, state, text, limit):
+                await self._settle(call, state, ToolResult(text), limit=limit, decided=decided)
+            case Asking(call, question):
+                asked = replace(call, state=CallState.ASKED)
+                await self._ask(CallAsked(call.id, question.id), asked, question, decided=decided)
                 await self._await_answer(self._log.call(self._id), question)
-            case MayRun(call, tool, leave):
-                await self._start(call, tool, leave)
+            case Ready(call, tool, permit):
+                await self._start(call, tool, permit, decided)
 
     # ── a person decides ──────────────────────────────────────────────────────────────────────────
 
     async def _await_answer(self, call: ToolCall, question: Question) -> None:
-        signal = await self._prepared.signals.answer(question.id)
-        answer = signal.value
+        received = await self._answer_or_stop(question)
+        if received is None:
+            return await self._settle(call, CallState.SKIPPED, ToolResult(STOPPED))
+        answer = received.value
         if answer.verdict != "allow":
-            said = self._said(question, answer, signal.signal)
-            return await self._turn_down(call, question, answer, said)
-        if answer.arguments is not None and answer.arguments != call.arguments:
-            call = changed(call, answer.arguments)
-        fitted = fit(self._offer, call)
-        if isinstance(fitted, Answered):
-            said = self._said(question, answer, signal.signal)
-            return await self._settle(call, fitted.state, ToolResult(fitted.text), said=said)
-        call, tool = fitted
-        if tool.fingerprint != question.fingerprint:
-            said = self._said(question, answer, signal.signal)
-            return await self._settle(call, CallState.FAILED, ToolResult(REDEFINED), said=said)
-        said = self._said(question, answer, signal.signal, approved=call.hash)
-        return await self._start(call, tool, Leave(call.hash, "person"), said)
+            decided = self._decide(question, answer, received.signal)
+            return await self._turn_down(call, question, answer, decided)
+        planned = await plan_answered(self._prepared, self._offer, call, question, answer)
+        approved = planned.call.hash if isinstance(planned, Ready) else None
+        decided = self._decide(question, answer, received.signal, approved=approved)
+        return await self._go(planned, decided)
 
-    async def _turn_down(self, call: ToolCall, question: Question, answer: Answer, said: _Said) -> None:
+    async def _answer_or_stop(self, question: Question) -> Received[Answer] | None:
+        """None where a person stopped all calls of the turn before this one was answered."""
+        if self._log.turn.closing:
+            self._lanes.stopped.set()
+        waiting = asyncio.ensure_future(self._prepared.signals.answer(question.id))
+        stopped = asyncio.ensure_future(self._lanes.stopped.wait())
+        try:
+            await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            for task in (waiting, stopped):
+                task.cancel()
+
+    async def _turn_down(self, call: ToolCall, question: Question, answer: Answer, decided: _Decided) -> None:
         reason = f" They said: {answer.reason}" if answer.reason else ""
-        if question.kind == "interrupted":
-            return await self._settle(
-                call, CallState.INTERRUPTED, ToolResult(INTERRUPTED + reason), said=said
-            )
         if answer.verdict == "stop":
-            text = "A person stopped the calls of this turn: answer with what there is." + reason
-            return await self._settle(call, CallState.SKIPPED, ToolResult(text), closing=True, said=said)
+            self._lanes.stopped.set()
+            states = {"interrupted": CallState.INTERRUPTED, "loop": CallState.SKIPPED}
+            state = states.get(question.kind, CallState.REJECTED)
+            result = ToolResult(STOPPED + reason)
+            return await self._settle(call, state, result, limit="a person's stop", decided=decided)
+        if question.kind == "interrupted":
+            result = ToolResult(INTERRUPTED + reason)
+            return await self._settle(call, CallState.INTERRUPTED, result, decided=decided)
         text = NOBODY_THERE if answer.by == NOBODY else REJECTED + reason
-        return await self._settle(call, CallState.REJECTED, ToolResult(text), said=said)
+        return await self._settle(call, CallState.REJECTED, ToolResult(text), decided=decided)
 
     async def _ask(
         self,
-        fact: CallAsked | ToolAsked | ResultAsked,
+        fact: CallAsked | ResultAsked,
         call: ToolCall,
         question: Question,
+        *,
         held: ToolResult | None = None,
-        said: _Said = _NOTHING,
+        decided: _Decided = _NOTHING,
     ) -> None:
         change = Change(
             calls=[call],
             questions=[] if question.id in self._log.questions else [question],
             held={call.id: held} if held else {},
-            signals=list(said.signals),
+            signals=list(decided.signals),
         )
-        await self._log.record(fact, change=change)
-        self._log.publish(asked(question))
+        await self._log.record(*decided.facts, fact, change=change)
+        self._log.publish(event_of(question))
 
     def _open_question(self) -> Question:
-        id = self._log.turn.calls[self._id].question
-        if id is None:
+        open = self._log.turn.calls[self._id].questions
+        if not open:
             raise NotFound("open question about call", self._id)
-        return self._log.questions[id]
+        return self._log.questions[open[0]]
 
-    def _said(self, question: Question, answer: Answer, signal: int, approved: str | None = None) -> _Said:
+    def _decide(
+        self, question: Question, answer: Answer, signal: int, approved: str | None = None
+    ) -> _Decided:
         self._log.questions[question.id] = replace(question, answer=answer)
         self._log.publish(e.CallAnswered(self._id, question.id, answer.verdict))
-        return _Said((QuestionAnswered(self._id, question.id, answer.verdict, approved),), (signal,))
+        return _Decided((QuestionAnswered(self._id, question.id, answer.verdict, approved),), (signal,))
 
     # ── it runs ───────────────────────────────────────────────────────────────────────────────────
 
     async def _run_again(self, call: ToolCall, approved: str | None) -> None:
         """A new owner repeats a call whose tool says that it may be."""
-        fitted = fit(self._offer, call)
-        if isinstance(fitted, Answered):
-            return await self._settle(call, CallState.INTERRUPTED, ToolResult(INTERRUPTED))
-        call, tool = fitted
-        leave = Leave(approved or call.hash, "person" if approved else "rule")
-        return await self._start(call, tool, leave)
+        match await plan_repeated(self._prepared, self._offer, call, approved):
+            case Ready(call, tool, permit):
+                await self._start(call, tool, permit)
+            case _:
+                await self._settle(call, CallState.INTERRUPTED, ToolResult(INTERRUPTED))
 
-    async def _start(self, call: ToolCall, tool: Tool, leave: Leave, said: _Said = _NOTHING) -> None:
+    async def _start(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided = _NOTHING) -> None:
         if tool.client:
-            await self._began(call, tool, said)
+            await self._began(call, tool, permit, decided)
             return await self._await_client(self._log.call(self._id))
         if tool.sequential:
             async with self._lanes.alone, self._lanes.room:
-                outcome = await self._run(call, tool, leave, said)
+                outcome = await self._run(call, tool, permit, decided)
         else:
             async with self._lanes.room:
-                outcome = await self._run(call, tool, leave, said)
+                outcome = await self._run(call, tool, permit, decided)
         return await self._returned(self._log.call(self._id), tool, outcome)
 
-    async def _began(self, call: ToolCall, tool: Tool, said: _Said) -> None:
+    async def _began(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> None:
         """On disk before the tool does anything, so that nobody runs it twice without knowing."""
         if tool.fingerprint is not None:
-            await self._log.store.set_pin(self._log.conversation.owner, tool.permission, tool.fingerprint)
+            owner = self._log.conversation.owner
+            await self._log.store.set_pin(owner, tool.permission, tool.fingerprint)
         running = replace(call, state=CallState.RUNNING, started=self._log.now())
         await self._log.record(
-            *said.facts,
-            CallStarted(call.id, client=tool.client),
-            change=Change(calls=[running], signals=list(said.signals)),
+            *decided.facts,
+            CallStarted(call.id, client=tool.client, because=permit.because),
+            change=Change(calls=[running], signals=list(decided.signals)),
             sync=tool.replay != "safe",
         )
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
-    async def _run(self, call: ToolCall, tool: Tool, leave: Leave, said: _Said) -> Outcome:
+    async def _run(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
-        await self._began(call, tool, said)
-        task = asyncio.create_task(execute(tool, call, leave, self._context(tool)))
+        await self._began(call, tool, permit, decided)
+        context = CallContext(self._prepared, tool, self._id, self._grants)
+        task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
         try:
@@ -211,108 +237,60 @@ class CallRun:
         except asyncio.CancelledError:
             if tool.cancellable:
                 task.cancel()
-                await asyncio.wait({task})
+                await asyncio.wait({task}, timeout=_GRACE)
             raise
         return failed(f"{tool.name} failed: it cancelled itself") if task.cancelled() else task.result()
 
     async def _await_client(self, call: ToolCall) -> None:
-        signal = await self._prepared.signals.result(self._id)
-        result = RESULT.from_json(signal.value["result"])
-        state = CallState.FAILED if signal.value.get("failed") else CallState.COMPLETED
+        received = await self._prepared.signals.result(self._id)
+        result = RESULT.from_json(received.value["result"])
+        state = CallState.FAILED if received.value.get("failed") else CallState.COMPLETED
         found = self._offer.find(call.tool)
-        outcome = Outcome(state, result)
-        said = _Said(signals=(signal.signal,))
+        decided = _Decided(signals=(received.signal,))
         if found is None:
-            return await self._settle(call, state, result, said=said)
-        return await self._returned(call, found[1], outcome, said)
-
-    def _context(self, tool: Tool) -> ToolContext:
-        log = self._log
-        return ToolContext(
-            conversation=log.conversation.id,
-            turn=log.id,
-            message=log.turn.reply or "",
-            call=self._id,
-            cancelled=lambda: log.cancelled is not None,
-            ask=lambda text, choices=(), schema=None: self._tool_asks(tool, text, choices, schema),
-            progress=lambda value: log.publish(e.CallProgress(self._id, value)),
-            read_output=self._read_output,
-            put_file=self._put_file,
-            permits=lambda pattern: (
-                decide(tool.permission, (pattern,), self._prepared.rules).action != "deny"
-            ),
-            workspace=self._prepared.services.workspace,
-        )
-
-    async def _tool_asks(
-        self, tool: Tool, text: str, choices: Sequence[str], schema: dict[str, JsonValue] | None
-    ) -> JsonValue:
-        """The tool's own question. Asked again by a repeated call, it finds the answer it got."""
-        call = self._log.call(self._id)
-        question = question_about(
-            self._log, call, tool, "tool", text=text, choices=choices, schema=schema, place=self._asked
-        )
-        self._asked += 1
-        known = self._log.questions.get(question.id)
-        if known is not None and known.answer is not None:
-            return _reply(known.answer)
-        await self._ask(ToolAsked(call.id, question.id), call, question)
-        signal = await self._prepared.signals.answer(question.id)
-        said = self._said(question, signal.value, signal.signal)
-        await self._log.record(*said.facts, change=Change(signals=list(said.signals)))
-        return _reply(signal.value)
-
-    async def _put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
-        blob = await self._log.store.put_blob(data)
-        return File(media_type, blob=blob, name=name, size=len(data))
-
-    async def _read_output(self, call: str) -> str:
-        """The whole output of a call of this conversation, if a person did not withhold it."""
-        try:
-            found, conversation, _ = await self._log.store.call(call)
-        except NotFound:
-            conversation = ""
-        if conversation != self._log.conversation.id:
-            raise ToolFailed(f"there is no call {call} in this conversation")
-        if found.state is CallState.WITHHELD or found.result is None:
-            raise ToolFailed(f"the output of {call} is not available")
-        if found.result.blob is None:
-            return found.result.text
-        return (await self._log.store.blob(found.result.blob)).decode()
+            return await self._settle(call, state, result, decided=decided)
+        return await self._returned(call, found[1], Outcome(state, result), decided)
 
     # ── it ran ────────────────────────────────────────────────────────────────────────────────────
 
-    async def _returned(self, call: ToolCall, tool: Tool, outcome: Outcome, said: _Said = _NOTHING) -> None:
+    async def _returned(
+        self, call: ToolCall, tool: Tool, outcome: Outcome, decided: _Decided = _NOTHING
+    ) -> None:
         result = outcome.result
         for plugin in self._prepared.hooks.after_tool:
             result = await plugin.after_tool(call, result, self._prepared.view) or result
         failed = outcome.state is CallState.FAILED
-        if tool.review == "always" or (tool.review == "on_error" and failed):
+        review = self._prepared.review(tool)
+        if review == "always" or (review == "on_error" and failed):
+            self._withdraw_questions()
             result = replace(result, metadata={**result.metadata, "failed": failed})
             question = question_about(self._log, call, tool, "review", result=result)
             reviewing = replace(call, state=CallState.REVIEWING)
-            self._log.held[self._id] = result
-            await self._ask(ResultAsked(call.id, question.id), reviewing, question, result, said)
+            self._log.under_review[self._id] = result
+            await self._ask(
+                ResultAsked(call.id, question.id), reviewing, question, held=result, decided=decided
+            )
             return await self._await_review(self._log.call(self._id), result)
-        return await self._settle(call, outcome.state, await self._bounded(tool, result), said=said)
+        return await self._settle(call, outcome.state, await self._bounded(tool, result), decided=decided)
 
     async def _await_review(self, call: ToolCall, held: ToolResult) -> None:
         question = self._open_question()
-        signal = await self._prepared.signals.answer(question.id)
-        said = self._said(question, signal.value, signal.signal)
-        if signal.value.verdict == "withhold":
-            reason = f" They said: {signal.value.reason}" if signal.value.reason else ""
-            return await self._settle(call, CallState.WITHHELD, ToolResult(WITHHELD + reason), said=said)
+        received = await self._prepared.signals.answer(question.id)
+        decided = self._decide(question, received.value, received.signal)
+        if received.value.verdict == "withhold":
+            reason = f" They said: {received.value.reason}" if received.value.reason else ""
+            result = ToolResult(WITHHELD + reason)
+            return await self._settle(call, CallState.WITHHELD, result, decided=decided)
         metadata = {key: value for key, value in held.metadata.items() if key != "failed"}
         result = replace(held, metadata=metadata)
-        if isinstance(signal.value.value, str):
+        if isinstance(received.value.value, str):
             note = "A person edited this result."
-            result = ToolResult(signal.value.value, title=held.title, note=note)
+            result = ToolResult(received.value.value, title=held.title, note=note)
         found = self._offer.find(call.tool)
         if found is not None:
             result = await self._bounded(found[1], result)
         state = CallState.FAILED if held.metadata.get("failed") else CallState.COMPLETED
-        return await self._settle(call, state, result, said=said)
+        return await self._settle(call, state, result, decided=decided)
 
     async def _bounded(self, tool: Tool, result: ToolResult) -> ToolResult:
         """What the model is shown; the whole is kept where that is not all of it."""
@@ -321,6 +299,15 @@ class CallRun:
             return result
         blob = await self._log.store.put_blob(result.text.encode())
         return replace(result, text=shown, value=None, blob=blob)
+
+    def _withdraw_questions(self) -> None:
+        """What a tool asked beside its work, and has not waited for."""
+        open = self._log.turn.calls[self._id].questions
+        if open:
+            why = dict.fromkeys(open, "the tool did not wait for the answer")
+            self._log.record_soon(
+                *(QuestionWithdrawn(self._id, id) for id in open), change=Change(closed=why)
+            )
 
     @property
     def _edited_by_person(self) -> bool:
@@ -333,23 +320,18 @@ class CallRun:
         state: CallState,
         result: ToolResult,
         *,
-        closing: bool = False,
-        said: _Said = _NOTHING,
+        limit: str = "",
+        decided: _Decided = _NOTHING,
     ) -> None:
         if self._edited_by_person and state in (CallState.COMPLETED, CallState.FAILED):
             note = EDITED + canonical(call.arguments)
             result = replace(result, note=f"{note} {result.note}" if result.note else note)
         settled = replace(call, state=state, result=result, ended=self._log.now())
+        facts: list[CallFact] = [*decided.facts, CallFinished(call.id, state, bool(limit), limit)]
+        open = [q.id for q in self._log.questions.values() if q.call == self._id and q.open]
+        closed = dict.fromkeys(open, f"the call is {state}")
         self._log.record_soon(
-            *said.facts,
-            CallFinished(call.id, state, closing),
-            change=Change(calls=[settled], signals=list(said.signals)),
+            *facts, change=Change(calls=[settled], signals=list(decided.signals), closed=closed)
         )
-        self._log.held.pop(self._id, None)
+        self._log.under_review.pop(self._id, None)
         self._log.publish(e.call_end(settled))
-
-
-def _reply(answer: Answer) -> JsonValue:
-    if answer.verdict == "reject":
-        raise ToolFailed(f"the person did not answer{f': {answer.reason}' if answer.reason else ''}")
-    return answer.value

@@ -1,4 +1,4 @@
-"""A reply in, the step finished out: its calls settled, and what the plugins append on the tree."""
+"""The tool chain of one step: every call of a reply to its result, with the plugins' hook beside them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change, Unread
+from dragoman.turn.authority import load_grants
 from dragoman.turn.facts import Fact, MessageAppended, StepFinished
-from dragoman.turn.plugin import Appended, Appender, Appending, Plugin
+from dragoman.turn.plugin import Appended, Appender, Appending, PlannedCalls, Plugin
 from dragoman.turn.steps.call import CallRun, Lanes
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.steering import take_in_steering
@@ -33,9 +34,14 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     """Carry every call to its result, with `on_after_request` beside them, and finish the step."""
     prepared, log = streamed.prepared, streamed.prepared.log
     was_closing = log.turn.closing
-    work: list[Callable[[], Coroutine[Any, Any, None]]] = [
-        CallRun(prepared, streamed.offer, lanes, id).carry for id in log.turn.unsettled
-    ]
+    work: list[Callable[[], Coroutine[Any, Any, None]]] = []
+    if unsettled := log.turn.unsettled:
+        skipped = {} if was_closing else await _over_a_limit(prepared)
+        grants = await load_grants(prepared.services, log.conversation.id)
+        work += [
+            CallRun(prepared, streamed.offer, lanes, id, grants=grants, limit=skipped.get(id)).carry
+            for id in unsettled
+        ]
     appenders: list[tuple[Plugin, Appender]] = []
     if streamed.message is not None:
         for plugin in prepared.hooks.after_request:
@@ -46,10 +52,21 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     await _append_deferred(prepared, appenders)
     await take_in_steering(log, prepared.signals)
     had_calls = any(call.step == log.turn.step for call in log.turn.calls.values())
+    if log.turn.closing and not was_closing:
+        prepared.view.notice(f"The limit of {log.turn.limit} is reached: the answer is asked for.", "limit")
     if had_calls and was_closing:
         prepared.view.notice("the model asked for more calls instead of giving its answer", "no_answer")
     goes_on = (had_calls and not was_closing and not _stopped(prepared)) or log.turn.goes_on
     return await _finish(prepared, goes_on, streamed.message)
+
+
+async def _over_a_limit(prepared: PreparedTurn) -> dict[str, str]:
+    """The calls of this reply that are not to run, and which limit each is over."""
+    turn = prepared.log.turn
+    calls = PlannedCalls([call for call in prepared.view.calls if turn.calls[call.id].step == turn.step])
+    for plugin in prepared.hooks.before_calls:
+        await plugin.before_calls(calls, prepared.view)
+    return calls.skipped
 
 
 async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None) -> Settled:

@@ -1,46 +1,26 @@
-"""A turn whose steps are over in, its end out: the last hooks, the cleanups, and one error or none."""
+"""The end of a turn: what had arrived is kept, every call has its result, and the last fact is recorded."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd, call_end
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, ToolResult
+from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
-from dragoman.turn.plugin import Cleanup
+from dragoman.turn.plugin import Appending
 from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import received
 
 CANCELLED = "The turn was cancelled before this call had a result."
 BROKEN_OFF = "The turn ended with an error before this call had a result."
-
-
-async def end_hooks(prepared: PreparedTurn) -> None:
-    """`on_turn_end`, one after another."""
-    for plugin in prepared.hooks.turn_end:
-        await plugin.on_turn_end(prepared.view)
-
-
-async def clean_up(cleanups: list[Cleanup]) -> list[Exception]:
-    """Run every cleanup, the last one first, whatever the others do. Returns what they raised."""
-    errors: list[Exception] = []
-    while cleanups:
-        try:
-            done = cleanups.pop()()
-            if inspect.isawaitable(done):
-                await done
-        except Exception as error:
-            errors.append(error)
-    return errors
 
 
 def one_error(errors: Sequence[Exception]) -> Exception | None:
@@ -50,50 +30,62 @@ def one_error(errors: Sequence[Exception]) -> Exception | None:
     return ExceptionGroup("the turn failed, and so did what came after", list(errors))
 
 
-async def keep_what_came(log: TurnLog, signals: Signals, finish: str, error: Exception | None = None) -> None:
+def torn_reply(log: TurnLog, finish: str, error: Exception | None) -> Appending | None:
+    """What has arrived of a reply that broke off, for the plugins to see before it is kept."""
+    draft, log.draft = log.draft, None
+    if draft is None or log.turn.replied:
+        return None
+    if error is not None:
+        told = failure_of(error)
+        draft.fail(Error(told.error, told.kind, told.retryable))
+    return Appending(replace(draft.message, finish=finish))
+
+
+async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appending | None) -> None:
     """A turn is stopped: what has arrived of a reply is stored, and every open call gets its result."""
     facts: list[Fact] = []
     change = Change(closed=_open_questions(log, finish))
-    torn = _torn(log, error)
-    if torn is not None and not log.turn.replied:
-        end = MessageEnd(finish, message=torn.id)
-        torn = replace(torn, finish=finish)
-        facts.append(received(log.turn.step, torn, end))
-        if torn.parts:
-            change.messages.append(torn)
+    calls: tuple[ToolCall, ...] = ()
+    if torn is not None:
+        kept = next((message for message in torn.added if message.id == torn.id), None)
+        facts.append(received(log.turn.step, kept, MessageEnd(finish, message=torn.id)))
+        change.messages += [message for message in torn.added if message.parts]
+        calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF
-    pending = [log.call(id) for id in log.turn.unsettled] + list(torn.calls if torn and facts else ())
-    for call in pending:
+    for call in (*(log.call(id) for id in log.turn.unsettled), *calls):
         settled = replace(call, state=CallState.CANCELLED, result=ToolResult(text), ended=log.now())
         change.calls.append(settled)
         facts.append(CallFinished(call.id, CallState.CANCELLED))
-    log.draft = None
     if facts or change.closed:
         await log.record(*facts, change=change)
     for call in change.calls:
         log.publish(call_end(call))
-    if torn is not None and facts:
+    if torn is not None:
         log.publish(MessageEnd(finish, message=torn.id))
     if not (log.turn.state is State.FINALIZING and log.turn.finished):
         await signals.collect()
         await take_in_steering(log, signals)  # what a person said is kept, though nobody answers it now
 
 
+async def see_message(prepared: PreparedTurn, appending: Appending) -> None:
+    """`on_message_append`, one plugin after another."""
+    for plugin in prepared.hooks.message_append:
+        await plugin.on_message_append(appending, prepared.view)
+
+
 async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> None:
     """The last fact and the last event."""
     if error is not None:
-        told = told_of(error)
+        told = failure_of(error)
         await _last(log, signals, told)
         log.publish(ErrorRaised(told.error, told.kind, told.retryable))
     elif log.cancelled is not None:
         await _last(log, signals, TurnCancelled(log.cancelled))
     else:
         await _last(log, signals, TurnCompleted())
-    text = answer_of(log.messages)
-    log.publish(
-        TurnEnd(log.turn.state, text, log.turn.usage, log.turn.error.error if log.turn.error else None)
-    )
-    log.events.close()
+    turn = log.turn
+    error_text = turn.error.error if turn.error else None
+    log.publish(TurnEnd(turn.state, answer_of(log.messages), turn.usage, error_text, turn.limit or None))
 
 
 async def _last(log: TurnLog, signals: Signals, fact: Fact) -> None:
@@ -120,16 +112,7 @@ def answer_of(messages: Sequence[Message]) -> str:
     return "".join(reversed(texts))
 
 
-def _torn(log: TurnLog, error: Exception | None) -> Message | None:
-    if log.draft is None:
-        return None
-    if error is not None:
-        told = told_of(error)
-        log.draft.fail(Error(told.error, told.kind, told.retryable))
-    return log.draft.message
-
-
-def told_of(error: Exception) -> TurnFailed:
+def failure_of(error: Exception) -> TurnFailed:
     main = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
     if isinstance(main, ProviderError):
         return TurnFailed(str(main), main.kind, main.retryable)
@@ -137,5 +120,5 @@ def told_of(error: Exception) -> TurnFailed:
 
 
 def _open_questions(log: TurnLog, why: str) -> dict[str, str]:
-    open = (id for call in log.turn.calls.values() if (id := call.question) is not None)
+    open = (question.id for question in log.questions.values() if question.open)
     return dict.fromkeys(open, f"the turn ended: {why}")

@@ -1,152 +1,249 @@
-"""A call in, a judgement out: it may run, a person is to be asked, or it is answered without being run."""
+"""What is to become of a call: it runs, a person is asked, or it is answered without being run.
+
+The call is mended first, then the plugins see it, then `authorize` decides: in this order, so that what a
+person is asked about is exactly what would run. The same way is gone again when the arguments were edited.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments, CallState, ToolCall
-from dragoman.messages.questions import Action, Kind, Question, Rule
-from dragoman.tools.execute import Leave
-from dragoman.tools.permissions import decide
+from dragoman.messages.parts import Arguments, CallState, ToolCall, canonical
+from dragoman.messages.questions import Answer, Question, Rule
+from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
+from dragoman.tools.execute import Permit
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknown_tool
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
+from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
-from dragoman.turn.steps.ask import question_about
+from dragoman.turn.steps.ask import question_to_run
 from dragoman.turn.steps.prepare import PreparedTurn
 
+_PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
+REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
+
 
 @dataclass(slots=True, frozen=True)
-class MayRun:
+class Ready:
+    """It may run."""
+
     call: ToolCall
     tool: Tool
-    leave: Leave
+    permit: Permit
 
 
 @dataclass(slots=True, frozen=True)
-class MustAsk:
+class Asking:
+    """It may run if a person says so."""
+
     call: ToolCall
     question: Question
 
 
 @dataclass(slots=True, frozen=True)
 class Answered:
-    """It does not run; this is its result."""
+    """It does not run; this is its result. With a `limit` the model gets no more calls in this turn."""
 
     call: ToolCall
     state: CallState
     text: str
-    closing: bool = False
+    limit: str = ""
 
 
-Judgement: TypeAlias = MayRun | MustAsk | Answered
+Plan: TypeAlias = Ready | Asking | Answered
 
 
-async def judge(prepared: PreparedTurn, offer: Offer, call: ToolCall) -> Judgement:
-    """Mend the call, let the plugins see it, and ask the rules about it: in this order, so that what a
-    person is asked about is exactly what would run."""
+async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Sequence[Rule]) -> Plan:
+    """A call as the model made it."""
     if prepared.log.turn.closing:
         return Answered(call, CallState.SKIPPED, "There are no more tool calls in this turn.")
-    found = _meant(offer, call)
-    if isinstance(found, Answered):
-        return found
-    name, tool = found
     fitted = fit(offer, call)
+    if isinstance(fitted, Answered) and _meant(offer, call) is None:
+        return _patiently(prepared, fitted)
     if not isinstance(fitted, Answered):
         call = fitted[0]
-    planned = PlannedCall(call.id, name, tool, call.arguments)
-    for plugin in prepared.hooks.before_tool:
-        await plugin.before_tool(planned, prepared.view)
-        if planned.skipped is not None:
-            return Answered(call, CallState.SKIPPED, planned.skipped, closing=True)
-        if planned.refused is not None:
-            return Answered(call, CallState.REJECTED, planned.refused)
+        if (refused := _refused_before(prepared, call)) is not None:
+            return refused
+    planned = await _seen_by_plugins(prepared, offer, call)
+    if isinstance(planned, Answered):
+        return planned
     if planned.arguments != call.arguments:  # a plugin may have made them fit
         fitted = fit(offer, changed(call, planned.arguments))
     if isinstance(fitted, Answered):
+        return _patiently(prepared, fitted)
+    call, tool = fitted
+    authority = await _authority(prepared, tool, planned.wishes, grants)
+    match _authorized(tool, call, authority):
+        case Refuse(text):
+            return Answered(call, CallState.REJECTED, text)
+        case Ask() as ask:
+            return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode))
+        case Run(because):
+            return Ready(call, tool, Permit(call.hash, because))
+
+
+async def plan_answered(
+    prepared: PreparedTurn, offer: Offer, call: ToolCall, question: Question, answer: Answer
+) -> Plan:
+    """A call that a person allowed, perhaps with other arguments: decided about once more, as it is now."""
+    edited = answer.arguments is not None and canonical(answer.arguments) != canonical(call.arguments)
+    if edited:
+        assert answer.arguments is not None
+        call = changed(call, answer.arguments)
+    fitted = fit(offer, call)
+    if isinstance(fitted, Answered):
         return fitted
-    return await _by_rules(prepared, *fitted, planned.question)
+    call, tool = fitted
+    if tool.fingerprint != question.fingerprint:
+        return Answered(call, CallState.FAILED, REDEFINED)
+    wishes: Sequence[Reason] = ()
+    if edited:
+        planned = await _seen_by_plugins(prepared, offer, call)
+        if isinstance(planned, Answered):
+            return planned
+        if canonical(planned.arguments) != canonical(call.arguments):
+            call = changed(call, planned.arguments)
+            fitted = fit(offer, call)
+            if isinstance(fitted, Answered):
+                return fitted
+            call, tool = fitted  # a plugin changed what the person wrote: they have to see that
+            ask = Ask((Reason("plugin", "A plugin changed the arguments. May they run as they are now?"),))
+            return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode))
+        wishes = planned.wishes
+    authority = await _authority(prepared, tool, wishes, None)
+    verdict = _authorized(tool, call, authority)
+    if isinstance(verdict, Refuse):
+        return Answered(call, CallState.REJECTED, verdict.text)
+    if isinstance(verdict, Ask):
+        new = tuple(reason for reason in verdict.reasons if not _covered(reason, question))
+        if new:
+            return Asking(call, question_to_run(prepared.log, call, tool, Ask(new), prepared.mode))
+    who = answer.by or "a person"
+    return Ready(call, tool, Permit(call.hash, f"answer: {who} allowed it ({answer.scope})"))
+
+
+async def plan_repeated(prepared: PreparedTurn, offer: Offer, call: ToolCall, approved: str | None) -> Plan:
+    """A call that was running when its process died and whose tool says that it may run again."""
+    fitted = fit(offer, call)
+    if isinstance(fitted, Answered):
+        return fitted
+    call, tool = fitted
+    verdict = _authorized(tool, call, await _authority(prepared, tool, (), None))
+    if isinstance(verdict, Refuse):
+        return Answered(call, CallState.INTERRUPTED, verdict.text)
+    return Ready(call, tool, Permit(approved or call.hash, "repeated: its tool says that this is safe"))
 
 
 def fit(offer: Offer, call: ToolCall) -> tuple[ToolCall, Tool] | Answered:
     """The tool that is meant, and the call in that tool's own spelling."""
-    found = _meant(offer, call)
-    if isinstance(found, Answered):
-        return found
-    name, tool = found
-    try:
-        arguments, _ = repair_arguments(call.arguments, tool.parameters)
-    except ToolFailed as error:
-        return Answered(call, CallState.FAILED, str(error))
-    if (name, arguments) != (call.tool, call.arguments):
-        call = replace(call, tool=name, arguments=arguments)
-    return call, tool
-
-
-def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | Answered:
     found = offer.find(call.tool)
     if found is None:
         return Answered(call, CallState.FAILED, unknown_tool(call.tool, offer.tools))
     if call.raw is not None:
         return Answered(call, CallState.FAILED, incomplete_arguments(call.raw))
-    return found
+    name, tool = found
+    try:
+        arguments, _ = repair_arguments(call.arguments, tool.parameters)
+    except ToolFailed as error:
+        return Answered(call, CallState.FAILED, str(error))
+    if name != call.tool or arguments is not call.arguments:
+        call = replace(call, tool=name, arguments=arguments)
+    return call, tool
 
 
 def changed(call: ToolCall, arguments: Arguments) -> ToolCall:
     """The call with other arguments; what the model had asked for is kept beside them."""
-    return replace(call, arguments=arguments, original=call.original or call.arguments)
+    original = call.original if call.original is not None else call.arguments
+    return replace(call, arguments=arguments, original=original)
 
 
-async def _by_rules(
-    prepared: PreparedTurn, call: ToolCall, tool: Tool, asked: tuple[Kind, str] | None
-) -> Judgement:
-    action = await _action(prepared, tool, call)
-    if action == "deny":
-        text = f"A rule forbids {tool.permission} here: the call did not run."
-        return Answered(call, CallState.REJECTED, text)
-    if await _changed_its_mind(prepared, tool):
-        return MustAsk(call, question_about(prepared.log, call, tool, "approve", text=_redefined(tool)))
-    if asked is not None and not await _may_repeat(prepared, call, asked[0]):
-        return MustAsk(call, question_about(prepared.log, call, tool, asked[0], text=asked[1]))
-    if prepared.mode == "manual":
-        return MustAsk(call, question_about(prepared.log, call, tool, "run"))
-    if action == "ask" or prepared.mode == "ask":
-        return MustAsk(call, question_about(prepared.log, call, tool, "approve"))
-    return MayRun(call, tool, Leave(call.hash, "rule"))
+def _meant(offer: Offer, call: ToolCall) -> tuple[str, Tool] | None:
+    return offer.find(call.tool) if call.raw is None else None
 
 
-async def _action(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> Action:
-    """The rules first; what a person granted counts only where the rules would ask."""
-    patterns, rules = tool.patterns(call.arguments), prepared.rules
-    action = decide(tool.permission, patterns, rules).action
-    if action == "ask":
-        action = decide(tool.permission, patterns, [*rules, *await _granted(prepared)]).action
-    return action
+async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall) -> PlannedCall | Answered:
+    found = offer.find(call.tool)
+    assert found is not None
+    planned = PlannedCall(call.id, *found, call.arguments)
+    for plugin in prepared.hooks.before_tool:
+        await plugin.before_tool(planned, prepared.view)
+        if planned.skipped is not None:
+            return Answered(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
+        if planned.refused is not None:
+            return Answered(call, CallState.REJECTED, planned.refused)
+    return planned
 
 
-async def _changed_its_mind(prepared: PreparedTurn, tool: Tool) -> bool:
-    """Whether a foreign tool says of itself something else than when this person last let it run."""
-    if tool.fingerprint is None:
-        return False
-    pinned = await prepared.log.store.pin(prepared.log.conversation.owner, tool.permission)
-    return pinned not in (None, tool.fingerprint)
+def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask | Refuse:
+    try:
+        patterns = tool.patterns(call.arguments)
+    except Exception as error:  # a tool's own function: what it cannot name, nobody can allow
+        return Refuse(f"{tool.name} did not run: what it would touch cannot be told ({error}).")
+    return authorize(tool, patterns, authority)
 
 
-def _redefined(tool: Tool) -> str:
-    """Whoever allowed a tool allowed what it said it was. It says something else now."""
-    return (
-        f"{tool.name} describes itself in other words than when it was last allowed. Now it says: "
-        f"{tool.description.strip()!r}. May it run with these arguments?"
+async def _authority(
+    prepared: PreparedTurn, tool: Tool, wishes: Sequence[Reason], grants: Sequence[Rule] | None
+) -> Authority:
+    return await load_authority(
+        prepared.services,
+        prepared.log.conversation,
+        prepared.agent,
+        prepared.mode,
+        tool=tool,
+        outer=prepared.outer,
+        grants=grants,
+        wishes=wishes,
     )
 
 
-async def _may_repeat(prepared: PreparedTurn, call: ToolCall, kind: Kind) -> bool:
-    """The loop guard asks no more about a tool of which a person said that it may repeat itself."""
-    return kind == "loop" and decide("loop", (call.tool,), await _granted(prepared)).action == "allow"
+def _covered(reason: Reason, question: Question) -> bool:
+    """Whether who answered has decided this, too: a plugin's new question nobody has read yet."""
+    return reason.cause != "plugin" or reason.text in question.text
 
 
-async def _granted(prepared: PreparedTurn) -> list[Rule]:
-    grants = await prepared.log.store.grants(prepared.log.conversation.id)
-    return [grant.rule for grant in grants if grant.workspace in (None, prepared.services.folder)]
+# ── calls that come again and again ───────────────────────────────────────────────────────────────
+
+
+def _refused_before(prepared: PreparedTurn, call: ToolCall) -> Answered | None:
+    """P10: what was refused in this turn and comes again unchanged is refused by itself, then closes it."""
+    replies = _earlier(prepared, call, lambda other: other.state is CallState.REJECTED)
+    if replies >= _PATIENCE:
+        text = f"{call.tool} was refused {replies} times with these arguments: there are no more calls now."
+        return Answered(call, CallState.SKIPPED, text, limit="a refused call that came again and again")
+    if replies:
+        text = f"{call.tool} was refused with exactly these arguments in this turn: it is refused again."
+        return Answered(call, CallState.REJECTED, text)
+    return None
+
+
+def _patiently(prepared: PreparedTurn, answered: Answered) -> Answered:
+    """C10: what cannot run and comes again unchanged is told once or twice, then closes the turn."""
+    call = answered.call
+    replies = _earlier(prepared, call, lambda other: other.state is CallState.FAILED and not other.started)
+    if replies < _PATIENCE:
+        return answered
+    text = f"{answered.text}\nThe same call came {replies + 1} times: there are no more calls now."
+    return replace(
+        answered, state=CallState.SKIPPED, text=text, limit="the same call that cannot run, again and again"
+    )
+
+
+def _earlier(prepared: PreparedTurn, call: ToolCall, counts: Callable[[ToolCall], bool]) -> int:
+    """Replies of this turn before this one that held the very same call, and what became of it counts."""
+    log = prepared.log
+    earlier = (message for message in log.messages if message.id != log.turn.reply)
+    return sum(any(counts(one) and _same(one, call) for one in message.calls) for message in earlier)
+
+
+def _same(one: ToolCall, other: ToolCall) -> bool:
+    """By what the model wanted, whatever a plugin or a person made of it."""
+    return (one.tool, one.raw) == (other.tool, other.raw) and _asked_for(one) == _asked_for(other)
+
+
+def _asked_for(call: ToolCall) -> Arguments:
+    return call.original if call.original is not None else call.arguments

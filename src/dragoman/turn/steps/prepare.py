@@ -1,26 +1,28 @@
-"""A turn in, its next request out: `prepare` once, `build_request` before every step."""
+"""The way to the next request: `prepare` starts the plugins once, `build_request` runs before every step."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
 
 from dragoman.conversation.window import window
+from dragoman.errors import NotFound
 from dragoman.messages.events import Event
 from dragoman.messages.ids import new_id
-from dragoman.messages.questions import Rule
+from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
+from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.plugin import Cleanup, Hooks, Plugin
-from dragoman.turn.services import MODES, Mode, Services
+from dragoman.turn.services import Services
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
 from dragoman.wire.wire import Model
@@ -38,11 +40,22 @@ class PreparedTurn:
     agent: Agent
     model: Model
     mode: Mode
+    outer: list[Sequence[Rule]] = field(default_factory=list)  # of the turns on whose behalf this one runs
+
+    def watch_events(self) -> None:
+        """Let the plugins that want it see every event."""
+        for plugin in self.hooks.event:
+            self.log.events.watchers.append(partial(_watch, plugin, self.view))
 
     @property
     def rules(self) -> list[Rule]:
-        """Those of the house, then those of the agent, then those that nobody gets around."""
+        """Those of the settings, then those of the agent, then those that nobody gets around."""
         return [*self.services.rules, *self.agent.rules, *self.services.bounds]
+
+    def review(self, tool: Tool) -> Review:
+        """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
+        wanted = (tool.review, self.services.review, _setting(self.log, "review"))
+        return max((one for one in wanted if one in REVIEWS), key=REVIEWS.index)
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,26 +70,39 @@ class RequestReady:
     reply: str
 
 
-async def prepare(
-    services: Services, log: TurnLog, signals: Signals, hooks: Hooks, cleanups: list[Cleanup]
-) -> PreparedTurn:
-    """Start the plugins, one after another. What they leave to clean up goes into `cleanups` at once."""
-    agent = services.agent(log.turn.options.agent or _setting(log, "agent"))
-    model = services.model(log.turn.options.model or _setting(log, "model") or agent.model)
+def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn:
+    """What this turn works with: what it was started with, or an error that says what of it is not here."""
+    options = log.turn.options
+    hooks = Hooks(services.plugins, options.disabled)
+    agent = services.agent(options.agent or _setting(log, "agent"))
+    model = model_of(services, log, agent)
 
     async def before_side_request(request: Request) -> None:
         for plugin in hooks.side_request:
             await plugin.on_side_request(request, view)
 
     view = TurnView(log, model, agent, before_side_request)
-    prepared = PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
-    for plugin in prepared.hooks.event:
-        log.telling.watchers.append(partial(_watch, plugin, prepared.view))
+    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
+
+
+def model_of(services: Services, log: TurnLog, agent: Agent) -> Model:
+    """The model the turn was started with, never another one."""
+    options = log.turn.options
+    model = services.model(options.model or _setting(log, "model") or agent.model)
+    if options.started_with in (None, model.name):
+        return model
+    model = services.model(options.started_with)
+    if model.name != options.started_with:
+        raise NotFound("model", str(options.started_with), "the turn was started with it, and it is not here")
+    return model
+
+
+async def start_plugins(prepared: PreparedTurn, cleanups: list[Cleanup]) -> None:
+    """`on_turn_start`, one after another. What they leave to clean up goes into `cleanups` at once."""
     for plugin in prepared.hooks.turn_start:
         cleanup = await _start(plugin, prepared.view)
         if cleanup is not None:
             cleanups.append(cleanup)
-    return prepared
 
 
 async def build_request(prepared: PreparedTurn) -> RequestReady:
@@ -123,7 +149,7 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     """The tools that are on now. None in mode `off`."""
     if prepared.mode == "off":
         return Offer({})
-    switches = _setting(prepared.log, "tools") or {}
+    switches = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
     return prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
 
 
@@ -164,7 +190,9 @@ def _system(prepared: PreparedTurn, offer: Offer) -> str:
 
 
 def _setting(log: TurnLog, name: str) -> Any:
-    return log.conversation.settings.get(name)
+    """As the conversation had it when the turn was started."""
+    settings = log.turn.options.settings
+    return (settings if settings is not None else log.conversation.settings).get(name)
 
 
 def _watch(plugin: Plugin, view: TurnView, event: Event) -> None:
@@ -173,8 +201,8 @@ def _watch(plugin: Plugin, view: TurnView, event: Event) -> None:
 
 async def _start(plugin: Plugin, view: TurnView) -> Cleanup | None:
     started = plugin.on_turn_start(view)
-    if started is None:
-        return None
+    if started is None or callable(started):
+        return started
     if isinstance(started, Awaitable):
         return await started
     stack = AsyncExitStack()

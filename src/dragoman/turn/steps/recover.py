@@ -1,4 +1,4 @@
-"""A turn whose process died in, a turn that can go on out: calls that were running are decided about."""
+"""What becomes of calls that were running when the process of their turn died."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dragoman.messages.parts import CallState, ToolCall, ToolResult
 from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
-from dragoman.turn.facts import CallFinished, CallInterrupted
+from dragoman.turn.facts import CallFinished, CallInterrupted, QuestionWithdrawn
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.steps.ask import asked, question_about
+from dragoman.turn.steps.ask import event_of, question_about
 from dragoman.turn.steps.call import INTERRUPTED
 
 
@@ -30,16 +30,18 @@ async def recover(log: TurnLog, offer: Offer) -> None:
 
 
 async def _ask(log: TurnLog, call: ToolCall, tool: Tool) -> None:
-    if log.turn.calls[call.id].question is not None:
-        await _give_up(log, call)  # it was asking something itself: two questions at once are one too many
-        return
+    """The tool that asked something is gone: its own questions go with it."""
     starts = log.turn.calls[call.id].starts
     question = question_about(log, call, tool, "interrupted", place=starts)
-    waiting = replace(call, state=CallState.ASKED)
+    withdrawn = [QuestionWithdrawn(call.id, id) for id in log.turn.calls[call.id].questions]
     await log.record(
-        CallInterrupted(call.id, question.id), change=Change(calls=[waiting], questions=[question])
+        *withdrawn,
+        CallInterrupted(call.id, question.id),
+        change=Change(
+            calls=[replace(call, state=CallState.ASKED)], questions=[question], closed=_closed(log, call)
+        ),
     )
-    log.publish(asked(question))
+    log.publish(event_of(question))
 
 
 async def _give_up(log: TurnLog, call: ToolCall) -> None:
@@ -53,6 +55,5 @@ async def _give_up(log: TurnLog, call: ToolCall) -> None:
 
 
 def _closed(log: TurnLog, call: ToolCall) -> dict[str, str]:
-    """The question that died with the tool that asked it."""
-    question = log.turn.calls[call.id].question
-    return {question: "the program stopped while the tool waited"} if question else {}
+    """The questions that died with the tool that asked them."""
+    return dict.fromkeys(log.turn.calls[call.id].questions, "the program stopped while the tool waited")

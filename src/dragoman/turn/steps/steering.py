@@ -1,4 +1,4 @@
-"""What a person says while a turn runs in, messages on the tree out."""
+"""Takes in what a person says while a turn runs: it hangs on the branch, where the next request finds it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dragoman.turn.live.signals import Signals
 async def take_in_steering(log: TurnLog, signals: Signals) -> None:
     """Hang what came in on the turn's branch, where the next request finds it."""
     while signals.steering:
-        signal = signals.steering.pop(0)
+        received = signals.steering.pop(0)
         message = Message(
-            derived_id("msg", log.id, "steer", signal.signal),
+            derived_id("msg", log.id, "steer", received.signal),
             log.conversation.id,
             log.tip,
             "user",
-            _parts(signal.value["message"]),
+            _parts(received.value["message"]),
             turn=log.id,
             created=log.now(),
         )
-        await log.record(Steered(message.id), change=Change(messages=[message], signals=[signal.signal]))
+        await log.record(Steered(message.id), change=Change(messages=[message], signals=[received.signal]))
         log.publish(MessageAdded(message))
 
 

@@ -1,4 +1,4 @@
-"""A request in, the whole reply out; on the way each event is folded, shown, and seen by the plugins."""
+"""One request to the model: each event of the reply is folded, published, and seen by the plugins."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ async def stream(ready: RequestReady) -> Streamed:
         created=log.now(),
     )
     log.draft = draft = Draft(empty)
+    log.draft_seen = False
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
@@ -66,6 +67,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     """Record the reply, as the plugins leave it."""
     log = prepared.log
     appending = Appending(reply)
+    log.draft_seen = True
     for plugin in prepared.hooks.message_append:
         await plugin.on_message_append(appending, prepared.view)
     added = appending.added

@@ -1,0 +1,59 @@
+"""Work that nobody awaits, such as loops and chores: what fails is logged, and what is to go on goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+_LONGEST = 30.0  # seconds between two tries of a loop that fails again and again
+
+
+class Background:
+    """The tasks of one component. Each has a name, by which the log tells of its failure."""
+
+    def __init__(self, room: str) -> None:
+        self._log = logging.getLogger(f"dragoman.{room}")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Do it once."""
+        return self._watch(asyncio.create_task(self._once(name, work), name=name))
+
+    def repeat(self, name: str, work: Callable[[], Awaitable[None]], *, every: float) -> asyncio.Task[None]:
+        """Do it again and again. After a failure it is begun again, later and later as long as it fails."""
+        return self._watch(asyncio.create_task(self._for_ever(name, work, every), name=name))
+
+    async def close(self) -> None:
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _watch(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _once(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception:
+            self._log.exception("%s failed", name)
+
+    async def _for_ever(self, name: str, work: Callable[[], Awaitable[None]], every: float) -> None:
+        failures = 0
+        last = ""
+        while True:
+            await asyncio.sleep(min(every * 2**failures, _LONGEST) if failures else every)
+            try:
+                await work()
+                if failures:
+                    self._log.warning("%s works again", name)
+                failures, last = 0, ""
+            except Exception as error:
+                failures += 1
+                if (text := f"{type(error).__name__}: {error}") != last:  # the same failure is told once
+                    self._log.exception("%s failed, and is tried again", name)
+                    last = text

@@ -1,0 +1,144 @@
+"""The only place where it is decided whether a call may run. Pure: all that bears on it comes as values.
+
+Asked when a call arrives, when a person has edited it, when a process takes it up again, when a tool meets
+something new (a file a search found, a redirect), and when a grant might settle other questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from dragoman.messages.questions import Action, Cause, Mode, Rule
+from dragoman.tools.permissions import Ruling, decide
+from dragoman.tools.tool import Tool
+
+
+@dataclass(slots=True, frozen=True)
+class Reason:
+    """Why a person is to be asked. `text` is the question in somebody's own words, where there are any."""
+
+    cause: Cause
+    text: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Run:
+    """It may run. `because` is for whoever asks later why it did."""
+
+    because: str
+
+
+@dataclass(slots=True, frozen=True)
+class Ask:
+    """It may run if a person says so. Of several reasons the first is what no grant takes away, if one is."""
+
+    reasons: tuple[Reason, ...]
+
+    @property
+    def because(self) -> Cause:
+        return self.reasons[0].cause
+
+
+@dataclass(slots=True, frozen=True)
+class Refuse:
+    """It does not run, whatever anybody says. The model reads the text."""
+
+    text: str
+
+
+Verdict: TypeAlias = Run | Ask | Refuse
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class Authority:
+    """What bears on a call besides the call itself."""
+
+    rules: Sequence[Rule] = ()  # of the settings, then of the agent: the last match wins
+    bounds: Sequence[Rule] = ()  # nothing dissolves these
+    outer: Sequence[Sequence[Rule]] = ()  # of those on whose behalf it runs: what they may not, it may not
+    grants: Sequence[Rule] = ()  # what a person allowed or denied by an answer
+    mode: Mode = "auto"
+    pinned: str | None = None  # the fingerprint of the tool's definition when it was last allowed
+    wishes: Sequence[Reason] = ()  # what plugins want a person to be asked
+
+
+def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verdict:
+    """Whether this tool may be used on these patterns.
+
+    Denials come first, from wherever they come. Then every reason to ask is collected; what a person granted
+    takes away the rules' own reason and no other.
+    """
+    bound = _bound(tool, patterns, authority.bounds)
+    ruled = decide(tool.permission, patterns, authority.rules)
+    granted = decide(tool.permission, patterns, [*authority.rules, *authority.grants])
+    given = decide(tool.permission, patterns, authority.grants)
+    outer = [decide(tool.permission, patterns, rules) for rules in authority.outer]
+    for ruling in (bound, ruled, given, *outer):
+        if ruling.action == "deny":
+            return Refuse(f"A rule forbids {tool.permission} here: the call did not run.")
+    loop = _loop(tool, authority)
+    if loop.action == "deny":
+        return Refuse(f"A rule forbids {tool.name} to repeat itself: the call did not run.")
+    reasons = []
+    if tool.fingerprint is not None and authority.pinned not in (None, tool.fingerprint):
+        reasons.append(Reason("redefined", _redefined(tool)))
+    reasons += [wish for wish in authority.wishes if wish.cause != "loop" or loop.action != "allow"]
+    if bound.action == "ask":
+        reasons.append(Reason("bounds"))
+    if authority.mode in ("ask", "manual"):
+        reasons.append(Reason("mode"))
+    if ruled.action == "ask" and granted.action == "ask":
+        reasons.append(Reason("rule"))
+    if reasons:
+        return Ask(tuple(reasons))
+    return Run(_because("rule", ruled) if ruled.action == "allow" else _because("grant", granted))
+
+
+def may_be_shown(tool: Tool, pattern: str, authority: Authority) -> bool:
+    """Whether a tool that may run may also show what it found on the way, such as a file in a folder.
+
+    What no rule speaks of goes with the call that found it; what a rule denies or wants asked about, not.
+    """
+    found = replace(authority, mode="auto", pinned=None, wishes=())
+    match authorize(tool, (pattern,), found):
+        case Run():
+            return True
+        case Refuse():
+            return False
+        case Ask():
+            named = decide(tool.permission, (pattern,), [*authority.rules, *authority.bounds]).rule
+            return named is None
+
+
+def _bound(tool: Tool, patterns: Sequence[str], bounds: Sequence[Rule]) -> Ruling:
+    """What the bounds say. Where they say nothing, nothing stands in the way."""
+    rulings = [decide(tool.permission, (pattern,), bounds) for pattern in patterns or ("*",)]
+    strictest: tuple[Action, ...] = ("deny", "ask")
+    for action in strictest:
+        for ruling in rulings:
+            if ruling.rule is not None and ruling.action == action:
+                return ruling
+    return Ruling("allow")
+
+
+def _loop(tool: Tool, authority: Authority) -> Ruling:
+    """What rules on `loop` say of a tool that repeats itself. A rule on everything does not mean loops."""
+    if not any(wish.cause == "loop" for wish in authority.wishes):
+        return Ruling("allow")
+    named = [rule for rule in (*authority.rules, *authority.grants) if rule.permission == "loop"]
+    return decide("loop", (tool.name,), named)
+
+
+def _because(source: str, ruling: Ruling) -> str:
+    where = f" ({ruling.rule.origin})" if ruling.rule is not None and ruling.rule.origin else ""
+    return f"{source}: {ruling.rule}{where}"
+
+
+def _redefined(tool: Tool) -> str:
+    """Whoever allowed a tool allowed what it said it was. It says something else now."""
+    return (
+        f"{tool.name} describes itself in other words than when it was last allowed. Now it says: "
+        f"{tool.description.strip()!r}. May it run with these arguments?"
+    )

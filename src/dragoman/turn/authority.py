@@ -1,0 +1,63 @@
+"""Loads what bears on the calls of a turn: rules, bounds, grants, pins, and the rules of outer turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.questions import Mode, Rule
+from dragoman.tools.authorize import Authority, Reason
+from dragoman.tools.tool import Tool
+from dragoman.turn.agent import Agent
+from dragoman.turn.facts import FACT, TurnStarted
+from dragoman.turn.services import Services
+
+
+async def load_grants(services: Services, conversation: str) -> list[Rule]:
+    """What people gave by their answers and has not run out, in this folder."""
+    now = services.clock()
+    return [
+        grant.rule
+        for grant in await services.store.grants(conversation)
+        if grant.workspace in (None, services.folder) and (grant.expires is None or grant.expires > now)
+    ]
+
+
+async def load_authority(
+    services: Services,
+    conversation: Conversation,
+    agent: Agent,
+    mode: Mode,
+    *,
+    tool: Tool,
+    outer: Sequence[Sequence[Rule]],
+    grants: Sequence[Rule] | None = None,
+    wishes: Sequence[Reason] = (),
+) -> Authority:
+    """`grants` where they were loaded a moment ago."""
+    pinned = None
+    if tool.fingerprint is not None:
+        pinned = await services.store.pin(conversation.owner, tool.permission)
+    return Authority(
+        rules=[*services.rules, *agent.rules],
+        bounds=services.bounds,
+        outer=outer,
+        grants=await load_grants(services, conversation.id) if grants is None else grants,
+        mode=mode,
+        pinned=pinned,
+        wishes=wishes,
+    )
+
+
+async def outer_rules(services: Services, conversation: Conversation) -> list[list[Rule]]:
+    """The rules of the turns whose calls opened this conversation, the nearest first."""
+    found: list[list[Rule]] = []
+    while conversation.parent is not None and conversation.call is not None:
+        row = await services.store.turn_of_call(conversation.call)
+        first = FACT.load((await services.store.facts(row.id))[0])
+        conversation = await services.store.conversation(conversation.parent)
+        agent = first.options.agent if isinstance(first, TurnStarted) else None
+        setting = conversation.settings.get("agent")
+        named = services.agent(agent or (setting if isinstance(setting, str) else None))
+        found.append([*services.rules, *named.rules])
+    return found

@@ -1,0 +1,26 @@
+"""Who sees to it that turns are run: in one process a task for each, on many machines a job queue."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dragoman.store.store import Started
+from dragoman.turn.facts import Fact
+
+
+class Driver(Protocol):
+    async def open(self) -> None:
+        """Go on with every turn that nobody runs, except those that only wait for a person."""
+
+    async def close(self) -> None:
+        """Stop, without ending any turn: they go on at the next start."""
+
+    async def begin(self, started: Started, fact: Fact) -> None:
+        """Run a turn that was just stored."""
+
+    async def adopt(self, turn: str) -> bool:
+        """Run a turn that was begun elsewhere. False where it is over, or its owner is alive. TurnSetAside
+        where it cannot go on here."""
+
+    async def wake(self, turn: str) -> None:
+        """A signal came in: let the turn read it, wherever it is."""

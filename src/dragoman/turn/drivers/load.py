@@ -1,0 +1,139 @@
+"""A stored turn, made ready to run here: claimed, read, and checked for what it needs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pydantic import ValidationError
+
+from dragoman.conversation.tree import Tree
+from dragoman.errors import DragomanError, NotFound, TurnSetAside
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, ToolResult
+from dragoman.store.store import Started, Store
+from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnOptions, TurnStarted
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.services import Services
+
+_KEPT = 100_000  # messages of conversations that may be used again soon
+
+
+async def load_turn(services: Services, turn: str) -> TurnLog | None:
+    """The turn, ours from now on. None where it is over or its owner is alive.
+
+    TurnSetAside where it cannot be read, or what it was started with is not here: it stays as it is.
+    """
+    store = services.store
+    epoch = await store.claim(turn)
+    if epoch is None:
+        return None
+    try:
+        return await _load(services, turn)
+    except (DragomanError, ValidationError, ValueError, LookupError) as error:
+        await store.release(turn, epoch)
+        if isinstance(error, TurnSetAside):
+            raise
+        raise TurnSetAside(turn, f"it cannot be read ({error})") from error
+
+
+async def _load(services: Services, turn: str) -> TurnLog:
+    store = services.store
+    facts = [FACT.load(body) for body in await store.facts(turn)]
+    if not facts or not isinstance(first := facts[0], TurnStarted):
+        raise TurnSetAside(turn, "it does not begin with its start")
+    _check_here(services, turn, first.options)
+    row = await store.turn(turn)
+    messages, _ = await store.messages(row.conversation)
+    tree = Tree(messages)
+    return TurnLog(
+        row,
+        store=store,
+        conversation=await store.conversation(row.conversation),
+        facts=facts,
+        path=tree.recent(_tip_of(tree, turn, row.message)),
+        questions=await store.questions_of(turn),
+        under_review=await _under_review(store, facts),
+        clock=services.clock,
+    )
+
+
+def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
+    """T14: the same folder, agent and model, or none."""
+    if options.workspace is not None and services.folder not in (None, options.workspace):
+        raise TurnSetAside(turn, f"it works in the folder {options.workspace}, and this program in another")
+    settings = options.settings or {}
+    try:
+        agent = services.agent(options.agent or _text(settings.get("agent")))
+        if options.started_with is not None:
+            named = services.model(options.model or _text(settings.get("model")) or agent.model)
+            if named.name != options.started_with:
+                services.model(options.started_with)
+    except DragomanError as error:
+        raise TurnSetAside(turn, f"what it was started with is not here ({error})") from error
+
+
+def _text(setting: object) -> str | None:
+    return setting if isinstance(setting, str) else None
+
+
+async def _under_review(store: Store, facts: list[Fact]) -> dict[str, ToolResult]:
+    """Results that wait for a person."""
+    found = {}
+    for fact in facts:
+        if isinstance(fact, ResultAsked):
+            call, _, result = await store.call(fact.call)
+            if call.state is CallState.REVIEWING and result is not None:
+                found[fact.call] = result
+    return found
+
+
+async def load_path(store: Store, conversation: str, leaf: str) -> list[Message]:
+    messages, _ = await store.messages(conversation)
+    return Tree(messages).recent(leaf)
+
+
+def _tip_of(tree: Tree, turn: str, message: str) -> str:
+    """The newest message of the turn on its own branch."""
+    if message not in tree:
+        raise NotFound("message", message)
+    tip = message
+    while own := [id for id in tree.children(tip) if tree[id].turn == turn]:
+        tip = own[-1]
+    return tip
+
+
+class Paths:
+    """Paths of turns that ended here, so that the next turn need not read the conversation again."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
+        self._size = 0
+
+    def keep(self, log: TurnLog) -> None:
+        self._forget(log.conversation.id)
+        if log.resumed:
+            return  # its revision was not counted from the start
+        self._kept[log.conversation.id] = (log.revision, log.path)
+        self._size += len(log.path)
+        while self._size > _KEPT and len(self._kept) > 1:
+            self._forget(next(iter(self._kept)))
+
+    def take(self, started: Started) -> list[Message] | None:
+        """The path of this conversation, if nobody has changed it since, with the new message at its end."""
+        if started.message is None:
+            return None
+        if started.message.parent is None and started.conversation.leaf is None:
+            return [started.message]
+        kept = self._forget(started.conversation.id)
+        if kept is None:
+            return None
+        revision, path = kept
+        if started.revision != revision + 1 or not path or path[-1].id != started.message.parent:
+            return None
+        return [*path, started.message]  # a copy: who holds the earlier turn reads on in its own
+
+    def _forget(self, conversation: str) -> tuple[int, list[Message]] | None:
+        kept = self._kept.pop(conversation, None)
+        if kept is not None:
+            self._size -= len(kept[1])
+        return kept

@@ -1,0 +1,128 @@
+"""Where the events of a turn can be followed, whichever process runs it.
+
+A turn that runs here is followed in its own log. For one that another process runs, the owner is asked (by
+a signal) to mirror its events into the store, under the same numbers, and they are read from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from dragoman.background import Background
+from dragoman.messages.events import EVENT, Event
+from dragoman.store.store import Store
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import Signals
+
+_COALESCE = 0.025  # seconds in which mirrored events are put together
+_GLANCE = 0.05  # seconds between looks for events that another process mirrors
+_MANY = 1000  # events read at once
+_REMEMBERED = 10_000  # conversations of which it is known when a turn last began
+_LINGER = 30.0  # seconds for which mirrored events stay after the end, for who is behind
+
+
+@dataclass(slots=True)
+class LiveTurn:
+    """A turn that runs here. Its task ends with it, and raises what it failed with."""
+
+    log: TurnLog
+    signals: Signals
+    task: asyncio.Task[None]
+
+
+class EventBus:
+    """The turns of this process, and a window on those of others."""
+
+    def __init__(self, store: Store, background: Background) -> None:
+        self._store = store
+        self._background = background
+        self._turns: dict[str, LiveTurn] = {}
+        self._mirrored: set[str] = set()
+        self._begun: OrderedDict[str, int] = OrderedDict()
+        self._count = 0
+        self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
+
+    # ── turns that run here ───────────────────────────────────────────────────────────────────────
+
+    def here(self, turn: str) -> LiveTurn | None:
+        return self._turns.get(turn)
+
+    def turns(self, conversation: str | None = None) -> list[LiveTurn]:
+        """Those that run here, of one conversation or of all."""
+        return [
+            live
+            for live in self._turns.values()
+            if conversation is None or live.log.conversation.id == conversation
+        ]
+
+    def last_begun(self, conversation: str) -> int:
+        """A number that changes whenever a turn of this conversation begins here."""
+        return self._begun.get(conversation, 0)
+
+    def announce(self, log: TurnLog) -> None:
+        """A turn is about to begin."""
+        self._count += 1
+        self._begun[log.conversation.id] = self._count
+        if len(self._begun) > _REMEMBERED:
+            self._begun.popitem(last=False)
+        for watch in self.watchers:
+            watch(log)
+
+    def add(self, live: LiveTurn) -> None:
+        self._turns[live.log.id] = live
+
+    def remove(self, turn: str) -> None:
+        live = self._turns.pop(turn, None)
+        if live is not None:
+            live.log.events.close()
+
+    # ── following ─────────────────────────────────────────────────────────────────────────────────
+
+    async def follow(self, turn: str, after: int = 0) -> AsyncIterator[Event]:
+        """Every event after this number, each once, until the turn is over or nobody runs it any more."""
+        if (live := self.here(turn)) is not None:
+            async for event in live.log.events.follow(after):
+                yield event
+            return
+        async for event in self._follow_elsewhere(turn, after):
+            yield event
+
+    async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[Event]:
+        owner: str | None = None
+        at = after
+        while True:
+            row = await self._store.turn(turn)  # looked at first: what it told before it ended is read after
+            if row.live and row.owner is not None and row.owner != owner:
+                await self._store.post(turn, "follow", {})
+                owner = row.owner
+            while found := await self._store.events(turn, at, _MANY):
+                for number, body in found:
+                    yield EVENT.load(body)
+                    at = number
+            if not row.live:
+                return
+            if (live := self.here(turn)) is not None:  # it was taken up here
+                async for event in live.log.events.follow(at):
+                    yield event
+                return
+            await asyncio.sleep(_GLANCE)
+
+    def mirror(self, log: TurnLog) -> None:
+        """Somebody in another process wants to follow this turn."""
+        if log.id not in self._mirrored:
+            self._mirrored.add(log.id)
+            self._background.run(f"mirroring turn {log.id}", partial(self._mirror, log))
+
+    async def _mirror(self, log: TurnLog) -> None:
+        try:
+            async for batch in log.events.batches():
+                await self._store.put_events(log.id, [(event.seq, EVENT.dump(event)) for event in batch])
+                await asyncio.sleep(_COALESCE)
+        finally:
+            self._mirrored.discard(log.id)
+        await asyncio.sleep(_LINGER)
+        await self._store.drop_events(log.id)

@@ -1,0 +1,154 @@
+"""What a running tool gets of the turn it runs in: questions to a person, permissions, outputs, files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from dragoman.errors import NotFound, ToolFailed
+from dragoman.messages import events as e
+from dragoman.messages.parts import CallState, File
+from dragoman.messages.questions import Answer, Question, Rule
+from dragoman.store.store import Change
+from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_shown
+from dragoman.tools.tool import Tool, ToolContext
+from dragoman.turn.authority import load_authority
+from dragoman.turn.facts import QuestionAnswered, QuestionWithdrawn, ToolAsked
+from dragoman.turn.steps.ask import event_of, question_of_tool, question_on_the_way
+from dragoman.turn.steps.prepare import PreparedTurn
+
+
+class CallContext:
+    """Made anew for each run of a call."""
+
+    def __init__(self, prepared: PreparedTurn, tool: Tool, call: str, grants: Sequence[Rule] = ()) -> None:
+        self._prepared = prepared
+        self._log = prepared.log
+        self._tool = tool
+        self._call = call
+        self._grants = grants
+        self._asked: Counter[str] = Counter()  # the tool's own questions, by their words
+
+    def for_tool(self) -> ToolContext:
+        log = self._log
+        return ToolContext(
+            conversation=log.conversation.id,
+            turn=log.id,
+            message=log.turn.reply or "",
+            call=self._call,
+            cancelled=lambda: log.cancelled is not None,
+            ask=self._ask,
+            progress=lambda value: log.publish(e.CallProgress(self._call, value)),
+            read_output=self._read_output,
+            put_file=self._put_file,
+            permits=lambda pattern: may_be_shown(self._tool, pattern, self._known_authority()),
+            require_permission=self._require_permission,
+            workspace=self._prepared.services.workspace,
+        )
+
+    # ── questions ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(
+        self, text: str, choices: Sequence[str] = (), schema: dict[str, JsonValue] | None = None
+    ) -> JsonValue:
+        """The tool's own question. Asked again by a repeated call, it finds the answer it got."""
+        call = self._log.call(self._call)
+        while True:  # one that was withdrawn is not taken up again: it is asked anew
+            place = f"{self._asked[text]} {text}"
+            self._asked[text] += 1
+            question = question_of_tool(
+                self._log, call, self._tool, text, choices=choices, schema=schema, place=place
+            )
+            known = self._log.questions.get(question.id)
+            if known is None or known.closed is None:
+                break
+        answer = known.answer if known is not None and known.answer else await self._answer_to(question)
+        if answer.verdict == "reject":
+            raise ToolFailed(f"the person did not answer{f': {answer.reason}' if answer.reason else ''}")
+        return answer.value
+
+    async def _require_permission(self, pattern: str, text: str = "") -> None:
+        """Go on to something new: allowed by a rule, or by a person who is asked; else ToolFailed."""
+        authority = replace(await self._authority(), mode="auto", pinned=None)
+        match authorize(self._tool, (pattern,), authority):
+            case Refuse():
+                raise ToolFailed(f"A rule forbids {self._tool.permission} on {pattern}.")
+            case Ask():
+                call = self._log.call(self._call)
+                question = question_on_the_way(self._log, call, self._tool, pattern, text)
+                known = self._log.questions.get(question.id)
+                answer = known.answer if known and known.answer else await self._answer_to(question)
+                if answer.verdict != "allow":
+                    reason = f" They said: {answer.reason}" if answer.reason else ""
+                    raise ToolFailed(f"A person did not let {self._tool.name} go on to {pattern}.{reason}")
+
+    async def _answer_to(self, question: Question) -> Answer:
+        """Ask, and wait. Where nobody waits any more (`asyncio.wait_for`), the question is withdrawn."""
+        log = self._log
+        new = [] if question.id in log.questions else [question]
+        try:
+            if question.id not in log.turn.calls[self._call].questions:
+                asked = ToolAsked(self._call, question.id)
+                await log.record(asked, change=Change(calls=[log.call(self._call)], questions=new))
+            log.publish(event_of(question))
+            received = await self._prepared.signals.answer(question.id)
+        except asyncio.CancelledError:
+            self._withdraw(question)
+            raise
+        answer = received.value
+        log.questions[question.id] = replace(question, answer=answer)
+        log.publish(e.CallAnswered(self._call, question.id, answer.verdict))
+        fact = QuestionAnswered(self._call, question.id, answer.verdict)
+        await log.record(fact, change=Change(signals=[received.signal]))
+        return answer
+
+    def _withdraw(self, question: Question) -> None:
+        known = self._log.turn.calls[self._call]
+        if question.id in known.questions and not known.state.settled and not self._log.turn.state.ended:
+            closed = {question.id: "the tool did not wait for the answer"}
+            self._log.record_soon(QuestionWithdrawn(self._call, question.id), change=Change(closed=closed))
+
+    # ── permissions ───────────────────────────────────────────────────────────────────────────────
+
+    async def _authority(self) -> Authority:
+        prepared = self._prepared
+        return await load_authority(
+            prepared.services,
+            self._log.conversation,
+            prepared.agent,
+            prepared.mode,
+            tool=self._tool,
+            outer=prepared.outer,
+        )
+
+    def _known_authority(self) -> Authority:
+        """As it was when the calls of this reply were planned: for what is judged file by file."""
+        prepared = self._prepared
+        rules = [*prepared.services.rules, *prepared.agent.rules]
+        return Authority(
+            rules=rules, bounds=prepared.services.bounds, outer=prepared.outer, grants=self._grants
+        )
+
+    # ── outputs and files ─────────────────────────────────────────────────────────────────────────
+
+    async def _put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
+        blob = await self._log.store.put_blob(data)
+        return File(media_type, blob=blob, name=name, size=len(data))
+
+    async def _read_output(self, call: str) -> str:
+        """The whole output of a call of this conversation, if a person did not withhold it."""
+        try:
+            found, conversation, _ = await self._log.store.call(call)
+        except NotFound:
+            conversation = ""
+        if conversation != self._log.conversation.id:
+            raise ToolFailed(f"there is no call {call} in this conversation")
+        if found.state is CallState.WITHHELD or found.result is None:
+            raise ToolFailed(f"the output of {call} is not available")
+        if found.result.blob is None:
+            return found.result.text
+        return (await self._log.store.blob(found.result.blob)).decode()
