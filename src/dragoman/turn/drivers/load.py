@@ -33,7 +33,8 @@ async def load_turn(services: Services, turn: str) -> TurnLog | None:
         await store.release(turn, epoch)
         if isinstance(error, TurnSetAside):
             raise
-        raise TurnSetAside(turn, f"it cannot be read ({error})") from error
+        why = " ".join(str(error).split())[:200]
+        raise TurnSetAside(turn, f"it cannot be read ({why})") from error
 
 
 async def _load(services: Services, turn: str) -> TurnLog:

@@ -40,6 +40,7 @@ NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it d
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
 EDITED = "A person changed the arguments before the call ran. It ran with: "
+_BY_PERSON = "a person's stop"  # as a limit is told
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
 
 
@@ -133,7 +134,7 @@ class CallRun:
 
     async def _answer_or_stop(self, question: Question) -> Received[Answer] | None:
         """None where a person stopped all calls of the turn before this one was answered."""
-        if self._log.turn.closing:
+        if self._log.turn.limit == _BY_PERSON:
             self._lanes.stopped.set()
         waiting = asyncio.ensure_future(self._prepared.signals.answer(question.id))
         stopped = asyncio.ensure_future(self._lanes.stopped.wait())
@@ -151,7 +152,7 @@ class CallRun:
             states = {"interrupted": CallState.INTERRUPTED, "loop": CallState.SKIPPED}
             state = states.get(question.kind, CallState.REJECTED)
             result = ToolResult(STOPPED + reason)
-            return await self._settle(call, state, result, limit="a person's stop", decided=decided)
+            return await self._settle(call, state, result, limit=_BY_PERSON, decided=decided)
         if question.kind == "interrupted":
             result = ToolResult(INTERRUPTED + reason)
             return await self._settle(call, CallState.INTERRUPTED, result, decided=decided)
