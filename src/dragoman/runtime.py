@@ -87,6 +87,7 @@ class Runtime:
         compact_at: float | None = 0.8,
         private: Mapping[str, str] | None = None,
         titles_by_model: bool = False,
+        small_model: str | None = None,
         workspace: str | Path | None = None,
         adopts: bool = True,
         clock: Callable[[], float] = time.time,
@@ -96,7 +97,7 @@ class Runtime:
         built_in: list[Plugin] = [
             *([ToolHistory(tool_history)] if tool_history != "full" else []),
             Compaction(compact_at, policy=tool_history),
-            *([Privacy(private)] if private else []),
+            Privacy(private),
             RoundLimit(max_rounds),
             Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
             LoopGuard(),
@@ -111,6 +112,7 @@ class Runtime:
         self.services = Services(
             store=self.store,
             model=find_model,
+            small_model=small_model,
             toolbox=Toolbox(groups, sources),
             agents=known,
             plugins=[*built_in, *map(check, _listed("plugins", plugins))],
@@ -297,7 +299,7 @@ def _groups(
             loose.append(one if isinstance(one, Tool) else tool(one))
     own = [Group("tools", tuple(loose))] if loose else []
     any_at_all = own or groups or sources
-    return [*own, *groups, *([Group("output", (read_output,))] if any_at_all else [])], sources
+    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources
 
 
 def _models(

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from types import SimpleNamespace
+from typing import Annotated, Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from pydantic import Field, JsonValue
 from dragoman import ConfigError, Plugin, Runtime, TurnView, allow_once, reject, tool
 from dragoman.messages.parts import CallState, File, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.plugins.privacy import Privacy
+from dragoman.plugins.privacy import Mask, Privacy
 from dragoman.wire.scripted import calls, calls_with, says, thinks
 from tests.runtimes import calls_of, model_of, only_call, runtime_with
 
@@ -175,10 +176,43 @@ async def test_a_mask_fits_wherever_its_value_does(tmp_path: Path) -> None:
 # ── masks ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+ANY = cast(TurnView, SimpleNamespace(settings={}))  # a turn of which nothing but its settings is asked
+
+
 async def masked(privacy: Privacy, *parts: Any) -> RequestMessage:
     request = Request("some/model", (RequestMessage("user", parts),))
-    await privacy.on_before_request(request, None)  # type: ignore[arg-type]
+    await privacy.on_before_request(request, ANY)
     return request.messages[0]
+
+
+async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_masked(tmp_path: Path) -> None:
+    """R3"""
+
+    @tool(description=f"Calls {PHONE}.")
+    def ring(number: Annotated[str, Field(description=f"such as {PHONE}")]) -> str:
+        return "rung"
+
+    async with runtime_with(tmp_path, [says("ok")], tools=[ring], private=PRIVATE) as runtime:
+        blob = await runtime.store.put_blob(f"call me: {PHONE}".encode())
+        picture = await runtime.store.put_blob(b"\x89PNG")
+        sent = [Text("see"), File("text/plain", blob=blob, name="a.txt"), File("image/png", blob=picture)]
+        await (await runtime.send(sent)).result()
+        (request,) = model_of(runtime).requests
+        assert PHONE not in repr(request)
+        texts = [part.text for part in request.messages[0].parts if isinstance(part, Text)]
+        assert "call me: [[phone]]" in texts[1]
+        assert any(isinstance(part, File) for part in request.messages[0].parts)
+
+
+async def test_a_conversation_may_have_private_fields_of_its_own(tmp_path: Path) -> None:
+    """R3"""
+    async with runtime_with(tmp_path, [says("ok"), says("ok")], private=PRIVATE) as runtime:
+        chat = await runtime.conversation(private={"city": "Graz"})
+        await (await chat.send(f"{PHONE} in Graz")).result()
+        await (await runtime.send("in Graz")).result()
+        own, other = model_of(runtime).requests
+    assert own.messages[0].parts == (Text("[[phone]] in [[city]]"),)
+    assert other.messages[0].parts == (Text("in Graz"),)
 
 
 async def test_names_of_files_are_masked_and_signed_reasoning_goes_back_as_it_came() -> None:
@@ -199,23 +233,21 @@ async def test_names_of_files_are_masked_and_signed_reasoning_goes_back_as_it_ca
 
 def test_a_value_inside_another_is_masked_with_it() -> None:
     """R3: and a mask that reads like a value is not masked again."""
-    privacy = Privacy({"first": "Ada", "whole": "Ada Lovelace", "odd": "first"})
-    assert privacy.mask("Ada Lovelace, called Ada, came first") == "[[whole]], called [[first]], came [[odd]]"
-    assert (
-        privacy.unmask("[[whole]], called [[first]], came [[odd]]") == "Ada Lovelace, called Ada, came first"
-    )
-    assert Privacy({"a": "[[b]]", "b": "x"}).unmask("[[a]]") == "[[b]]"
+    privacy = Mask({"first": "Ada", "whole": "Ada Lovelace", "odd": "first"})
+    assert privacy.hide("Ada Lovelace, called Ada, came first") == "[[whole]], called [[first]], came [[odd]]"
+    assert privacy.show("[[whole]], called [[first]], came [[odd]]") == "Ada Lovelace, called Ada, came first"
+    assert Mask({"a": "[[b]]", "b": "x"}).show("[[a]]") == "[[b]]"
 
 
 @pytest.mark.parametrize("fields", [{"": "x"}, {" ": "x"}, {"phone": ""}])
 def test_a_field_without_a_name_or_a_value_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="needs a name and a value"):
-        Privacy(fields)
+        Mask(fields)
 
 
 async def test_without_fields_nothing_changes() -> None:
     assert (await masked(Privacy({}), Text("[[phone]]"))).parts == (Text("[[phone]]"),)
-    assert await Privacy({}).system_prompt("Be kind.", None) == "Be kind."  # type: ignore[arg-type]
+    assert await Privacy({}).system_prompt("Be kind.", ANY) == "Be kind."
 
 
 secrets = st.text(st.sampled_from('ab"\\\nä🎉'), max_size=5).map(lambda text: f"A{text}Z")
@@ -224,7 +256,7 @@ secrets = st.text(st.sampled_from('ab"\\\nä🎉'), max_size=5).map(lambda text:
 @given(secrets, st.text(st.sampled_from("xy "), max_size=5))
 def test_a_value_is_found_in_text_and_in_json(secret: str, around: str) -> None:
     """R3"""
-    privacy = Privacy({"secret": secret})
+    privacy = Mask({"secret": secret})
     value: JsonValue = {"a": [f"{around}{secret}{around}"]}
     for text in (
         secret,
@@ -232,7 +264,7 @@ def test_a_value_is_found_in_text_and_in_json(secret: str, around: str) -> None:
         json.dumps(value, ensure_ascii=False),
         json.dumps([json.dumps(value)]),
     ):
-        hidden = privacy.mask(text)
+        hidden = privacy.hide(text)
         assert "[[secret]]" in hidden
         assert secret not in hidden.replace("[[secret]]", "")
-    assert privacy.unmask(privacy.mask(f"{around}{secret}")) == f"{around}{secret}"
+    assert privacy.show(privacy.hide(f"{around}{secret}")) == f"{around}{secret}"

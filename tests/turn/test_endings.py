@@ -31,7 +31,7 @@ class Counts(Plugin):
         self.ends: list[str] = []
         self.cleaned: list[str] = []
 
-    async def on_turn_start(self, turn: TurnView) -> AsyncIterator[None]:  # type: ignore[override]
+    async def on_turn_start(self, turn: TurnView) -> AsyncIterator[None]:
         self.starts.append(turn.id)
         yield
         self.cleaned.append(turn.id)
@@ -53,7 +53,7 @@ class Hangs(Plugin):
             self.reached.set()
             await asyncio.Event().wait()
 
-    async def on_turn_start(self, turn: TurnView) -> Callable[[], Any]:  # type: ignore[override]
+    async def on_turn_start(self, turn: TurnView) -> Callable[[], Any]:
         await self._here("on_turn_start")
         return lambda: self._here("cleanup")
 

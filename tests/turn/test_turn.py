@@ -102,7 +102,7 @@ async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
     """H10: whatever is left without them is the core."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         every = [plugin.name for plugin in runtime.services.plugins]
-        assert {"compaction", "round_limit", "budget", "loop_guard", "length", "titles"} == set(every)
+        assert {"privacy", "compaction", "round_limit", "budget", "loop_guard", "length", "titles"} == set(every)
         chat = await runtime.conversation()
         assert (await (await chat.send("go", disable=every)).result()).text == "3"
         assert (await chat.info()).title is None
@@ -228,7 +228,7 @@ async def test_the_title_is_the_beginning_of_what_was_said(tmp_path: Path) -> No
     async with runtime_with(tmp_path, [says("ok")]) as runtime:
         chat = await runtime.conversation()
         await (await chat.send("Please   tell me\nall about the moons of Jupiter")).result()
-        assert (await chat.info()).title == "Please tell me all about the m"
+        assert (await chat.info()).title == "Please tell me all about the moons of…"
 
 
 async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:

@@ -115,7 +115,17 @@ def _idle(runtime: Runtime) -> Iterator[str]:
                 yield f"agent {agent.name}: there is no group or tool {name!r}"
 
 
-_PASSED_ON = ("system", "options", "mode", "on_reject", "tool_history", "private", "titles_by_model")
+_PASSED_ON = (
+    "system",
+    "options",
+    "mode",
+    "on_reject",
+    "tool_history",
+    "private",
+    "titles_by_model",
+    "review",
+    "small_model",
+)
 
 
 def _as_said(said: Mapping[str, Any]) -> dict[str, Any]:

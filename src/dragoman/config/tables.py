@@ -85,6 +85,10 @@ class ConfigTable(TypedDict, total=False):
         Field(description="the share of the context at which old messages are summed up; false for never"),
     ]
     private: Annotated[dict[str, str], Field(description="names for texts that no provider may see")]
+    review: Annotated[
+        Literal["never", "on_error", "always"], Field(description="results that a person sees first")
+    ]
+    small_model: Annotated[str, Field(description="the model for titles and summaries")]
     titles_by_model: Annotated[bool, Field(description="let the model title conversations")]
     skills: Annotated[list[str], Field(description="more folders to look for skills in")]
     mcp_file: Annotated[str, Field(description="a JSON file with mcpServers, as other programs write it")]

@@ -33,8 +33,12 @@ class RoundLimit(Plugin):
             calls.skip(f"{limit} rounds of tool calls")
 
     def _limit(self, turn: TurnView) -> int:
-        own = turn.agent.limits.max_rounds
-        return self.max_rounds if own is None else own
+        """Of the conversation, else of the agent, else of the settings."""
+        own = turn.settings.get("max_rounds")
+        if isinstance(own, int):
+            return own
+        limit = turn.agent.limits.max_rounds
+        return self.max_rounds if limit is None else limit
 
 
 class Budget(Plugin):

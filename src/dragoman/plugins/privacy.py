@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
-from dragoman.messages.request import Request, RequestMessage
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.turn.plugin import PlannedCall, Plugin
 from dragoman.turn.view import TurnView
 
@@ -22,67 +23,128 @@ J = TypeVar("J", bound=JsonValue)
 class Privacy(Plugin):
     """`Privacy({"phone": "+43 660 1234"})`: the model sees `[[phone]]`, tools get the number.
 
-    Masks the whole request: what people said, what the model said, calls and results, the system prompt.
+    Masks the whole request: what people said and attached as text, what the model said, calls and results,
+    tools and the system prompt. A conversation's setting `private` adds fields of its own.
     """
 
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        if not all(name.strip() and value for name, value in fields.items()):
-            raise ConfigError("privacy: each field needs a name and a value")
-        self._values = {f"[[{name}]]": value for name, value in fields.items()}
-        self._masks = {spelled: mask for mask, value in self._values.items() for spelled in _spellings(value)}
-        self._private, self._masked_ones = _any_of(self._masks), _any_of(self._values)
+    def __init__(self, fields: Mapping[str, str] | None = None) -> None:
+        self._fields = dict(fields or {})
+        mask_of(self._fields)  # raises for what is no field
 
     async def system_prompt(self, text: str, turn: TurnView) -> str:
-        if not self._values:
+        mask = self._mask(turn)
+        if not mask.names:
             return text
-        names = ", ".join(self._values)
+        names = ", ".join(mask.names)
         rule = f"Some private values are replaced by {names}. Use these words as if they were the values."
         return f"{text}\n\n{rule}" if text else rule
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
-        request.system = self.mask(request.system)
-        request.messages = tuple(
-            RequestMessage(said.role, tuple(self._masked(part) for part in said.parts))
-            for said in request.messages
-        )
+        mask = self._mask(turn)
+        if not mask.names:
+            return
+        request.system = mask.hide(request.system)
+        request.tools = tuple(_masked_tool(mask, spec) for spec in request.tools)
+        messages = []
+        for message in request.messages:
+            parts = [_masked(mask, await _with_text(mask, part, turn)) for part in message.parts]
+            messages.append(RequestMessage(message.role, tuple(parts)))
+        request.messages = tuple(messages)
 
     async def on_side_request(self, request: Request, turn: TurnView) -> None:
         await self.on_before_request(request, turn)
 
     async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
-        call.arguments = _deep(call.arguments, self.unmask)
+        mask = self._mask(turn)
+        if mask.names:
+            call.arguments = _deep(call.arguments, mask.show)
 
-    def mask(self, text: str) -> str:
-        return self._private.sub(lambda found: self._masks[found[0]], text)
+    def _mask(self, turn: TurnView) -> Mask:
+        own = turn.settings.get("private")
+        if not isinstance(own, dict):
+            return mask_of(self._fields)
+        return mask_of({**self._fields, **{name: str(value) for name, value in own.items()}})
 
-    def unmask(self, text: str) -> str:
-        return self._masked_ones.sub(lambda found: self._values[found[0]], text)
 
-    def _masked(self, part: Part) -> Part:
-        match part:
-            case Text() | Summary():
-                return replace(part, text=self.mask(part.text))
-            case Reasoning():
-                # signed reasoning goes back byte for byte: it was written from masked text anyway
-                return part if part.signature or part.opaque else replace(part, text=self.mask(part.text))
-            case ToolCall():
-                return self._masked_call(part)
-            case File():
-                return replace(part, name=self.mask(part.name)) if part.name else part
-            case _:
-                return part
+class Mask:
+    """Private values and the words that stand for them."""
 
-    def _masked_call(self, call: ToolCall) -> ToolCall:
-        result = call.result
-        if result is not None:
-            note = self.mask(result.note) if result.note else None
-            result = replace(
-                result, text=self.mask(result.text), value=_deep(result.value, self.mask), note=note
-            )
-        raw = self.mask(call.raw) if call.raw else call.raw
-        return replace(
-            call, arguments=_deep(call.arguments, self.mask), raw=raw, original=None, result=result
-        )
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        if not all(name.strip() and value for name, value in fields.items()):
+            raise ConfigError("privacy: each field needs a name and a value")
+        self._values = {f"[[{name}]]": value for name, value in fields.items()}
+        self._words = {spelled: word for word, value in self._values.items() for spelled in _spellings(value)}
+        self._hidden, self._shown = _any_of(self._words), _any_of(self._values)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._values)
+
+    def hide(self, text: str) -> str:
+        return self._hidden.sub(lambda found: self._words[found[0]], text)
+
+    def show(self, text: str) -> str:
+        return self._shown.sub(lambda found: self._values[found[0]], text)
+
+
+def mask_of(fields: Mapping[str, str]) -> Mask:
+    return _cached(tuple(fields.items()))
+
+
+@lru_cache(64)
+def _cached(fields: tuple[tuple[str, str], ...]) -> Mask:
+    return Mask(dict(fields))
+
+
+async def _with_text(mask: Mask, part: Part, turn: TurnView) -> Part:
+    """A text file that holds something private goes out as masked text. Others go as they are."""
+    if not isinstance(part, File) or part.blob is None or not _is_text(part.media_type):
+        return part
+    text = (await turn.read_file(part.blob)).decode("utf-8", "replace")
+    hidden = mask.hide(text)
+    return part if hidden == text else Text(f"{part.name or 'A file'}:\n{hidden}")
+
+
+def _is_text(media_type: str) -> bool:
+    kind, _, name = media_type.partition(";")[0].partition("/")
+    return kind == "text" or name.rpartition("+")[2] in (
+        "json",
+        "xml",
+        "yaml",
+        "x-yaml",
+        "toml",
+        "javascript",
+    )
+
+
+def _masked(mask: Mask, part: Part) -> Part:
+    match part:
+        case Text() | Summary():
+            return replace(part, text=mask.hide(part.text))
+        case Reasoning():
+            # signed reasoning goes back byte for byte: it was written from masked text anyway
+            return part if part.signature or part.opaque else replace(part, text=mask.hide(part.text))
+        case ToolCall():
+            return _masked_call(mask, part)
+        case File():
+            return replace(part, name=mask.hide(part.name)) if part.name else part
+        case _:
+            return part
+
+
+def _masked_call(mask: Mask, call: ToolCall) -> ToolCall:
+    result = call.result
+    if result is not None:
+        note = mask.hide(result.note) if result.note else None
+        result = replace(result, text=mask.hide(result.text), value=_deep(result.value, mask.hide), note=note)
+    raw = mask.hide(call.raw) if call.raw else call.raw
+    return replace(call, arguments=_deep(call.arguments, mask.hide), raw=raw, original=None, result=result)
+
+
+def _masked_tool(mask: Mask, spec: ToolSpec) -> ToolSpec:
+    examples = tuple(_deep(example, mask.hide) for example in spec.examples)
+    parameters = _deep(spec.parameters, mask.hide)
+    return replace(spec, description=mask.hide(spec.description), parameters=parameters, examples=examples)
 
 
 def _deep(value: J, change: Callable[[str], str]) -> J:

@@ -9,11 +9,12 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.view import TurnView
 
+_LONGEST = 40  # characters of a title that is made of the first words
 _PROMPT = "Give the conversation below a title of at most six words. Reply with the title alone.\n\n"
 
 
 class Titles(Plugin):
-    """The first thirty characters at once; then, if asked for, what the model would call it."""
+    """How it begins, at once; then, if asked for, what the model would call it."""
 
     def __init__(self, *, by_model: bool = False, timeout: float = 20.0) -> None:
         self.by_model = by_model
@@ -38,7 +39,7 @@ class Titles(Plugin):
             turn.notice(f"no title from the model: {error}", "title_failed")
 
     async def _better(self, turn: TurnView) -> None:
-        said = _said(turn)
+        said = _first_words(turn)
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
         request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={"max_tokens": 40})
@@ -48,9 +49,18 @@ class Titles(Plugin):
 
 
 def _beginning(turn: TurnView) -> str:
-    return " ".join(_said(turn).split())[:30]
+    return shortened(_first_words(turn))
 
 
-def _said(turn: TurnView) -> str:
+def shortened(text: str) -> str:
+    """The first words of it, about forty characters, cut between two words where there are any."""
+    words = " ".join(text.split())
+    if len(words) <= _LONGEST:
+        return words
+    head, _, _ = words[: _LONGEST + 1].rpartition(" ")
+    return (head if len(head) >= _LONGEST // 2 else words[:_LONGEST]).rstrip(" ,;:-") + "…"
+
+
+def _first_words(turn: TurnView) -> str:
     """The first thing a person said in words."""
     return next((m.text for m in turn.path if m.role == "user" and m.author is None and m.text.strip()), "")

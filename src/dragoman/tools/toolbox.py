@@ -24,6 +24,7 @@ class Group:
     name: str
     tools: tuple[Tool, ...]
     rules: str = ""
+    helps: bool = False  # of no use where no other group is on
 
     def __post_init__(self) -> None:
         if twice := _twice(tool.name for tool in self.tools):
@@ -80,6 +81,7 @@ class Toolbox:
         off = {name for name, on in (switches or {}).items() if not on}
         tools: dict[str, Tool] = {}
         texts: list[str] = []
+        any_but_helpers = False
         for group in self.groups:
             if group.name in off:
                 continue
@@ -95,8 +97,11 @@ class Toolbox:
                 if name in tools:
                     raise ConfigError(f"two tools would be offered as {name}: rename one of them")
                 tools[name] = tool
+            any_but_helpers = any_but_helpers or (bool(chosen) and not group.helps)
             if chosen and group.rules:
                 texts.append(group.rules.strip())
+        if not any_but_helpers:
+            return Offer({})
         return Offer(tools, "\n\n".join(texts))
 
 

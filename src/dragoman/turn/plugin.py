@@ -111,28 +111,39 @@ class Appender:
 
     async def __call__(
         self,
-        message: str | Sequence[Part],
+        message: str | Sequence[Part] | Sequence[str],
         *,
         role: Role = "user",
         request: bool = False,
         priority: int = 0,
         deferred: bool = False,
     ) -> None:
-        """Add a message: at once, or, `deferred`, when all plugins are done, higher priority first.
+        """Add a message, or several texts as one message each: at once, or, `deferred`, when all plugins are
+        done, higher priority first.
 
         `request` asks for another step, which begins at `on_before_request`.
         """
-        parts = (Text(message),) if isinstance(message, str) else tuple(message)
-        wanted = Appended(parts, role, request, priority)
-        place, self._count = self._count, self._count + 1
-        if deferred:
-            self.deferred.append((place, wanted))
-        else:
-            await self._now(place, wanted)
+        for parts in _messages(message):
+            wanted = Appended(parts, role, request, priority)
+            place, self._count = self._count, self._count + 1
+            if deferred:
+                self.deferred.append((place, wanted))
+            else:
+                await self._now(place, wanted)
 
-    async def and_request(self, message: str | Sequence[Part], **options: Any) -> None:
+    async def and_request(self, message: str | Sequence[Part] | Sequence[str], **options: Any) -> None:
         """The same with `request=True`."""
         await self(message, **{**options, "request": True})
+
+
+def _messages(given: str | Sequence[Part] | Sequence[str]) -> list[tuple[Part, ...]]:
+    if isinstance(given, str):
+        return [(Text(given),)]
+    texts = [one for one in given if isinstance(one, str)]
+    parts = tuple(one for one in given if not isinstance(one, str))
+    if texts and parts:
+        raise ConfigError("append takes a text, the parts of one message, or a list of texts; not a mixture")
+    return [(Text(text),) for text in texts] if texts else [parts]
 
 
 class Plugin:

@@ -25,6 +25,7 @@ class Services:
 
     store: Store
     model: Callable[[str | None], Model]  # by name; None means the one that is set
+    small_model: str | None = None  # for titles and summaries
     toolbox: Toolbox = field(default_factory=Toolbox)
     plugins: Sequence[Plugin] = ()
     agents: Mapping[str, Agent] = field(default_factory=dict)

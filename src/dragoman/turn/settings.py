@@ -18,6 +18,9 @@ _KINDS: dict[str, type] = {
     "options": dict,
     "tools": dict,
     "review": str,
+    "max_rounds": int,
+    "history": int,
+    "private": dict,
 }
 
 
@@ -32,13 +35,24 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     for name, value in known(settings).items():
         kind = _KINDS[name]
-        if not isinstance(value, kind):
+        if not _is(value, kind):
             raise BadRequest(f"the setting {name} is a {kind.__name__}, not {value!r}")
     if settings.get("mode", "auto") not in MODES:
         raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
     if settings.get("review", "never") not in REVIEWS:
         raise BadRequest(f"review {settings['review']!r}: it is one of {', '.join(REVIEWS)}")
+    private = settings.get("private")
+    if isinstance(private, dict) and not all(
+        name.strip() and value and isinstance(value, str) for name, value in private.items()
+    ):
+        raise BadRequest("the setting private gives names to texts: each needs a name and a text")
     tools = settings.get("tools")
     if isinstance(tools, dict) and not all(isinstance(on, bool) for on in tools.values()):
         raise BadRequest("the setting tools says true or false of groups (files) and tools (files.read_file)")
     return dict(settings)
+
+
+def _is(value: JsonValue, kind: type) -> bool:
+    if kind is int:  # a number of something
+        return type(value) is int and value >= 0
+    return isinstance(value, kind)

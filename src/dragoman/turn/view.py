@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+
+from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.events import MessageAdded, Notice
@@ -13,6 +15,7 @@ from dragoman.messages.parts import Summary, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change
+from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
 from dragoman.turn.live.log import TurnLog
@@ -30,9 +33,13 @@ class TurnView:
         model: Model,
         agent: Agent,
         before_side_request: Callable[[Request], Awaitable[None]],
+        *,
+        side_model: Model | None = None,
     ) -> None:
         self._log = log
         self._model = model
+        self._side_model = side_model or model
+        self.added_tools: dict[str, Tool] = {}
         self.agent = agent
         self._before_side_request = before_side_request
 
@@ -53,6 +60,11 @@ class TurnView:
     def turn(self) -> Turn:
         """State, step, rounds, usage and the calls' states, as the machine has them."""
         return self._log.turn
+
+    @property
+    def settings(self) -> Mapping[str, JsonValue]:
+        """The conversation's, as they were when the turn was started."""
+        return self._log.settings
 
     @property
     def model(self) -> str:
@@ -88,9 +100,20 @@ class TurnView:
         self._log.publish(Notice(text, kind))
 
     async def complete(self, request: Request) -> Message:
-        """Ask the model something beside the conversation. Nothing of it is stored or shown."""
+        """Ask something beside the conversation, such as a title: of the small model, where one is set.
+        Nothing of it is stored or shown."""
+        request.model = self._side_model.name
         await self._before_side_request(request)
-        return await collect_reply(self._model, request, self.conversation.id)
+        return await collect_reply(self._side_model, request, self.conversation.id)
+
+    def add_tool(self, tool: Tool) -> None:
+        """Offer one more tool in this turn, from the next request on. After a restart it has to be added
+        again: `on_turn_start` is the place for that."""
+        self.added_tools[tool.name] = tool
+
+    async def read_file(self, blob: str) -> bytes:
+        """The bytes of an attachment."""
+        return await self._log.store.blob(blob)
 
     async def set_title(self, title: str) -> None:
         await self._log.store.set_title(self.conversation.id, title)

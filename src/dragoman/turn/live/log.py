@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
+
+from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import NotFound
@@ -83,6 +85,12 @@ class TurnLog:
             self._home.update({call.id: place for call in path[place].calls})
 
     # ── what was said ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def settings(self) -> Mapping[str, JsonValue]:
+        """The conversation's, as they were when the turn was started."""
+        kept = self.turn.options.settings
+        return kept if kept is not None else self.conversation.settings
 
     @property
     def tip(self) -> str | None:

@@ -166,7 +166,7 @@ async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Ap
         for other in prepared.hooks.message_append:
             await other.on_message_append(appending, prepared.view)
         messages += appending.added
-        facts.append(MessageAppended(id, plugin.name, one.request))
+        facts.append(MessageAppended(id, plugin.name, one.request and bool(appending.added)))
     if facts:
         await log.record(*facts, change=Change(messages=messages))
         for message in messages:

@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.conversation.window import window
-from dragoman.errors import NotFound
+from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event
 from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
 from dragoman.tools.tool import REVIEWS, Review, Tool
@@ -81,7 +82,8 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         for plugin in hooks.side_request:
             await plugin.on_side_request(request, view)
 
-    view = TurnView(log, model, agent, before_side_request)
+    side_model = services.model(services.small_model) if services.small_model else None
+    view = TurnView(log, model, agent, before_side_request, side_model=side_model)
     return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
 
 
@@ -113,7 +115,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     offer = offer_of(prepared)
     request = Request(
         model=prepared.model.name,
-        messages=window(log.path),
+        messages=window(_recent(log, _setting(log, "history"))),
         system=_system(prepared, offer),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
@@ -130,9 +132,13 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         request.options = await plugin.request_params(request.options, view)
     for plugin in hooks.before_request:
         await plugin.on_before_request(request, view)
+    missing = [tool for name, tool in view.added_tools.items() if name not in offer.tools]
+    request.tools = (*request.tools, *(tool.spec() for tool in missing))  # added a moment ago
+    if request.tools and request.tool_choice is None:
+        request.tool_choice = "auto"
     if log.turn.closing:
         request.without_tools()
-    kept = {spec.name: offer.tools[spec.name] for spec in request.tools if spec.name in offer.tools}
+    kept = _offered(prepared, request, offer)
     turn = log.turn  # a plugin may have compacted meanwhile
     again = not turn.replied
     return RequestReady(
@@ -149,8 +155,19 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     """The tools that are on now. None in mode `off`."""
     if prepared.mode == "off":
         return Offer({})
-    switches = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
-    return prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
+    switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
+    offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
+    return Offer({**offer.tools, **prepared.view.added_tools}, offer.rules)
+
+
+def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
+    """The tools of a request as the plugins left it. One that a plugin puts in by its description alone must
+    be a tool there is; `TurnView.add_tool` brings one of its own."""
+    everything = {**prepared.services.toolbox.offer().tools, **offer.tools, **prepared.view.added_tools}
+    for spec in request.tools:
+        if spec.name not in everything:
+            raise ConfigError(f"a plugin offers {spec.name}, which nobody can run: use turn.add_tool for it")
+    return {spec.name: everything[spec.name] for spec in request.tools}
 
 
 def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
@@ -190,9 +207,16 @@ def _system(prepared: PreparedTurn, offer: Offer) -> str:
 
 
 def _setting(log: TurnLog, name: str) -> Any:
-    """As the conversation had it when the turn was started."""
-    settings = log.turn.options.settings
-    return (settings if settings is not None else log.conversation.settings).get(name)
+    return log.settings.get(name)
+
+
+def _recent(log: TurnLog, turns: int | None) -> Sequence[Message]:
+    """The path, or of it this turn and so many before."""
+    if turns is None:
+        return log.path
+    earlier = list(dict.fromkeys(message.turn for message in log.path if message.turn != log.id))
+    kept = {*(earlier[-turns:] if turns else ()), log.id}
+    return [message for message in log.path if message.turn in kept]
 
 
 def _watch(plugin: Plugin, view: TurnView, event: Event) -> None:
