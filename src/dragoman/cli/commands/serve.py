@@ -65,7 +65,7 @@ async def _serve(settings: Settings) -> None:
             if table.get("open", _has_screen()):
                 webbrowser.open(url)
             config = uvicorn.Config(app, **_UVICORN)
-            await _Server(config, app.state.desk.publisher).serve(sockets=[listener])
+            await _Server(config, app.state.context.publisher).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
