@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
+from dragoman.errors import ConfigError, NotFound
 from dragoman.providers import choice
-from dragoman.providers.catalog import Catalog
+from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.weights import Progress
@@ -39,13 +40,23 @@ async def choose_model(
     dialect: str = AUTO,
     progress: Progress | None = None,
 ) -> ChosenModel:
-    """The model that is named, else the best that is there. NotFound names the nearest provider."""
+    """The model that is named, else the best that is there."""
     catalog, keys = catalog or catalog_of(settings), keys or Keys()
     named = settings.values.get("model")
+    if named:
+        find_provider(catalog, named)
     found = await choice.choose(named, catalog=catalog, keys=keys)
     models = Models(found.name, catalog=catalog, keys=keys, dialect=dialect, progress=progress)
     reason = f"named by {_origin(settings)}" if named else found.reason
     return ChosenModel(models, found.name, reason, note_about(catalog, found.name))
+
+
+def find_provider(catalog: Catalog, model: str) -> Provider:
+    """Who serves this model. A name nobody serves is a setting that cannot be followed: ConfigError."""
+    try:
+        return catalog.find(model)[0]
+    except NotFound as error:
+        raise ConfigError(str(error)) from error
 
 
 def note_about(catalog: Catalog, model: str) -> str | None:

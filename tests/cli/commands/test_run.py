@@ -319,6 +319,10 @@ async def test_t8_what_came_before_a_connection_died_is_in_the_result(folder: Pa
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no such provider": (("--model", "opnai/gpt-4o", "Hi"), "did you mean openai"),
+    "no such provider, with a key": (
+        ("--model", "opnai/gpt-4o", "--api-key", "x", "Hi"),
+        "did you mean openai",
+    ),
     "no key": (("--model", "groq/x", "Hi"), "set GROQ_API_KEY"),
     "no such dialect": (("--model", "ollama/x", "--dialect", "sign", "Hi"), "no dialect 'sign'"),
     "no such wire": (("--model", "ollama/x", "--wire", "smoke", "Hi"), "no wire 'smoke'"),
@@ -327,7 +331,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
         "--base-url begins with http",
     ),
     "no file": (("--model", "ollama/x", "--tools", "none.py", "Hi"), "none.py is no Python file"),
-    "a blank message": (("--model", "ollama/x", " "), "the message is blank"),
+    "no such mode": (("--model", "ollama/x", "--mode", "loud", "Hi"), "mode: it should be 'auto'"),
     "a limit below zero": (
         ("--model", "ollama/x", "--max-rounds", "-1", "Hi"),
         "max_rounds: it should be greater than or equal to 0",
@@ -343,9 +347,22 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "says"), WRONG.values(), ids=WRONG)
-async def test_what_is_wrong_is_said_in_one_line(arguments: tuple[str, ...], says: str, folder: Path) -> None:
+async def test_flags_that_cannot_be_followed_are_one_line_and_status_2(
+    arguments: tuple[str, ...], says: str, folder: Path
+) -> None:
+    """As with every other command."""
+    await refused(folder, arguments, says, status=2)
+
+
+@pytest.mark.slow
+async def test_a_message_that_cannot_be_sent_is_one_line_and_status_1(folder: Path) -> None:
+    """T4"""
+    await refused(folder, ("--model", "ollama/x", " "), "the message is blank", status=1)
+
+
+async def refused(folder: Path, arguments: tuple[str, ...], says: str, *, status: int) -> None:
     ended = await program("run", "--json", *arguments, folder=folder)
-    assert ended.status == 1
+    assert ended.status == status
     assert ended.err.startswith("dragoman: ")
     assert says in ended.err
     assert ended.err.count("\n") == 1

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
-from dragoman.cli.terminal.errors import describe_error
+from dragoman.cli.model_choice import ChosenModel, choose_model, find_provider, unsuitable_groups
+from dragoman.cli.terminal.errors import describe_error, exit_status
 from dragoman.cli.terminal.follow import cancel_on_interrupt, question_in
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, end_without_turn
 from dragoman.cli.terminal.prompts import LinePrompts
@@ -67,14 +67,15 @@ def run(flags: RunFlags) -> int:
     with redirect_stdout(sys.stderr):  # what a tool prints must not stand between our lines
         try:
             end = asyncio.run(_run(flags, output))
+            status = STATUS.get(end.state, 1)
         except BrokenPipeError:
             raise  # whoever read along has gone: there is nobody to tell
         except (DragomanError, OSError, sqlite3.Error) as error:
-            end = end_without_turn(describe_error(error))
+            end, status = end_without_turn(describe_error(error)), exit_status(error)
         except KeyboardInterrupt:
-            end = end_without_turn("interrupted", "cancelled")
+            end, status = end_without_turn("interrupted", "cancelled"), STATUS["cancelled"]
     output.end(end)
-    return STATUS.get(end.state, 1)
+    return status
 
 
 async def _run(flags: RunFlags, output: TurnOutput) -> e.TurnEnd:
@@ -184,7 +185,7 @@ async def _choose_model(flags: RunFlags, settings: Settings) -> ChosenModel:
     if flags.api_key:
         if named is None:
             raise ConfigError("--api-key is for a model: name it with --model")
-        keys = Keys({catalog.find(named)[0].name: flags.api_key})
+        keys = Keys({find_provider(catalog, named).name: flags.api_key})
     chosen = await choose_model(
         settings, catalog=catalog, keys=keys, dialect=flags.dialect, progress=_show_progress
     )
@@ -202,7 +203,7 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
     """
     who = name.partition("/")[0]
     if flags.base_url is None:
-        provider, _ = catalog.find(name)
+        provider = find_provider(catalog, name)
     else:
         provider = catalog.providers.get(who) or Provider(who, who)
         protocol = "openai_chat" if provider.wire == "openai_responses" else provider.wire

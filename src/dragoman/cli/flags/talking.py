@@ -109,7 +109,8 @@ def run(
     """One turn: your message, the model's calls of tools, its answer.
 
     Calls that no rule allows are asked about at the terminal, and rejected where there is none. The exit
-    status is 0 where the turn completed, 1 after an error, 130 where it was cancelled (Ctrl-C).
+    status is 0 where the turn completed, 1 after an error, 2 where the settings or flags cannot be followed,
+    130 where it was cancelled (Ctrl-C).
     """
     from dragoman.cli.commands.run import RunFlags, run
 
