@@ -47,3 +47,63 @@ def test_settings_are_checked(stage: Path, cli: Cli) -> None:
         checked = cli("config", "check", "--config", "wrong.toml", status=2)
         assert complaint in checked.err
         assert checked.err.count("\n") == 1
+
+
+MISTAKES = """\
+modle = "x"
+tools = ["hammer", "basics", "saw"]
+allow = [":x", "basics.*"]
+mcp_file = "none.json"
+[limits]
+max_rounds = -1
+max_calls = 3
+[server]
+prot = 1
+[agents.clerk]
+model = "nowhere/x"
+deny = [":y"]
+[agents.cook]
+mode = "loud"
+"""
+
+
+def test_everything_that_is_wrong_with_the_settings_is_told_at_once(
+    stage: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: in files and in the environment; each mistake once, in a line of its own, with its place."""
+    (stage / "wrong.toml").write_text(MISTAKES)
+    monkeypatch.setenv("DRAGOMAN_SERVER_PORT", "many")
+    monkeypatch.setenv("DRAGOMAN_WORKSPACE", "nowhere")
+    monkeypatch.setenv("DRAGOMAN_STROE", "x.db")
+    lines = cli("config", "check", "--config", "wrong.toml", status=2).err.splitlines()
+    expected = {
+        "wrong.toml, line 1: modle: there is no such setting",
+        "wrong.toml:2: there is no group 'hammer'",
+        "wrong.toml:2: there is no group 'saw'",
+        "wrong.toml:3: allow: ':x' is no rule",
+        "none.json cannot be read",
+        "wrong.toml, line 6: limits.max_rounds: it should be greater than or equal to 0",
+        "wrong.toml, line 9: server.prot: there is no such setting: did you mean port",
+        "wrong.toml:10: agents.clerk: there is no provider 'nowhere'",
+        "wrong.toml:10: deny: ':y' is no rule",
+        "wrong.toml, line 14: agents.cook.mode: it should be 'auto'",
+        "DRAGOMAN_SERVER_PORT: server.port: it should be a valid integer",
+        "DRAGOMAN_STROE: there is no such setting: did you mean DRAGOMAN_STORE?",
+        "nowhere is no folder",
+    }
+    for words in expected:
+        assert [words in line for line in lines].count(True) == 1, (words, lines)
+    assert len(lines) == len(expected)
+    assert all(line.startswith("dragoman: ") for line in lines)
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_mistakes_of_the_other(stage: Path, cli: Cli) -> None:
+    """R1: the person's own file is no TOML, the nearest one has a wrong name and a wrong group."""
+    own = stage / "home" / "config" / "dragoman" / "dragoman.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("model = \n")
+    (stage / "dragoman.toml").write_text('modle = "x"\ntools = ["hammer"]\n')
+    first, second, third = cli("config", "check", status=2).err.splitlines()
+    assert f"{own} is no TOML" in first
+    assert "line 1: modle" in second
+    assert "no group 'hammer'" in third

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter
 
 from dragoman.cli.terminal.text import plain, print_json
-from dragoman.config.build import build_runtime, catalog_of, store_of
-from dragoman.config.settings import Settings, data_folder, schema, user_file
-from dragoman.errors import ConfigError, NotFound
-from dragoman.providers.catalog import Catalog
+from dragoman.config.build import build_runtime, find_errors, store_of
+from dragoman.config.settings import Settings, data_folder, read, schema, user_file
 from dragoman.wire.scripted import ScriptedModel
 
 SECRET_TABLES = ("headers", "env")  # of MCP servers and providers: where people put what nobody should read
@@ -40,33 +39,24 @@ def show_settings(settings: Settings, *, as_json: bool) -> None:
         print(plain(f"{name} = {json.dumps(value, ensure_ascii=False)}\t# {origin}"))
 
 
-def check_settings(settings: Settings) -> None:
-    """ConfigError where no runtime can be built from them; what it would be without is only printed."""
-    catalog = catalog_of(settings)
-    models = [
-        settings.values.get("model"),
-        *(agent.get("model") for agent in settings.values.get("agents", {}).values()),
-    ]
-    for model in models:
-        if model is not None:
-            _find(catalog, model)
+def check_settings(config: Path | None) -> bool:
+    """Prints every error there is, or else what would be left out. Returns whether all is fine."""
+    settings, errors = read(config)
+    if errors := find_errors(settings, errors):
+        for error in errors:
+            print(f"dragoman: {plain(error)}", file=sys.stderr)
+        return False
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "check.db")
     for warning in built.warnings:
         print(f"left out: {warning}")
     files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"
     print(f"fine: {files}")
+    return True
 
 
 def print_schema() -> None:
     print_json(schema(), indent=2)
-
-
-def _find(catalog: Catalog, model: str) -> None:
-    try:
-        catalog.find(model)
-    except NotFound as error:
-        raise ConfigError(str(error)) from error
 
 
 def _with_origins(settings: Settings) -> list[tuple[str, JsonValue, str]]:

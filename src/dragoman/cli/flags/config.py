@@ -29,10 +29,11 @@ def show(config: Config = None, json: AsJson = False) -> None:
 
 @app.command(epilog="Example: `dragoman config check && dragoman serve`")
 def check(config: Config = None) -> None:
-    """Whether the settings can be followed. The exit status is 2 where they cannot; the reason is a line."""
+    """Whether the settings can be followed. The exit status is 2 where they cannot; each reason is a line."""
     from dragoman.cli.commands.config import check_settings
 
-    check_settings(load_settings(config, None))
+    if not check_settings(config):
+        raise typer.Exit(2)
 
 
 @app.command(epilog="Example: `dragoman config schema > dragoman.schema.json`")
