@@ -14,9 +14,9 @@ import pytest
 from dragoman.cli import main
 from tests.browser.plays import furnish
 from tests.cli.person import playing
-from tests.cli.program import Ended, surroundings
+from tests.cli.program import Ended, clean_environment
 
-Told: TypeAlias = Callable[..., Ended]
+Cli: TypeAlias = Callable[..., Ended]
 
 
 @pytest.fixture(scope="session")
@@ -33,21 +33,19 @@ def stage(tmp_path: Path, model_url: str) -> Path:
 
 
 @pytest.fixture
-def told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Told]:
-    """The program's entry point, called in this process and in this folder: `told("list", status=0)`."""
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Cli]:
+    """The program's entry point, called in this process and in this folder: `cli("list", status=0)`."""
     with monkeypatch.context() as here:
         here.chdir(tmp_path)
-        wanted = surroundings(tmp_path)
+        wanted = clean_environment(tmp_path)
         for name in set(os.environ) - set(wanted):
             here.delenv(name)
         for name, value in wanted.items():
             here.setenv(name, value)
 
-        def call(*arguments: str, status: int = 0, said: str = "") -> Ended:
+        def call(*arguments: str, status: int = 0, stdin: str = "") -> Ended:
             here.setattr(sys, "argv", ["dragoman", *arguments])
-            here.setattr(sys, "stdin", io.StringIO(said))
+            here.setattr(sys, "stdin", io.StringIO(stdin))
             with pytest.raises(SystemExit) as leaving:
                 main.run()
             ended = Ended(int(leaving.value.code or 0), *capsys.readouterr())

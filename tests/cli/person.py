@@ -1,4 +1,4 @@
-"""A person at a terminal: the real program in a pseudo-terminal, and a model that does what it is told."""
+"""A person at a terminal: the real program in a pseudo-terminal, and a model that plays what they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from subprocess import PIPE, Popen
 
 import pexpect
 
-from tests.cli.program import surroundings
+from tests.cli.program import clean_environment
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_S = "\r", "\x1b\r", "\x03", "\x04", "\x13"
 ALL_AWAY = "\x7f" * 100  # backspaces: the cursor is at the end
@@ -31,7 +31,7 @@ class Person:
             sys.executable,
             ["-m", "dragoman.cli.main", *arguments],
             cwd=str(folder),
-            env={**surroundings(folder), **TERMINAL, **environment},
+            env={**clean_environment(folder), **TERMINAL, **environment},
             preexec_fn=(lambda: resource.setrlimit(*limit)) if limit is not None else None,
             encoding="utf-8",
             timeout=20,

@@ -35,12 +35,12 @@ class Ended:
         return last
 
 
-def surroundings(folder: Path) -> dict[str, str]:
+def clean_environment(folder: Path) -> dict[str, str]:
     """The environment of a person with no keys and no settings, whose own folders are in this one."""
     private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_", "EDITOR", "VISUAL")
-    kept = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
+    rest = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
     home = folder / "home"
-    return {**kept, "XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
+    return {**rest, "XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
 
 
 async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environment: str) -> Process:
@@ -49,17 +49,17 @@ async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environmen
         *PROGRAM,
         *arguments,
         cwd=folder,
-        env={**surroundings(folder), **environment},
+        env={**clean_environment(folder), **environment},
         stdin=stdin,
         stdout=PIPE,
         stderr=PIPE,
     )
 
 
-async def program(*arguments: str, folder: Path, said: str | bytes = "", **environment: str) -> Ended:
+async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **environment: str) -> Ended:
     """From start to end, with this on its standard input."""
     process = await started(*arguments, folder=folder, stdin=PIPE, **environment)
-    given = said.encode() if isinstance(said, str) else said
+    given = stdin.encode() if isinstance(stdin, str) else stdin
     async with asyncio.timeout(60):
         out, err = await process.communicate(given)
     assert process.returncode is not None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from dragoman.cli.serve import HOST, PORT
+from dragoman.cli.commands.serve import HOST, PORT
 from dragoman.config.build import DEFAULT_TOOLS
 from dragoman.config.reference import in_words, reference, rewritten, rows_of, sections
 from dragoman.errors import ConfigError

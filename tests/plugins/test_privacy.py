@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import Field, JsonValue
 
 from dragoman import ConfigError, Plugin, Runtime, TurnView, allow_once, reject, tool
-from dragoman.messages.parts import CallState, File, Reasoning, Text
+from dragoman.messages.parts import CallState, File, Part, Reasoning, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.plugins.privacy import Mask, Privacy
 from dragoman.wire.scripted import calls, calls_with, says, thinks
@@ -195,7 +195,11 @@ async def test_the_text_of_an_attachment_and_what_tools_say_of_themselves_are_ma
     async with runtime_with(tmp_path, [says("ok")], tools=[ring], private=PRIVATE) as runtime:
         blob = await runtime.store.put_blob(f"call me: {PHONE}".encode())
         picture = await runtime.store.put_blob(b"\x89PNG")
-        sent = [Text("see"), File("text/plain", blob=blob, name="a.txt"), File("image/png", blob=picture)]
+        sent: list[Part] = [
+            Text("see"),
+            File("text/plain", blob=blob, name="a.txt"),
+            File("image/png", blob=picture),
+        ]
         await (await runtime.send(sent)).result()
         (request,) = model_of(runtime).requests
         assert PHONE not in repr(request)

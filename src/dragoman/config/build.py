@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config.settings import Settings, data_folder, user_folder
 from dragoman.config.tables import AgentTable
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.parts import Text
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, RequestMessage
@@ -28,6 +28,7 @@ from dragoman.wire.wire import Model
 
 if TYPE_CHECKING:
     from dragoman.providers.models import Models
+    from dragoman.tools.mcp.servers import McpServer
 
 DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser")
 
@@ -95,6 +96,48 @@ def build_runtime(
     return Built(runtime, [*warnings, *_idle(runtime)])
 
 
+def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
+    """Every reason why these settings cannot be followed: what reading them found (`known`), and what their
+    parts are refused for, tried one by one, so that no mistake hides the next."""
+    errors = list(known)
+
+    def attempt(part: Callable[..., object], *arguments: object) -> None:
+        try:
+            part(*arguments)
+        except ConfigError as error:
+            errors.append(str(error))
+
+    values, agents = settings.values, settings.values.get("agents", {})
+    attempt(workspace_of, settings)
+    for group in values.get("tools", []):
+        attempt(_check_group, settings, group)
+    tables: dict[str, Mapping[str, Any]] = {"": values}
+    tables |= {f"agents.{name}": agent for name, agent in agents.items()}
+    for at, table in tables.items():
+        for action in ("allow", "ask", "deny"):
+            for text in table.get(action, []):
+                attempt(_rules, settings, {action: [text]}, at)
+    for name, server in values.get("mcp", {}).items():
+        attempt(_read_servers, settings, {name: server}, None)
+    attempt(_read_servers, settings, {}, values.get("mcp_file"))
+    try:
+        catalog = catalog_of(settings)
+    except ConfigError as error:
+        return errors or [str(error)]  # it reads the same files: what is wrong in them is known already
+    attempt(_check_model, settings, catalog, "model", values.get("model"))
+    for name, agent in agents.items():
+        attempt(_check_model, settings, catalog, f"agents.{name}", agent.get("model"))
+    return errors
+
+
+def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
+    try:
+        if model is not None:
+            catalog.find(model)
+    except NotFound as error:
+        raise ConfigError(f"{settings.origins.get(at, 'settings')}: {at}: {error}") from error
+
+
 def _idle(runtime: Runtime) -> Iterator[str]:
     """Rules and tools that were named and are not there: a word that is misspelled protects nobody.
 
@@ -139,10 +182,15 @@ def _as_said(said: Mapping[str, Any]) -> dict[str, Any]:
 
 def _built_in(settings: Settings, without: set[str]) -> list[Group]:
     names = settings.values.get("tools", list(DEFAULT_TOOLS))
-    if unknown := [name for name in names if name not in BUILTIN]:
-        origin = settings.origins.get("tools", "settings")
-        raise ConfigError(f"{origin}: there is no group {unknown[0]!r}: there are {', '.join(BUILTIN)}")
+    for name in names:
+        _check_group(settings, name)
     return [BUILTIN[name]() for name in dict.fromkeys(names) if name not in without]
+
+
+def _check_group(settings: Settings, name: str) -> None:
+    if name not in BUILTIN:
+        origin = settings.origins.get("tools", "settings")
+        raise ConfigError(f"{origin}: there is no group {name!r}: there are {', '.join(BUILTIN)}")
 
 
 def _own(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
@@ -169,14 +217,19 @@ def _skills(settings: Settings, workspace: Path, warnings: list[str]) -> list[So
 
 
 def _servers(settings: Settings, workspace: Path, model: Models | Model) -> list[Source]:
-    said, file = settings.values.get("mcp", {}), settings.values.get("mcp_file")
-    if not said and not file:
+    tables, file = settings.values.get("mcp", {}), settings.values.get("mcp_file")
+    if not tables and not file:
         return []
-    from dragoman.tools.mcp.servers import servers_of
     from dragoman.tools.mcp.source import sources_of
 
-    servers = servers_of(said, settings.path(file) if file else None, settings.origins)
+    servers = _read_servers(settings, tables, file)
     return [*sources_of(servers, workspace=workspace, sampler=_sampler(model))]
+
+
+def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
+    from dragoman.tools.mcp.servers import servers_of
+
+    return servers_of(tables, settings.path(file) if file else None, settings.origins)
 
 
 def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int], Awaitable[str]]:

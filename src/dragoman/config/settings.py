@@ -51,22 +51,42 @@ def load(
 ) -> Settings:
     """The user's file, the nearest `dragoman.toml` upwards, DRAGOMAN_* and flags: the later wins.
 
-    A file that is named (or that DRAGOMAN_CONFIG names) takes the place of both files.
+    A file that is named (or that DRAGOMAN_CONFIG names) takes the place of both files. ConfigError says the
+    first thing that is wrong.
     """
+    settings, errors = read(file, start=start, environment=environment, flags=flags)
+    if errors:
+        raise ConfigError(errors[0])
+    return settings
+
+
+def read(
+    file: Path | None = None,
+    *,
+    start: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, object] | None = None,
+) -> tuple[Settings, list[str]]:
+    """As `load`, with everything that is wrong. What is wrong is left out of the settings."""
     named = file or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
     files = [named] if named is not None else found(start or Path.cwd())
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    errors: list[str] = []
     for each in files:
-        text, tables = _read(each)
-        _check(tables, each, text)
+        try:
+            text, tables = _read(each)
+        except ConfigError as error:
+            errors.append(str(error))
+            continue
+        tables = _check(tables, each, errors, text)
         values = _over(values, tables)
         origins |= {path: f"{each}:{line_of(text, path.split('.')) or 1}" for path in _paths(tables)}
-    for origin, value in (*_from_environment(environment), *_from_flags(flags or {})):
-        _check(value, origin)
-        values = _over(values, value)
-        origins |= dict.fromkeys(_paths(value), origin)
-    return Settings(cast(ConfigTable, values), tuple(files), origins)
+    for origin, value in (*_from_environment(environment, errors), *_from_flags(flags or {})):
+        sound = _check(value, origin, errors)
+        values = _over(values, sound)
+        origins |= dict.fromkeys(_paths(sound), origin)
+    return Settings(cast(ConfigTable, values), tuple(files), origins), errors
 
 
 def found(start: Path) -> list[Path]:
@@ -114,17 +134,34 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
-def _check(values: Mapping[str, Any], origin: str | Path, text: str = "") -> None:
-    """ConfigError with the place, what is wrong there, and the nearest right name."""
+def _check(
+    values: Mapping[str, Any], origin: str | Path, errors: list[str], text: str = ""
+) -> dict[str, Any]:
+    """What is right of it. Each error says the place, what is wrong there, and the nearest right name."""
+    sound, paths = dict(values), set[str]()
     try:
-        _CONFIG.validate_python(dict(values))
+        _CONFIG.validate_python(sound)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        loc = [step for step in fault["loc"] if step == 0 or not _is_branch(step)]
-        path = ".".join(str(step) for step in loc)
-        line = line_of(text, loc)
-        at = f"{origin}, line {line}" if line else str(origin)
-        raise ConfigError(f"{at}: {path}: {_trouble(fault, loc)}") from error
+        for fault in error.errors(include_url=False, include_input=False):
+            loc = [step for step in fault["loc"] if step == 0 or not _is_branch(step)]
+            path = ".".join(str(step) for step in loc)
+            if path in paths:
+                continue  # another branch of the same union
+            paths.add(path)
+            line = line_of(text, loc)
+            at = f"{origin}, line {line}" if line else str(origin)
+            errors.append(f"{at}: {path}: {_trouble(fault, loc)}")
+            sound = _without(sound, loc)
+    return sound
+
+
+def _without(tables: dict[str, Any], loc: Sequence[int | str]) -> dict[str, Any]:
+    """Less the setting at this place: of a table whose names are merged one by one, only the one name."""
+    key, inner = str(loc[0]), tables.get(str(loc[0]))
+    rest = {name: value for name, value in tables.items() if name != key}
+    if key in _MERGED and isinstance(inner, dict) and len(loc) > 1:
+        rest[key] = {name: value for name, value in inner.items() if name != loc[1]}
+    return rest
 
 
 def _is_branch(step: int | str) -> bool:
@@ -175,7 +212,7 @@ def _paths(tables: Mapping[str, Any]) -> list[str]:
     return paths
 
 
-def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list[tuple[str, dict[str, Any]]]:
     """DRAGOMAN_MODEL, DRAGOMAN_SERVER_PORT and the like. What is no setting of ours is left alone."""
     found: list[tuple[str, dict[str, Any]]] = []
     hints = get_type_hints(ConfigTable)
@@ -192,15 +229,15 @@ def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, dict[st
         elif table in ("server", "limits") and rest in get_type_hints(hints[table]):
             found.append((variable, {table: {rest: _value(text)}}))
         else:
-            _check_spelling(variable, key, hints)
+            errors += _misspelled(variable, key, hints)
     return found
 
 
-def _check_spelling(variable: str, key: str, settings: Iterable[str]) -> None:
+def _misspelled(variable: str, key: str, settings: Iterable[str]) -> list[str]:
     """Other programs may have variables that begin like ours; one that is nearly ours is a slip."""
-    if near := get_close_matches(key, settings, n=2, cutoff=0.8):
-        meant = " or ".join(f"DRAGOMAN_{name.upper()}" for name in near)
-        raise ConfigError(f"{variable}: there is no such setting: did you mean {meant}?")
+    near = get_close_matches(key, settings, n=2, cutoff=0.8)
+    meant = " or ".join(f"DRAGOMAN_{name.upper()}" for name in near)
+    return [f"{variable}: there is no such setting: did you mean {meant}?"] if near else []
 
 
 def _value(text: str) -> object:

@@ -1,1 +1,1 @@
-"""`dragoman chat`: a conversation at the terminal."""
+"""The interactive chat: a session, the menu of a question, the `/commands`. `commands/chat.py` opens it."""

@@ -1,40 +1,41 @@
-"""A person at the terminal: which conversation they are in, what they say, and the turns that answer."""
+"""One person's chat: which conversation they are in, the messages they send, and the turns that answer."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
-from dragoman.cli.asking import question_in
-from dragoman.cli.chat.asking import Asking
-from dragoman.cli.chat.keyboard import Interrupted, Keyboard
-from dragoman.cli.chat.past import show_messages
-from dragoman.cli.chat.view import Fetching, View
-from dragoman.cli.chosen import Chosen
-from dragoman.cli.files import said_with_files
-from dragoman.cli.interrupt import cancelled_by_interrupt
-from dragoman.cli.plain import plain
+from dragoman.cli.attachments import attach_mentioned
+from dragoman.cli.chat.menu import QuestionMenu
+from dragoman.cli.model_choice import ChosenModel
+from dragoman.cli.terminal.follow import cancel_on_interrupt, question_in
+from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
+from dragoman.cli.terminal.screen import DownloadProgress, Screen
+from dragoman.cli.terminal.text import plain
+from dragoman.cli.terminal.transcript import print_messages
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.settings import checked
-from dragoman.turn.steps.ask import event_of
 
 SHOWN = 6  # messages of a conversation that is opened
-_GLANCE = 0.2  # seconds between looks at a turn that another process runs
 
 
 class Session:
-    """What `/commands` work on. A conversation begins with the first thing that is said in it."""
+    """What `/commands` work on. A conversation is made with the first message in it."""
 
     def __init__(
-        self, runtime: Runtime, console: Console, keyboard: Keyboard, chosen: Chosen, fetching: Fetching
+        self,
+        runtime: Runtime,
+        console: Console,
+        keyboard: Keyboard,
+        chosen: ChosenModel,
+        download: DownloadProgress,
     ) -> None:
         self.runtime = runtime
         self.console = console
@@ -43,10 +44,10 @@ class Session:
         self.chat: ConversationHandle | None = None
         self.attachments: list[File] = []
         self.thoughts = False
-        self._fetching = fetching
+        self._download = download
         self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
-        self._seen: set[str] = set()  # calls that stand on the screen already
-        self._asking = Asking(runtime, console, keyboard)
+        self._seen: set[str] = set()  # calls that are on the screen already
+        self._menu = QuestionMenu(runtime, console, keyboard)
 
     # ── the conversation ──────────────────────────────────────────────────────────────────────────
 
@@ -62,54 +63,56 @@ class Session:
     async def change(self, **settings: JsonValue) -> None:
         if self.chat is not None:
             return await self.chat.change(**settings)
-        kept = {**self._settings, **settings}
-        self._settings = checked({name: value for name, value in kept.items() if value is not None})
+        changed = {**self._settings, **settings}
+        self._settings = checked({name: value for name, value in changed.items() if value is not None})
         return None
 
-    def begin_anew(self) -> None:
-        """With the settings that hold for new ones; what was attached is dropped."""
+    def start_new(self) -> None:
+        """A conversation with the default settings; what was attached is dropped."""
         self.chat, self._settings = None, {}
         self.attachments.clear()
 
     async def open(self, conversation: str) -> TurnHandle | None:
-        """Shows the end of it. The turn that is to be followed, if one is under way."""
-        self.begin_anew()
+        """Show the end of it. Returns the turn that is to be followed, if one is under way."""
+        self.start_new()
         self.chat = await self.runtime.conversation(conversation)
         info, messages = await self.chat.info(), await self.chat.messages()
         self.console.print(Text(f"— {plain(info.title or 'untitled')} · {info.id}", "bold"))
         if len(messages) > SHOWN:
-            self.tell(f"{len(messages) - SHOWN} earlier messages: dragoman show {info.id}")
-        show_messages(self.console, messages[-SHOWN:], thoughts=self.thoughts)
+            self.notify(f"{len(messages) - SHOWN} earlier messages: dragoman show {info.id}")
+        print_messages(self.console, messages[-SHOWN:], thoughts=self.thoughts)
         self._seen = {call.id for message in messages for call in message.calls if call.state.settled}
         live = [row for row in await self.runtime.store.turns(conversation) if row.live]
         return self.chat.turn(live[-1].id) if live else None
 
-    async def say(self, text: str) -> TurnHandle:
-        said = await said_with_files(self.runtime.store, text, self.attachments)
+    async def send(self, text: str) -> TurnHandle:
+        parts = await attach_mentioned(self.runtime.store, text, self.attachments)
         if self.chat is None:
             self.chat = await self.runtime.conversation(None, user=None, **self._settings)
-        turn = await self.chat.send(said)
+        turn = await self.chat.send(parts)
         self.attachments.clear()
         return turn
 
-    def tell(self, text: str, style: str = "dim") -> None:
+    def notify(self, text: str, style: str = "dim") -> None:
         self.console.print(Text(f"· {plain(text)}", style))
 
     # ── a turn ────────────────────────────────────────────────────────────────────────────────────
 
     async def follow(self, turn: TurnHandle) -> None:
-        """To its end. Ctrl-C cancels it. `Left` where the person goes away while it asks."""
-        view = View(self.console, thoughts=self.thoughts, server_of=self._server_of, fetching=self._fetching)
+        """To its end. Ctrl-C cancels it. `InputClosed` where the person leaves while it asks."""
+        screen = Screen(
+            self.console, thoughts=self.thoughts, server_of=self._server_of, download=self._download
+        )
         ended = False
-        with view, cancelled_by_interrupt(turn):
+        with screen, cancel_on_interrupt(turn):
             async for event in self._events(turn):
                 if not (isinstance(event, e.CallEnd) and event.call in self._seen):
-                    view.show(event)
+                    screen.show(event)
                 question = question_in(event)
                 if question is not None:
-                    with view.aside():
+                    with screen.paused():
                         try:
-                            await self._asking.settle(question)
+                            await self._menu.settle(question)
                         except Interrupted:
                             await turn.cancel("interrupted at the keyboard")
                 elif isinstance(event, e.CallStart) and event.client:
@@ -121,17 +124,10 @@ class Session:
         self.console.print()
 
     async def _events(self, turn: TurnHandle) -> AsyncIterator[e.Event]:
-        """Of a turn that another process runs, the questions, and in the end what it said."""
+        """Of this turn, also where another process runs it."""
         row = await self.runtime.store.turn(turn.id)
         if row.live and not await self.runtime.driver.adopt(turn.id):
-            self.tell("another program carries this turn on; its answer is shown when it is there")
-            seen: set[str] = set()
-            while (await self.runtime.store.turn(turn.id)).live:
-                for question in await self.runtime.store.questions_of(turn.id):
-                    if question.open and question.id not in seen:
-                        seen.add(question.id)
-                        yield event_of(question)
-                await asyncio.sleep(_GLANCE)
+            self.notify("another program carries this turn on; you can follow and answer here")
         async for event in turn.events():
             yield event
 

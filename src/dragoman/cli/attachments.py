@@ -1,0 +1,52 @@
+"""Files that go with a message: named as @path or attached, read from disk, stored as blobs."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from pathlib import Path
+
+from dragoman.errors import BadRequest
+from dragoman.messages.parts import File, Part, Text
+from dragoman.store.store import Store
+
+_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')  # @notes.txt or @"my notes.txt"
+LIMIT = 25 * 1024 * 1024
+
+
+async def attach_file(store: Store, path: str) -> File:
+    file, data = _read(path)
+    return File(_media_type(file, data), blob=await store.put_blob(data), name=file.name, size=len(data))
+
+
+async def attach_mentioned(store: Store, text: str, attachments: list[File]) -> list[Part]:
+    """The parts of a message: its text, what was attached before, and the files it mentions that exist."""
+    paths = [path for quoted, bare in _MENTION.findall(text) if (path := _existing(quoted, bare)) is not None]
+    return [Text(text), *attachments, *[await attach_file(store, path) for path in paths]]
+
+
+def _existing(quoted: str, bare: str) -> str | None:
+    """A file that is there; a sign at the end of a sentence is no part of its name."""
+    spellings = (quoted, bare, bare.rstrip(".,;:!?)"))
+    return next((one for one in spellings if one and Path(one).expanduser().is_file()), None)
+
+
+def _read(path: str) -> tuple[Path, bytes]:
+    file = Path(path).expanduser()
+    try:
+        if file.stat().st_size > LIMIT:
+            raise BadRequest(f"{file} is too large: {LIMIT // 1024 // 1024} MB at most")
+        return file, file.read_bytes()
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _media_type(file: Path, data: bytes) -> str:
+    guessed, _ = mimetypes.guess_type(file.name)
+    if guessed is not None:
+        return guessed if guessed != "application/json" else "text/plain"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return "text/plain"

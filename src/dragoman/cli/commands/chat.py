@@ -1,0 +1,155 @@
+"""`dragoman chat`: opens the runtime, greets, and lets the person talk until they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from dragoman.cli.chat.completion import ChatCompleter
+from dragoman.cli.chat.session import Session
+from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
+from dragoman.cli.lookup import find_conversation
+from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.terminal.errors import describe_error
+from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
+from dragoman.cli.terminal.screen import DownloadProgress
+from dragoman.cli.terminal.text import plain
+from dragoman.config.build import Built, build_runtime
+from dragoman.config.settings import Settings, data_folder
+from dragoman.errors import ConfigError, DragomanError, EngineError
+from dragoman.messages.questions import MODES
+from dragoman.runtime import Runtime
+from dragoman.turn.handles import TurnHandle
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ChatFlags:
+    """What the command line says beside the settings."""
+
+    conversation: str | None = None
+    agent: str | None = None
+    thoughts: bool = False
+
+
+def chat(settings: Settings, flags: ChatFlags) -> None:
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise ConfigError("a chat needs a terminal: without one, use `dragoman run`")
+    with mute_typing():
+        asyncio.run(_chat(settings, flags))
+
+
+async def _chat(settings: Settings, flags: ChatFlags) -> None:
+    console = Console(highlight=False)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: _report_failure(console, context))
+    download = DownloadProgress()
+    chosen = await choose_model(settings, progress=download)
+    without = {"browser", *unsuitable_groups(settings, chosen)}
+    built = build_runtime(settings, model=chosen.models, without=without)
+    async with chosen.models, built.runtime as runtime:
+        keyboard = Keyboard(_completer(runtime, chosen), data_folder() / "history")
+        session = Session(runtime, console, keyboard, chosen, download)
+        session.thoughts = flags.thoughts
+        turn = await _begin(session, built, flags)
+        try:
+            await _talk(session, turn)
+        except (InputClosed, Interrupted, Quit):
+            pass
+        if session.chat is not None:
+            session.notify(f"dragoman chat {session.chat.id} goes on here")
+
+
+def _report_failure(console: Console, context: dict[str, Any]) -> None:
+    """What failed while nobody waited for it, such as a write to a full disk: a line, and not a trace."""
+    error = context.get("exception")
+    text = describe_error(error) if isinstance(error, Exception) else str(context.get("message"))
+    console.print(Text(f"· {plain(text)}", "red"))
+
+
+async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle | None:
+    """Greet, and open the conversation that was named. Returns the turn that goes on in it, if one does."""
+    store = session.runtime.store
+    known = await find_conversation(store, flags.conversation) if flags.conversation is not None else None
+    model = str(known.settings.get("model") or "") if known is not None else ""
+    if not model:
+        session.runtime.services.model(None)  # a missing key is an error before anything is typed
+    _greet(session, built, model or session.chosen.name)
+    turn = await session.open(known.id) if known is not None else None
+    if flags.agent is not None:
+        session.runtime.services.agent(flags.agent)
+        await session.change(agent=flags.agent)
+    return turn
+
+
+def _greet(session: Session, built: Built, model: str) -> None:
+    chosen = session.chosen
+    reason = f" ({chosen.reason})" if model == chosen.name else ""
+    session.console.print(Text.assemble(("Dragoman", "bold"), f" · {plain(model)}", (reason, "dim")))
+    if chosen.note and model == chosen.name:
+        session.notify(chosen.note, "yellow")
+    for warning in built.warnings:
+        session.notify(f"left out: {warning}", "red")
+    session.notify("/help lists the commands; Ctrl-C stops a turn, Ctrl-D leaves")
+
+
+async def _talk(session: Session, turn: TurnHandle | None) -> None:
+    while True:
+        try:
+            if turn is not None:
+                await session.follow(turn)
+            turn = await _read_message(session)
+        except (InputClosed, Interrupted, EngineError):
+            raise
+        except DragomanError as error:
+            turn = None
+            session.notify(str(error), "red")
+        except (OSError, sqlite3.Error) as error:  # a full disk and the like; the chat goes on
+            turn = None
+            session.notify(describe_error(error), "red")
+
+
+async def _read_message(session: Session) -> TurnHandle | None:
+    """Send it, or run the command it is. Returns the turn that came of it, if one did."""
+    text = await session.keyboard.message()
+    if not text.strip():
+        return None
+    if not text.startswith("/"):
+        return await session.send(text.strip())
+    try:
+        return await run_command(session, text.strip())
+    except Interrupted:
+        return None  # out of the command, not of the program
+
+
+def _completer(runtime: Runtime, chosen: ChosenModel) -> ChatCompleter:
+    def groups() -> Iterable[str]:
+        for group in runtime.services.toolbox.groups:
+            yield from (f"{group.name} on", f"{group.name} off")
+
+    return ChatCompleter(
+        {name: command.help for name, command in COMMANDS.items()},
+        {
+            "model": lambda: _models(chosen),
+            "rerun": lambda: _models(chosen),
+            "agent": lambda: [*runtime.services.agents, "none"],
+            "mode": lambda: MODES,
+            "tools": groups,
+        },
+    )
+
+
+def _models(chosen: ChosenModel) -> list[str]:
+    """Those with a name of their own, and those that are used now."""
+    known = [
+        f"{provider.name}/{model}"
+        for provider in chosen.models.catalog.providers.values()
+        for model in provider.models
+        if "*" not in model and "?" not in model
+    ]
+    return [chosen.name, *(name for name in known if name != chosen.name)]

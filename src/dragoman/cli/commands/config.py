@@ -1,0 +1,82 @@
+"""`dragoman config …`: prints where settings come from and what they are, and checks them without a start."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from pydantic import JsonValue, TypeAdapter
+
+from dragoman.cli.terminal.text import plain, print_json
+from dragoman.config.build import build_runtime, find_errors, store_of
+from dragoman.config.settings import Settings, data_folder, read, schema, user_file
+from dragoman.wire.scripted import ScriptedModel
+
+SECRET_TABLES = ("headers", "env")  # of MCP servers and providers: where people put what nobody should read
+
+
+def show_paths(settings: Settings, *, as_json: bool) -> None:
+    if as_json:
+        files: list[JsonValue] = [str(file) for file in settings.files]
+        print_json({"files": files, "user": str(user_file()), "store": str(store_of(settings))}, indent=2)
+        return
+    for file in settings.files:
+        print(f"settings  {file}")
+    if user_file() not in settings.files:
+        print(f"settings  {user_file()} (not there)")
+    print(f"store     {store_of(settings)}")
+    print(f"history   {data_folder() / 'history'}")
+
+
+def show_settings(settings: Settings, *, as_json: bool) -> None:
+    listed = _with_origins(settings)
+    if as_json:
+        print_json({name: {"value": value, "origin": origin} for name, value, origin in listed}, indent=2)
+        return
+    for name, value, origin in listed:
+        print(plain(f"{name} = {json.dumps(value, ensure_ascii=False)}\t# {origin}"))
+
+
+def check_settings(config: Path | None) -> bool:
+    """Prints every error there is, or else what would be left out. Returns whether all is fine."""
+    settings, errors = read(config)
+    if errors := find_errors(settings, errors):
+        for error in errors:
+            print(f"dragoman: {plain(error)}", file=sys.stderr)
+        return False
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "check.db")
+    for warning in built.warnings:
+        print(f"left out: {warning}")
+    files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"
+    print(f"fine: {files}")
+    return True
+
+
+def print_schema() -> None:
+    print_json(schema(), indent=2)
+
+
+def _with_origins(settings: Settings) -> list[tuple[str, JsonValue, str]]:
+    """Name, value and origin of each setting, without secrets."""
+    values: JsonValue = TypeAdapter(JsonValue).validate_python(settings.values)
+    listed = []
+    for name, origin in sorted(settings.origins.items()):
+        value = values
+        for step in name.split(".", 1):
+            value = value.get(step) if isinstance(value, dict) else None
+        listed.append((name, _without_secrets(value), origin))
+    return listed
+
+
+def _without_secrets(value: JsonValue) -> JsonValue:
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: dict.fromkeys(inner, "‹hidden›")
+        if key in SECRET_TABLES and isinstance(inner, dict)
+        else _without_secrets(inner)
+        for key, inner in value.items()
+    }

@@ -1,0 +1,166 @@
+"""`dragoman list`, `show`, `search`, `export`, `import` and `rm`: reads, copies and deletes conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import typer
+from pydantic import JsonValue
+from rich.console import Console
+from rich.text import Text
+
+from dragoman.cli.lookup import each_conversation, find_conversation, open_store
+from dragoman.cli.terminal.text import one_line, plain, print_json, write_file
+from dragoman.config.build import store_of
+from dragoman.config.settings import Settings
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest
+from dragoman.store.store import Busy, Found
+
+
+def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
+    listed = asyncio.run(_read_recent(settings, limit)) if store_of(settings).exists() else []
+    if as_json:
+        print_json([_report(*one) for one in listed], indent=2)
+        return
+    for conversation, busy in listed:
+        state = "waits for you" if busy.waiting else "is running" if busy.live else ""
+        when = datetime.fromtimestamp(conversation.updated).strftime("%Y-%m-%d %H:%M")
+        print(
+            "\t".join((conversation.id, when, one_line(conversation.title or "untitled", 80), state)).rstrip()
+        )
+    if not listed:
+        print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
+
+
+async def _read_recent(settings: Settings, limit: int) -> list[tuple[Conversation, Busy]]:
+    found: list[Conversation] = []
+    async with open_store(settings) as runtime:
+        async for conversation in each_conversation(runtime.store):
+            if len(found) == limit:
+                break
+            found.append(conversation)
+        busy = await runtime.store.busy([one.id for one in found])
+    return [(one, busy.get(one.id, Busy())) for one in found]
+
+
+def recent_titles(settings: Settings) -> list[tuple[str, str]]:
+    """For completion: the ids used last, with their titles."""
+    if not store_of(settings).exists():
+        return []
+    return [
+        (one.id, one_line(one.title or "untitled", 60)) for one, _ in asyncio.run(_read_recent(settings, 50))
+    ]
+
+
+def _report(conversation: Conversation, busy: Busy) -> JsonValue:
+    return {
+        "id": conversation.id,
+        "title": conversation.title,
+        "user": conversation.owner,
+        "created": conversation.created,
+        "updated": conversation.updated,
+        "running": busy.live,
+        "questions": busy.waiting,
+        "tokens": conversation.usage.total,
+        "cost": conversation.usage.cost,
+    }
+
+
+def show_conversation(name: str, settings: Settings, *, thoughts: bool, as_json: bool) -> None:
+    async def read() -> None:
+        from dragoman.cli.terminal.transcript import print_messages
+
+        async with open_store(settings) as runtime:
+            info = await find_conversation(runtime.store, name)
+            if as_json:
+                print_json(await runtime.export(info.id), indent=2)
+                return
+            handle = await runtime.conversation(info.id)
+            console = Console(highlight=False)
+            console.print(Text(f"{plain(info.title or 'untitled')} · {info.id}", "bold"))
+            print_messages(console, await handle.messages(), thoughts=thoughts)
+            for question in await handle.questions():
+                console.print(Text(f"asks {question.id}: {plain(question.text)}", "yellow"))
+
+    asyncio.run(read())
+
+
+def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool) -> bool:
+    """Returns whether something was found."""
+
+    async def find() -> list[Found]:
+        async with open_store(settings) as runtime:
+            return await runtime.search(words, limit=limit)
+
+    found = asyncio.run(find())
+    if as_json:
+        print_json(
+            [
+                {"conversation": f.conversation, "message": f.message, "title": f.title, "snippet": f.snippet}
+                for f in found
+            ],
+            indent=2,
+        )
+    else:
+        for one in found:
+            print("\t".join((one.conversation, one_line(one.title or "untitled", 40), one_line(one.snippet))))
+    return bool(found)
+
+
+def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
+    async def read() -> str:
+        async with open_store(settings) as runtime:
+            id = (await find_conversation(runtime.store, name)).id
+            if format == "markdown":
+                return await runtime.export_markdown(id)
+            return json.dumps(await runtime.export(id), ensure_ascii=False, indent=1) + "\n"
+
+    text = asyncio.run(read())
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_file(output, text)
+
+
+def import_conversation(file: str, settings: Settings) -> None:
+    """Prints the id of the new conversation."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadRequest(f"{file} is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BadRequest(f"{file} is no export of a conversation: an object was expected")
+
+    async def store() -> str:
+        async with open_store(settings, create=True) as runtime:
+            return (await runtime.import_conversation(data)).id
+
+    print(asyncio.run(store()))
+
+
+def delete_conversations(names: Sequence[str], settings: Settings, *, confirmed: bool) -> None:
+    """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
+    if not confirmed and sys.stdin.isatty():
+        typer.confirm(f"Delete {', '.join(names)}? There is no way back", abort=True)
+
+    async def delete() -> list[Conversation]:
+        async with open_store(settings) as runtime:
+            found = {one.id: one for one in [await find_conversation(runtime.store, name) for name in names]}
+            busy = await runtime.store.busy(list(found))
+            if running := [id for id, state in busy.items() if state.live and not state.waiting]:
+                raise BadRequest(f"{running[0]} is running: stop it first, or wait for its end")
+            for id in found:
+                await runtime.store.delete_conversation(id)
+            return list(found.values())
+
+    for conversation in asyncio.run(delete()):
+        print(f"deleted {conversation.id} ({one_line(conversation.title or 'untitled', 60)})")

@@ -1,0 +1,129 @@
+"""`dragoman explain`: a turn fact by fact, with the state each led to, and its open questions."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+
+from dragoman.cli.terminal.text import print_json
+from dragoman.errors import ConfigError
+from dragoman.messages.questions import Question
+from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.store import TurnRow
+from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.machine import Turn, advance
+
+
+def explain(turn: str | None, store: Path, *, as_json: bool) -> None:
+    if not store.exists():
+        raise ConfigError(f"there is no database {store}: name one with --store or DRAGOMAN_STORE")
+    row, facts, questions = asyncio.run(_read(turn, store))
+    if as_json:
+        print_json(_report(row, facts, questions), indent=2)
+    else:
+        _show(row, facts, questions)
+
+
+async def _read(turn: str | None, path: Path) -> tuple[TurnRow, list[Fact], list[Question]]:
+    store = SqliteStore(path)
+    await store.open()
+    try:
+        row = await store.turn(turn) if turn is not None else await _find_latest(store)
+        facts = [FACT.load(body) for body in await store.facts(row.id)]
+        return row, facts, await store.questions_of(row.id)
+    finally:
+        await store.close()
+
+
+async def _find_latest(store: SqliteStore) -> TurnRow:
+    for conversation in await store.conversations(limit=1):
+        if turns := await store.turns(conversation.id):
+            return turns[-1]
+    raise ConfigError(f"there is no turn in {store.path} yet")
+
+
+def _replay(facts: list[Fact]) -> list[tuple[Fact, Turn]]:
+    """Each fact with the turn as it was after it."""
+    turn, steps = Turn(), []
+    for fact in facts:
+        turn = advance(turn, fact)
+        steps.append((fact, turn))
+    return steps
+
+
+def _report(row: TurnRow, facts: list[Fact], questions: list[Question]) -> dict[str, JsonValue]:
+    steps = _replay(facts)
+    turn = steps[-1][1]
+    calls: dict[str, JsonValue] = {
+        id: {"tool": call.tool, "state": call.state, "questions": list(call.questions)}
+        for id, call in turn.calls.items()
+    }
+    return {
+        "turn": row.id,
+        "conversation": row.conversation,
+        "state": turn.state,
+        "owner": row.owner,
+        "epoch": row.epoch,
+        "facts": [{**_fields(fact), "turn_state": after.state} for fact, after in steps],
+        "calls": calls,
+        "questions": [_report_question(question) for question in questions if question.open],
+        "usage": asdict(turn.usage),
+        "error": turn.error.error if turn.error else None,
+    }
+
+
+def _show(row: TurnRow, facts: list[Fact], questions: list[Question]) -> None:
+    console = Console()
+    steps = _replay(facts)
+    turn = steps[-1][1]
+    console.print(f"[bold]{row.id}[/] of {row.conversation}: [bold]{turn.state}[/]", highlight=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("#", "time", "fact", "state", ""):
+        table.add_column(heading, overflow="fold")
+    for number, (fact, after) in enumerate(steps, 1):
+        when = datetime.fromtimestamp(fact.at).strftime("%H:%M:%S.%f")[:-3]
+        about = _describe({key: value for key, value in _fields(fact).items() if key not in ("at", "type")})
+        table.add_row(str(number), when, type(fact).__name__, after.state, about)
+    console.print(table, highlight=False)
+    if turn.error is not None:
+        console.print(f"error: {turn.error.error}", highlight=False)
+    for question in (question for question in questions if question.open):
+        console.print(f"asks {question.id} ({question.kind}): {question.text}", highlight=False)
+
+
+def _fields(fact: Fact) -> dict[str, JsonValue]:
+    """As JSON, without what is empty."""
+    body = FACT.to_json(fact)
+    assert isinstance(body, dict)
+    return {key: value for key, value in body.items() if value not in (None, (), [], {}, "")}
+
+
+def _describe(value: JsonValue) -> str:
+    """The fields of a fact as text: names and values, without what is empty, zero or false."""
+    match value:
+        case dict():
+            parts = ((key, _describe(inner)) for key, inner in value.items() if inner)
+            return ", ".join(f"{key} {text}" if text != "yes" else key for key, text in parts if text)
+        case list():
+            return "; ".join(map(_describe, value))
+        case True:
+            return "yes"
+        case _:
+            return str(value)
+
+
+def _report_question(question: Question) -> JsonValue:
+    return {
+        "id": question.id,
+        "kind": question.kind,
+        "call": question.call,
+        "tool": question.tool,
+        "arguments": question.arguments,
+        "text": question.text,
+    }

@@ -1,0 +1,181 @@
+"""`dragoman mcp add` and `remove`: edits an `[mcp.NAME]` table of `dragoman.toml`; every other byte stays."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.config.settings import FILE, load
+from dragoman.errors import ConfigError
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.mcp.references import looks_secret
+from dragoman.tools.mcp.servers import McpServer, read_json, server_of, servers_of
+
+TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
+
+
+def find_file(config: Path | None) -> Path:
+    """The file that is named, else the nearest one upwards, else the one that would lie here."""
+    if config is not None:
+        return config
+    here = Path.cwd()
+    found = (folder / FILE for folder in (here, *here.parents) if (folder / FILE).is_file())
+    return next(found, here / FILE)
+
+
+def load_servers(config: Path | None) -> dict[str, McpServer]:
+    """The servers a turn would have: of all files that apply here, or of the one that is named."""
+    if config is not None and config.suffix == ".json":
+        return read_json(config)
+    settings = load(config)
+    file = settings.values.get("mcp_file")
+    return servers_of(settings.values.get("mcp", {}), settings.path(file) if file else None, settings.origins)
+
+
+def find_server(name: str, config: Path | None) -> McpServer:
+    servers = load_servers(config)
+    if name not in servers:
+        raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
+    return servers[name]
+
+
+def _list_names(servers: Iterable[str]) -> str:
+    names = ", ".join(servers)
+    return f"there are {names}" if names else "there are none"
+
+
+def table_of(
+    command: Sequence[str],
+    *,
+    url: str | None,
+    sse: bool,
+    oauth: bool,
+    env: Sequence[str],
+    headers: Sequence[str],
+    cwd: str | None,
+) -> dict[str, Any]:
+    """The table that the flags of `dragoman mcp add` describe."""
+    given = {
+        "command": command[0] if command else None,
+        "args": [*command[1:]],
+        "cwd": cwd,
+        "env": dict(_parse_variable(text) for text in env),
+        "url": url,
+        "transport": "sse" if sse else None,
+        "auth": "oauth" if oauth else None,
+        "headers": dict(_parse_header(text) for text in headers),
+    }
+    return {key: value for key, value in given.items() if value}
+
+
+def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
+    """Append the table. ConfigError where it would make no server, or there is one of this name."""
+    file = find_file(config)
+    server_of(table, f"mcp.{name}", name)
+    if name in TAKEN:
+        raise ConfigError(f"{name} is the name of a group of tools that comes with Dragoman: take another")
+    for kind in ("env", "headers"):
+        for key, value in table.get(kind, {}).items():
+            if looks_secret(key, value):
+                raise ConfigError(
+                    f"{key} looks like a secret, which does not belong into a file: write ${{NAME}} for it, "
+                    "and set NAME in the environment, or store it with `keyring set dragoman NAME`"
+                )
+    before = file.read_bytes().decode() if file.exists() else ""
+    if name in _parse(before, file).get("mcp", {}):
+        raise ConfigError(f"{file} has a server {name!r} already: `dragoman mcp remove {name}` takes it out")
+    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+    after = f"{before}{gap}{_write_table(name, table)}"
+    _check_edit(before, after, file, {name: table}, ())
+    file.write_bytes(after.encode())
+    return f"{name} is written to {file}. Try it out: dragoman mcp test {name}"
+
+
+def remove_server(name: str, config: Path | None) -> str:
+    """Take the table out, also where it makes no server."""
+    file = find_file(config)
+    before = file.read_bytes().decode() if file.exists() else ""
+    servers = _parse(before, file).get("mcp", {})
+    if name not in servers:
+        raise ConfigError(f"{file} has no server {name!r}: {_list_names(servers)}")
+    after = _without_table(before, name)
+    _check_edit(before, after, file, {}, (name,))
+    file.write_bytes(after.encode())
+    if servers[name].get("auth") and (url := servers[name].get("url")):
+        from dragoman.tools.mcp.tokens import Tokens
+
+        Tokens(url).forget()
+    return f"{name} is taken out of {file}."
+
+
+# ── the text of the file ───────────────────────────────────────────────────────────────────────────
+
+
+def _write_table(name: str, table: dict[str, Any]) -> str:
+    lines = [f"[mcp.{name}]"]
+    lines += [f"{key} = {_toml(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """A JSON text is a TOML text, save for a character that TOML wants escaped."""
+    if isinstance(value, dict):
+        inside = ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in value)}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _without_table(text: str, name: str) -> str:
+    """Without the lines from the table's heading to the next one that is not inside it."""
+    inside = re.compile(rf'\s*\[\s*mcp\s*\.\s*(["\']?){re.escape(name)}\1\s*[.\]]')
+    lines: list[str] = []
+    skipping = False
+    for line in text.splitlines(keepends=True):
+        if re.match(r"\s*\[", line) and not line.strip().endswith(","):
+            skipping = inside.match(line) is not None
+            if skipping and lines and not lines[-1].strip():
+                lines.pop()  # the blank line before it
+        if not skipping:
+            lines.append(line)
+    return "".join(lines)
+
+
+def _check_edit(before: str, after: str, file: Path, added: dict[str, Any], removed: Sequence[str]) -> None:
+    """Whoever edits a text without understanding it had better look at what it means now."""
+    wanted = _parse(before, file)
+    servers = {**wanted.get("mcp", {}), **added}
+    wanted["mcp"] = {name: table for name, table in servers.items() if name not in removed}
+    try:
+        found = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    found.setdefault("mcp", {})
+    if found != wanted:
+        raise ConfigError(f"{file} is written in a way that cannot be changed safely here: edit it by hand")
+
+
+def _parse(text: str, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
+
+
+def _parse_variable(text: str) -> tuple[str, str]:
+    name, given, value = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ConfigError(f"--env {text!r}: write NAME=VALUE, or NAME")
+    return name, value if given else f"${{{name}}}"
+
+
+def _parse_header(text: str) -> tuple[str, str]:
+    name, given, value = text.partition(":")
+    if not given or not re.fullmatch(r"[A-Za-z0-9-]+", name.strip()):
+        raise ConfigError(f"--header {text!r}: write 'NAME: VALUE'")
+    return name.strip(), value.strip()

@@ -1,0 +1,130 @@
+"""`dragoman models`: the catalog as a list, with context, prices, keys, and the servers that run here."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dragoman.cli.terminal.text import print_json
+from dragoman.config.build import catalog_of
+from dragoman.config.settings import Settings
+from dragoman.providers.catalog import Catalog, Provider, Traits
+from dragoman.providers.discover import LocalServer, discover
+from dragoman.providers.keys import Key, Keys
+from dragoman.providers.prices import Price, library, price_of
+
+
+@dataclass(slots=True, frozen=True)
+class ModelEntry:
+    """A model, or all whose names begin alike."""
+
+    pattern: str
+    traits: Traits
+    price: Price | None
+
+
+def list_models(settings: Settings, *, as_json: bool) -> None:
+    catalog, keys = catalog_of(settings), Keys()
+    servers = {server.provider: server for server in asyncio.run(discover())}
+    listed = {
+        name: (keys.find(provider), _entries(catalog, provider, servers.get(name)))
+        for name, provider in catalog.providers.items()
+    }
+    if as_json:
+        providers: list[JsonValue] = [
+            _report(catalog.providers[name], *found, servers.get(name)) for name, found in listed.items()
+        ]
+        print_json({"providers": providers}, indent=2)
+    else:
+        _show(catalog, listed, servers)
+
+
+def _entries(catalog: Catalog, provider: Provider, server: LocalServer | None) -> list[ModelEntry]:
+    """The models the catalog knows, or those a server on this machine lists."""
+    patterns = server.models if server is not None else provider.models
+    return [
+        ModelEntry(
+            pattern,
+            catalog.traits(provider, pattern.replace("*", "x")),
+            price_of(provider.prices, pattern.rstrip("*").rstrip("-.")),
+        )
+        for pattern in patterns
+    ]
+
+
+def _report(
+    provider: Provider, key: Key | None, listed: list[ModelEntry], server: LocalServer | None
+) -> dict[str, JsonValue]:
+    return {
+        "name": provider.name,
+        "title": provider.title,
+        "wire": provider.wire,
+        "base_url": provider.base_url or None,
+        "local": provider.local,
+        "running": server is not None if provider.local else None,
+        "key": {
+            "variables": [*provider.keys],
+            "needed": bool(provider.keys) and not provider.local,
+            "found": key.source if key is not None else None,
+        },
+        "models": [
+            {
+                "name": f"{provider.name}/{one.pattern}",
+                "context": one.traits.context,
+                "modalities": [*one.traits.modalities],
+                "tools": one.traits.tools,
+                "reasoning": one.traits.reasoning,
+                "price": {"input": one.price.input, "output": one.price.output} if one.price else None,
+            }
+            for one in listed
+        ],
+    }
+
+
+def _show(
+    catalog: Catalog, listed: dict[str, tuple[Key | None, list[ModelEntry]]], servers: dict[str, LocalServer]
+) -> None:
+    console = Console(highlight=False)
+    for name, (key, found) in listed.items():
+        provider = catalog.providers[name]
+        console.print(
+            f"[bold]{name}[/]  {escape(provider.title)}: {_describe_access(provider, key, servers.get(name))}"
+        )
+        table = Table(box=None, show_header=False, padding=(0, 1))
+        for no_wrap in (True, True, False, False, True):
+            table.add_column(no_wrap=no_wrap, overflow="fold")
+        for one in found:
+            table.add_row(
+                escape(f" {name}/{one.pattern}"),
+                _format_size(one.traits.context),
+                ", ".join(taken for taken in one.traits.modalities if taken != "text"),
+                "" if one.traits.tools == "native" else f"calls as {one.traits.tools}",
+                f"${one.price.input:g} / ${one.price.output:g}" if one.price is not None else "",
+            )
+        if found:
+            console.print(table)
+    console.print(
+        "\n[dim]Each with its context in tokens, what it takes beside text, and the price of a million "
+        "tokens in and out, as far as it is known. Other names of these providers work too.[/]"
+    )
+    if library() is None:
+        console.print("[dim]For prices install dragoman\\[prices].[/]")
+
+
+def _describe_access(provider: Provider, key: Key | None, server: LocalServer | None) -> str:
+    if provider.local:
+        return "[green]running here[/]" if server is not None else "[dim]not running[/]"
+    if key is not None:
+        return f"[green]key found[/] in the {key.source} ({key.name})"
+    return f"[yellow]no key[/]: set {' or '.join(provider.keys)}" if provider.keys else "needs no key"
+
+
+def _format_size(tokens: int | None) -> str:
+    if tokens is None:
+        return ""
+    return f"{tokens / 1e6:.2g}M" if tokens >= 1_000_000 else f"{tokens // 1000}k"

@@ -1,0 +1,58 @@
+"""`dragoman people …`: gives out, lists and withdraws the keys of those who may use a server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import sys
+import time
+from datetime import datetime
+
+from dragoman.cli.lookup import open_store
+from dragoman.cli.terminal.text import print_json
+from dragoman.config.build import store_of
+from dragoman.config.settings import Settings
+from dragoman.conversation.tree import LOCAL
+from dragoman.errors import BadRequest
+from dragoman.server.auth import key_hash
+from dragoman.store.store import Person
+
+
+def add_person(name: str, settings: Settings) -> None:
+    """Prints the new key, alone on standard output: a script can take it from there."""
+    if name == LOCAL:
+        raise BadRequest(f"{LOCAL} is who sits at this machine, and needs no key")
+    if not re.fullmatch(r"[\w.@-]{1,60}", name):
+        raise BadRequest(f"{name!r} is no name here: letters, digits, and . @ _ - will do")
+    key = f"dragoman-{secrets.token_urlsafe(24)}"
+
+    async def store() -> None:
+        async with open_store(settings, create=True) as runtime:
+            await runtime.store.add_person(name, key_hash(key), time.time())
+
+    asyncio.run(store())
+    print(key)
+    print(f"This is the key of {name}. It is not kept and cannot be shown again.", file=sys.stderr)
+
+
+def list_people(settings: Settings, *, as_json: bool) -> None:
+    async def read() -> list[Person]:
+        async with open_store(settings) as runtime:
+            return await runtime.store.people()
+
+    people = asyncio.run(read()) if store_of(settings).exists() else []
+    if as_json:
+        print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
+        return
+    for one in people:
+        print(f"{one.name}\t{datetime.fromtimestamp(one.created):%Y-%m-%d %H:%M}")
+
+
+def remove_person(name: str, settings: Settings) -> None:
+    async def remove() -> None:
+        async with open_store(settings) as runtime:
+            await runtime.store.remove_person(name)
+
+    asyncio.run(remove())
+    print(f"{name} has no key any more")

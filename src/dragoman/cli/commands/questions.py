@@ -1,0 +1,133 @@
+"""`dragoman questions` and `answer`: what waits for a person in any conversation, and their decision."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue, ValidationError
+
+from dragoman.cli.lookup import find_question, open_store
+from dragoman.cli.terminal.text import format_json, plain, print_json
+from dragoman.config.build import store_of
+from dragoman.config.settings import Settings
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.parts import Arguments
+from dragoman.messages.questions import VERDICTS, Answer, Question, Scope
+from dragoman.tools.json_schema import JsonParameters
+from dragoman.tools.schema import problems
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class AnswerFlags:
+    """What the command line says about a question: exactly one verdict, and what belongs to it."""
+
+    allow: bool = False
+    conversation: bool = False
+    always: bool = False
+    arguments: str | None = None
+    reject: str | None = None
+    stop: str | None = None
+    release: bool = False
+    withhold: str | None = None
+    reply: str | None = None
+
+    def to_answer(self, question: Question) -> Answer:
+        given = [name for name in ("reject", "stop", "withhold", "reply") if getattr(self, name) is not None]
+        given += [name for name in ("release",) if self.release]
+        if self.allow or self.conversation or self.always or self.arguments is not None:
+            given.append("allow")
+        if len(given) != 1:
+            known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
+            raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
+        match given[0]:
+            case "allow":
+                scope: Scope = "always" if self.always else "conversation" if self.conversation else "once"
+                return Answer("allow", scope=scope, arguments=_parse_arguments(self.arguments, question))
+            case "reject" | "stop" | "withhold" as verdict:
+                return Answer(verdict, reason=getattr(self, verdict) or None)
+            case "release":
+                return Answer("release")
+            case _:
+                return Answer("reply", value=_parse_reply(self.reply or "", question))
+
+
+def list_questions(settings: Settings, *, as_json: bool) -> None:
+    found = asyncio.run(_read_open(settings)) if store_of(settings).exists() else []
+    if as_json:
+        print_json([_report(question) for question in found], indent=2)
+        return
+    for question in found:
+        when = datetime.fromtimestamp(question.asked).strftime("%Y-%m-%d %H:%M")
+        print(f"{question.id}\t{when}\t{question.kind}\t{question.conversation}")
+        print(f"  {plain(question.text)}")
+        if question.kind != "tool":
+            print(f"  {plain(question.tool)} {format_json(question.arguments)}")
+        for choice in question.choices:
+            print(f"  - {plain(choice)}")
+    if not found:
+        print("Nothing waits for you.", file=sys.stderr)
+
+
+async def _read_open(settings: Settings) -> list[Question]:
+    async with open_store(settings) as runtime:
+        return await runtime.questions()
+
+
+def _report(question: Question) -> JsonValue:
+    return {
+        "id": question.id,
+        "kind": question.kind,
+        "conversation": question.conversation,
+        "turn": question.turn,
+        "tool": question.tool,
+        "server": question.server,
+        "arguments": question.arguments,
+        "text": question.text,
+        "choices": [*question.choices],
+        "asked": question.asked,
+    }
+
+
+def answer_question(name: str, flags: AnswerFlags, settings: Settings) -> None:
+    async def settle() -> Question:
+        async with open_store(settings) as runtime:
+            question = await find_question(runtime.store, name)
+            return await runtime.answer(question.id, flags.to_answer(question))
+
+    question = asyncio.run(settle())
+    print(f"answered {question.id}")
+    print(f"If no program is at work on it: dragoman chat {question.conversation} goes on.")
+
+
+def _parse_arguments(text: str | None, question: Question) -> Arguments | None:
+    if text is None:
+        return None
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise BadRequest(f"--arguments is no JSON: {error}") from error
+    if not isinstance(arguments, dict):
+        raise BadRequest("--arguments is an object: '{ … }'")
+    if question.schema:
+        try:
+            JsonParameters(question.tool, question.schema).validate(arguments)
+        except ValidationError as error:
+            raise BadRequest(f"the edited arguments do not fit: {problems(error)}") from error
+        except ConfigError:
+            pass  # no valid schema: the tool itself will say what does not fit
+    return arguments
+
+
+def _parse_reply(text: str, question: Question) -> JsonValue:
+    """A form is answered as JSON; everything else as it is written."""
+    if not question.schema:
+        return text
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError as error:
+        raise BadRequest(f"--reply is JSON here: {error}") from error
+    return value

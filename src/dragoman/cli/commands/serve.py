@@ -1,0 +1,182 @@
+"""`dragoman serve`: listens on an address, and serves the API and the page there until somebody stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import sys
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from rich.console import Console
+from rich.markup import escape
+
+from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.config.build import Built, build_runtime, store_of, workspace_of
+from dragoman.config.settings import Settings
+from dragoman.errors import ConfigError
+from dragoman.providers.local.weights import fetch
+from dragoman.server.app import UPLOAD_LIMIT, server
+from dragoman.server.auth import Auth, kept_secret
+from dragoman.server.middleware import LOOPBACK
+from dragoman.server.publisher import Publisher
+from dragoman.server.shapes import CurrentModel
+
+HOST, PORT = "127.0.0.1", 8721
+_UVICORN: dict[str, Any] = {
+    "log_level": "warning",
+    "access_log": False,
+    "timeout_graceful_shutdown": 3,
+    "limit_concurrency": 2000,
+}
+
+
+def serve(settings: Settings) -> None:
+    """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    table = settings.values.get("server", {})
+    password = _password(settings)
+    with _listen(settings, password) as listener:
+        chosen = await choose_model(settings)
+        await _fetch(chosen)
+        built = build_runtime(settings, model=chosen.models, without=unsuitable_groups(settings, chosen))
+        async with chosen.models, built.runtime as runtime:
+            secret = kept_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
+            auth = Auth(runtime.store, secret, password=password)
+            app = server(
+                runtime,
+                auth,
+                hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
+                upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
+                model=CurrentModel(chosen.name, chosen.note, chosen.reason),
+            )
+            url = f"{_address(listener)}/?token={auth.token}"
+            _greet(settings, chosen, built, url)
+            if table.get("open", _has_screen()):
+                webbrowser.open(url)
+            config = uvicorn.Config(app, **_UVICORN)
+            await _Server(config, app.state.context.publisher).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends the live streams when it has to stop: else it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, publisher: Publisher) -> None:
+        super().__init__(config)
+        self._publisher = publisher
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # else it would be raised again, before the runtime is closed in order
+        self._publisher.close()
+
+
+# ── where ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _listen(settings: Settings, password: str | None) -> Iterator[socket.socket]:
+    table = settings.values.get("server", {})
+    host, port = table.get("host", HOST), table.get("port")
+    if password is None and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from outside: set a password first. Put it into an environment variable, "
+            'and name that one in dragoman.toml: [server] password_from = "MY_VARIABLE"'
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        _bind(listener, host, port)
+        yield listener
+    finally:
+        listener.close()
+
+
+def _bind(listener: socket.socket, host: str, port: int | None) -> None:
+    """On the port that is named. Without one, on ours if it is free, else on any."""
+    for attempt in (port,) if port is not None else (PORT, 0):
+        try:
+            listener.bind((host, attempt))
+            return listener.listen()  # before the link is printed: who is quick need not come again
+        except OSError as error:
+            failure = error
+    raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names(listener: socket.socket) -> set[str]:
+    host = str(listener.getsockname()[0])
+    return {host} if not ipaddress.ip_address(host).is_unspecified else {socket.gethostname().lower()}
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = socket.gethostname().lower()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _password(settings: Settings) -> str | None:
+    variable = settings.values.get("server", {}).get("password_from")
+    if variable is None:
+        return None
+    password = os.environ.get(variable)
+    if not password:
+        origin = settings.origins.get("server.password_from", "settings")
+        raise ConfigError(f"{origin}: the environment variable {variable} holds no password")
+    return password
+
+
+def _has_screen() -> bool:
+    """Whether somebody sits before a browser of this machine."""
+    graphical = sys.platform in ("darwin", "win32") or bool(
+        {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
+    )
+    return graphical and sys.stdout.isatty()
+
+
+async def _fetch(chosen: ChosenModel) -> None:
+    """The model in the box is downloaded before the link is printed: nobody shall wait for it in the page."""
+    if not chosen.in_the_box:
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task("fetching the model in the box", total=None, visible=False)
+        await fetch(progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True))
+
+
+def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]Dragoman[/bold]  {url}")
+    console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
+    if chosen.note:
+        console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
+    console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
+    console.print(f"  store      {escape(_short(store_of(settings)))}")
+    for warning in built.warnings:
+        console.print(f"  [red]left out[/red]   {escape(warning)}")
+    console.print("  Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+
+
+def _short(path: Path) -> str:
+    path = path.resolve()
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)

@@ -1,0 +1,143 @@
+"""`dragoman tools`: the tools a model is offered, what each may touch, and which rule allows or asks."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.text import Text
+
+from dragoman.cli.terminal.text import one_line, print_json
+from dragoman.config.build import build_runtime
+from dragoman.config.settings import Settings
+from dragoman.messages.questions import Rule
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.permissions import decide
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.wire.scripted import ScriptedModel
+
+WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+
+@dataclass(slots=True, frozen=True)
+class ToolRules:
+    """What the rules do with a tool in general, and which of them depend on what it is used on."""
+
+    action: str
+    by: str | None
+    exceptions: tuple[str, ...] = ()
+
+
+def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "tools.db")
+    services = built.runtime.services
+    listed = asyncio.run(_read_groups(services.toolbox, check))
+    if as_json:
+        groups: list[JsonValue] = [
+            _report(settings, services.toolbox, group, services.rules) for group in listed
+        ]
+        print_json({"groups": groups, "warnings": [*built.warnings]}, indent=2)
+        return
+    console = Console(highlight=False)
+    for group in listed:
+        _show(console, settings, services.toolbox, group, services.rules)
+    for warning in built.warnings:
+        console.print(Text(f"left out: {one_line(warning, 500)}", "red"))
+
+
+async def _read_groups(toolbox: Toolbox, check: bool) -> Sequence[Group]:
+    """With `check`, the servers are started and asked."""
+    try:
+        if check:
+            await toolbox.ready()
+        return toolbox.groups
+    finally:
+        await toolbox.close()
+
+
+def apply_rules(tool: Tool, rules: Sequence[Rule], settings: Settings) -> ToolRules:
+    general = decide(tool.permission, ("*",), rules)
+    about = [rule for rule in rules if rule.pattern != "*" and _is_about(rule, tool)]
+    exceptions = tuple(
+        f"{WORDS[rule.action]} for {rule.pattern!r} ({_origin(rule, settings)})" for rule in about
+    )
+    by = f"{general.rule}, {_origin(general.rule, settings)}" if general.rule is not None else None
+    return ToolRules(general.action, by, exceptions)
+
+
+def _is_about(rule: Rule, tool: Tool) -> bool:
+    return decide(tool.permission, ("*",), [Rule(rule.permission, "*", rule.action)]).rule is not None
+
+
+def _origin(rule: Rule, settings: Settings) -> str:
+    """Where it is written: a file and line, a variable, or Dragoman itself."""
+    written = settings.values.get(rule.action) or []
+    texts = (rule.permission, f"{rule.permission}:{rule.pattern}")
+    return (
+        settings.origins.get(rule.action, "settings")
+        if any(text in written for text in texts)
+        else "built in"
+    )
+
+
+def _describe_origin(group: Group, toolbox: Toolbox, settings: Settings) -> str:
+    source = _source(toolbox, group)
+    if isinstance(source, McpSource):
+        error = f": {source.trouble}" if source.trouble else ""
+        return f"MCP server, {source.server.where}{error}"
+    if source is not None:
+        return "skills"
+    if group.name in BUILTIN or group.name in ("output", "agents"):
+        return "built in"
+    return f"{settings.folder / 'tools'}"
+
+
+def _report(settings: Settings, toolbox: Toolbox, group: Group, rules: Sequence[Rule]) -> JsonValue:
+    listed = [(tool, apply_rules(tool, rules, settings)) for tool in group.tools]
+    return {
+        "name": group.name,
+        "from": _describe_origin(group, toolbox, settings),
+        "tools": [
+            {
+                "name": tool.name,
+                "permission": tool.permission,
+                "rules": rule.action,
+                "by": rule.by,
+                "exceptions": [*rule.exceptions],
+                "client": tool.client,
+                "review": tool.review,
+                "description": tool.description,
+            }
+            for tool, rule in listed
+        ],
+    }
+
+
+def _show(
+    console: Console, settings: Settings, toolbox: Toolbox, group: Group, rules: Sequence[Rule]
+) -> None:
+    origin = one_line(_describe_origin(group, toolbox, settings), 300)
+    console.print(Text.assemble((one_line(group.name), "bold"), (f"  {origin}", "dim")), soft_wrap=True)
+    for tool in group.tools:
+        found = apply_rules(tool, rules, settings)
+        line = Text(f"  {one_line(tool.name):<18} {one_line(tool.permission):<22} ")
+        line.append(f"{WORDS[found.action]:<8}", COLOURS[found.action])
+        line.append(f" {found.by}" if found.by else "", "dim")
+        console.print(line, soft_wrap=True)
+        for exception in found.exceptions:
+            console.print(Text(f"    {exception}", "dim"), soft_wrap=True)
+    if not group.tools and isinstance(_source(toolbox, group), McpSource):
+        console.print(Text("    --check starts it and lists its tools", "dim"))
+
+
+def _source(toolbox: Toolbox, group: Group) -> object:
+    return next((source for source in toolbox.sources if source.name == group.name), None)

@@ -1,0 +1,157 @@
+"""`dragoman list`, `show`, `search`, `export`, `import`, `rm`, `questions`, `answer`: all about the store."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.flags.options import (
+    AsJson,
+    Config,
+    Conversation,
+    Store,
+    complete_conversations,
+    load_settings,
+)
+
+app = typer.Typer(rich_markup_mode="markdown")
+PANEL = "What was said"
+
+
+class ExportFormat(StrEnum):
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+@app.command("list", rich_help_panel=PANEL, epilog="Example: `dragoman list --limit 5`")
+def list_conversations(
+    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Your conversations, the last used first: id, when, title, and whether one waits for you."""
+    from dragoman.cli.commands.conversations import list_conversations
+
+    list_conversations(load_settings(config, store), limit=limit, as_json=json)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman show last | less`")
+def show(
+    conversation: Conversation,
+    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thought, whole.")] = False,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """A conversation as it stands: what was said and called, and what it still asks."""
+    from dragoman.cli.commands.conversations import show_conversation
+
+    show_conversation(conversation, load_settings(config, store), thoughts=thoughts, as_json=json)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman search birthday cake`")
+def search(
+    words: Annotated[list[str], typer.Argument(help="What to look for.")],
+    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 20,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Messages in which these words are. The exit status is 1 where there is none."""
+    from dragoman.cli.commands.conversations import search_messages
+
+    if not search_messages(" ".join(words), load_settings(config, store), limit=limit, as_json=json):
+        raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman export last --format markdown -o talk.md`")
+def export(
+    conversation: Conversation,
+    format: Annotated[
+        ExportFormat, typer.Option(help="Everything as JSON, or this branch to read.")
+    ] = ExportFormat.JSON,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; else it is printed.")
+    ] = None,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """A conversation as a file: JSON that `dragoman import` takes, or Markdown."""
+    from dragoman.cli.commands.conversations import export_conversation
+
+    export_conversation(conversation, load_settings(config, store), format=format, output=output)
+
+
+@app.command("import", rich_help_panel=PANEL, epilog="Example: `dragoman import talk.json`")
+def import_conversation(
+    file: Annotated[str, typer.Argument(help="What `dragoman export` wrote; `-` reads standard input.")],
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """A copy, under new ids, of a conversation that was exported. Prints its id."""
+    from dragoman.cli.commands.conversations import import_conversation
+
+    import_conversation(file, load_settings(config, store))
+
+
+@app.command("rm", rich_help_panel=PANEL, epilog="Example: `dragoman rm conv_9x3k conv_77ab`")
+def delete(
+    conversations: Annotated[
+        list[str],
+        typer.Argument(help="Their ids, or beginnings of them.", autocompletion=complete_conversations),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")] = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Delete conversations, with all branches and what their calls opened. There is no way back."""
+    from dragoman.cli.commands.conversations import delete_conversations
+
+    delete_conversations(conversations, load_settings(config, store), confirmed=yes)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman questions --json`")
+def questions(store: Store = None, config: Config = None, json: AsJson = False) -> None:
+    """Everything that waits for you, in every conversation."""
+    from dragoman.cli.commands.questions import list_questions
+
+    list_questions(load_settings(config, store), as_json=json)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman answer ask_77ab --reject 'not that file'`")
+def answer(
+    question: Annotated[str, typer.Argument(help="Its id, the beginning of it, or `last`.")],
+    *,
+    allow: Annotated[bool, typer.Option("--allow", help="Let the call run, this time.")] = False,
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Let it run, and do not ask again in this conversation.")
+    ] = False,
+    always: Annotated[bool, typer.Option("--always", help="Let it run, and do not ask again.")] = False,
+    arguments: Annotated[str | None, typer.Option(help="Let it run with these, as JSON.")] = None,
+    reject: Annotated[str | None, typer.Option(help="Do not let it run: the model reads why.")] = None,
+    stop: Annotated[str | None, typer.Option(help="To a loop: no more calls; the model reads why.")] = None,
+    release: Annotated[bool, typer.Option("--release", help="Let the model see the result.")] = False,
+    withhold: Annotated[str | None, typer.Option(help="Do not let it see the result: why.")] = None,
+    reply: Annotated[str | None, typer.Option(help="What you say to a tool that asks.")] = None,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Decide about something that waits. Whoever runs the conversation goes on with it at once."""
+    from dragoman.cli.commands.questions import AnswerFlags, answer_question
+
+    flags = AnswerFlags(
+        allow=allow,
+        conversation=conversation,
+        always=always,
+        arguments=arguments,
+        reject=reject,
+        stop=stop,
+        release=release,
+        withhold=withhold,
+        reply=reply,
+    )
+    answer_question(question, flags, load_settings(config, store))

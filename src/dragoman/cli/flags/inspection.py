@@ -1,0 +1,64 @@
+"""`dragoman explain`, `decode` and `parse`: a closer look at a turn, a provider's stream, a model's reply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.flags.options import AsJson, Config, Store, load_settings
+
+app = typer.Typer(rich_markup_mode="markdown")
+PANEL = "Looking closer"
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`")
+def explain(
+    turn: Annotated[str | None, typer.Argument(help="The turn's id; without it, the latest one.")] = None,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """What happened in a turn: its facts, the states they led to, and what it still asks."""
+    from dragoman.cli.commands.explain import explain
+    from dragoman.config.build import store_of
+
+    explain(turn, store_of(load_settings(config, store)), as_json=json)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman decode --wire openai_chat < stream.sse`")
+def decode(
+    wire: Annotated[
+        str, typer.Option(help="openai_chat, openai_responses, anthropic_messages or gemini.")
+    ] = "openai_chat",
+) -> None:
+    """A provider's stream, as one JSON object: text, reasoning, tool_calls, finish, usage, error.
+
+    An error inside the stream is part of what is printed, and not one of this program.
+    """
+    from dragoman.cli.commands.decode import decode
+
+    decode(wire)
+
+
+@app.command(
+    rich_help_panel=PANEL, epilog="Example: `dragoman parse --dialect xml_tag --tools tools.json < reply.txt`"
+)
+def parse(
+    dialect: Annotated[str, typer.Option(help="How calls are written: xml_tag, json_strict, hermes, …")],
+    tools: Annotated[
+        Path | None, typer.Option(help="The tools as JSON, as providers are sent them: their schemas help.")
+    ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Read a JSON string from each line, print an object for each.")
+    ] = False,
+) -> None:
+    """A model's reply as a dialect reads it: its calls, the remaining text, and what is wrong with it.
+
+    With --jsonl the exit status is 1 if a line was no JSON string; its object says so.
+    """
+    from dragoman.cli.commands.parse import parse
+
+    if not parse(dialect, tools, jsonl=jsonl):
+        raise typer.Exit(1)

@@ -1,0 +1,70 @@
+"""Flags and arguments that several commands share, and how a shell completes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman.config.settings import Settings
+
+
+def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
+    """Ids and titles for the shell. Whatever is wrong, completion stays silent."""
+    try:
+        from dragoman.cli.commands.conversations import recent_titles
+
+        known = recent_titles(load_settings(None, None))
+    except Exception:  # a shell that prints errors while somebody types helps nobody
+        return []
+    return [(id, title) for id, title in known if id.startswith(incomplete)]
+
+
+def complete_models(incomplete: str) -> list[str]:
+    try:
+        from dragoman.config.build import catalog_of
+
+        settings = load_settings(None, None)
+        providers = catalog_of(settings).providers.values()
+    except Exception:  # as above
+        return []
+    known = [f"{provider.name}/{model.rstrip('*')}" for provider in providers for model in provider.models]
+    return [
+        name for name in (settings.values.get("model", ""), *known) if name and name.startswith(incomplete)
+    ]
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(envvar="DRAGOMAN_CONFIG", help="The settings, if not the nearest dragoman.toml upwards."),
+]
+Store = Annotated[Path | None, typer.Option(help="The database with everything that was said.")]
+Workspace = Annotated[Path | None, typer.Option(help="The folder that file tools and the shell work in.")]
+Model = Annotated[
+    str | None,
+    typer.Option(help="PROVIDER/MODEL; without it, the best that is there.", autocompletion=complete_models),
+]
+Agent = Annotated[str | None, typer.Option(help="The agent that answers.")]
+Mode = Annotated[str | None, typer.Option(help="Who decides about calls: auto, ask, manual, off.")]
+System = Annotated[str | None, typer.Option(help="The system prompt.")]
+Conversation = Annotated[
+    str, typer.Argument(help="Its id, the beginning of it, or `last`.", autocompletion=complete_conversations)
+]
+
+
+def load_settings(
+    config: Path | None, store: Path | None, flags: Mapping[str, object] | None = None
+) -> Settings:
+    """The settings of this folder, with what the command line says over them."""
+    from dragoman.config.settings import load
+
+    return load(config, flags={"store": str(store.absolute()) if store else None, **(flags or {})})
+
+
+def absolute(folder: Path | None) -> str | None:
+    """A folder of the command line as a setting: it starts where the person is, not where the file is."""
+    return str(folder.resolve()) if folder else None

@@ -1,0 +1,176 @@
+"""`dragoman chat`, `run`, `serve` and `demo`: talking with a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.flags.options import (
+    Agent,
+    Config,
+    Mode,
+    Model,
+    Store,
+    System,
+    Workspace,
+    absolute,
+    complete_conversations,
+    load_settings,
+)
+
+app = typer.Typer(rich_markup_mode="markdown")
+PANEL = "Talking"
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman chat --last`")
+def chat(
+    conversation: Annotated[
+        str | None,
+        typer.Argument(
+            help="The id, its beginning, or `last`; without it, a new conversation.",
+            autocompletion=complete_conversations,
+        ),
+    ] = None,
+    *,
+    last: Annotated[bool, typer.Option("--last", help="Go on where you were last.")] = False,
+    model: Model = None,
+    agent: Agent = None,
+    mode: Mode = None,
+    system: System = None,
+    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thinks, whole.")] = False,
+    store: Store = None,
+    workspace: Workspace = None,
+    config: Config = None,
+) -> None:
+    """A conversation at the terminal. Ctrl-C stops a turn; Ctrl-D leaves, and what waits for you waits on."""
+    from dragoman.cli.commands.chat import ChatFlags, chat
+
+    settings = {"model": model, "mode": mode, "system": system, "workspace": absolute(workspace)}
+    flags = ChatFlags(conversation=conversation or ("last" if last else None), agent=agent, thoughts=thoughts)
+    chat(load_settings(config, store, settings), flags)
+
+
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman run --model ollama/qwen3 --tools tools.py --allow '*' 'What is in a.txt?'`",
+)
+def run(
+    message: Annotated[
+        list[str] | None, typer.Argument(help="What you say; `-`, or nothing, is standard input.")
+    ] = None,
+    *,
+    model: Model = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Where the model is served, if not where the catalog says.")
+    ] = None,
+    api_key: Annotated[
+        str | None,
+        typer.Option(help="The key. Others on this machine can see it: better set the provider's variable."),
+    ] = None,
+    wire: Annotated[
+        str | None, typer.Option(help="The protocol spoken at that address: openai_chat, …")
+    ] = None,
+    dialect: Annotated[
+        str, typer.Option(help="How calls are made: auto, native, or a dialect such as xml_tag.")
+    ] = "auto",
+    tools: Annotated[
+        list[Path] | None, typer.Option(help="A Python file with @tool functions. Can be given again.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="PERMISSION or PERMISSION:PATTERN that needs no question. Can be given again."),
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(help="What must not run. Can be given again.")] = None,
+    attach: Annotated[
+        list[Path] | None, typer.Option(help="A file to send along. Can be given again.")
+    ] = None,
+    agent: Agent = None,
+    mode: Mode = None,
+    system: System = None,
+    max_rounds: Annotated[int | None, typer.Option(help="So many batches of calls at most.")] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            help="Say it in this conversation: an id, its beginning, or `last`.",
+            autocompletion=complete_conversations,
+        ),
+    ] = None,
+    store: Store = None,
+    forget: Annotated[bool, typer.Option("--forget", help="Keep nothing of it.")] = False,
+    workspace: Workspace = None,
+    config: Config = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print every event as one JSON object a line.")
+    ] = False,
+) -> None:
+    """One turn: your message, the model's calls of tools, its answer.
+
+    Calls that no rule allows are asked about at the terminal, and rejected where there is none. The exit
+    status is 0 where the turn completed, 1 after an error, 2 where the settings or flags cannot be followed,
+    130 where it was cancelled (Ctrl-C).
+    """
+    from dragoman.cli.commands.run import RunFlags, run
+
+    flags = RunFlags(
+        message=message or (),
+        model=model,
+        base_url=base_url,
+        api_key=api_key,
+        wire=wire,
+        dialect=dialect,
+        tools=tools or (),
+        allow=allow or (),
+        deny=deny or (),
+        attach=attach or (),
+        agent=agent,
+        mode=mode,
+        system=system,
+        max_rounds=max_rounds,
+        conversation=conversation,
+        store=store,
+        forget=forget,
+        workspace=workspace,
+        config=config,
+        as_json=json,
+    )
+    raise typer.Exit(run(flags))
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman serve --model ollama/qwen3 --port 8000`")
+def serve(
+    *,
+    model: Model = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on; a public one needs a password.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one.")] = None,
+    store: Store = None,
+    workspace: Workspace = None,
+    open: Annotated[bool | None, typer.Option(help="Open the page in the browser.")] = None,
+    config: Config = None,
+) -> None:
+    """The page and the API on one address. Prints the link that lets you in.
+
+    Closing the page does not stop a turn. Ctrl-C stops the server; what runs goes on at the next start.
+    """
+    from dragoman.cli.commands.serve import serve
+
+    settings = {
+        "model": model,
+        "server.host": host,
+        "server.port": port,
+        "server.open": open,
+        "workspace": absolute(workspace),
+    }
+    serve(load_settings(config, store, settings))
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman demo`")
+def demo() -> None:
+    """A conversation with tools, played by a scripted model: no key, no network."""
+    from dragoman.cli.commands.demo import play_demo
+
+    play_demo()

@@ -1,0 +1,79 @@
+"""Finding what is in the store: opens it without carrying on anybody's turns, and resolves shortened ids."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from dragoman.config.build import store_of
+from dragoman.config.settings import Settings
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.messages.questions import Question
+from dragoman.runtime import Runtime
+from dragoman.store.store import Store
+
+LAST = "last"
+_PAGE = 200
+
+
+@asynccontextmanager
+async def open_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Runtime]:
+    """To look and to answer. With `create`, a store that is not there yet is made."""
+    path = store_of(settings)
+    if not create and not path.exists():
+        raise ConfigError(f"there is no database {path} yet: name another one with --store")
+    async with Runtime(path, adopts=False) as runtime:
+        yield runtime
+
+
+async def find_conversation(store: Store, name: str) -> Conversation:
+    """The conversation of this id, of the only id that begins like this, or the one that was used last."""
+    if name == LAST:
+        async for conversation in each_conversation(store):
+            return conversation
+        raise NotFound("conversation", LAST, "there are none yet")
+    try:
+        return await store.conversation(name)
+    except NotFound:
+        found = {one.id: one async for one in each_conversation(store, inner=True)}
+        return found[match_id("conversation", name, found)]
+
+
+async def find_question(store: Store, name: str) -> Question:
+    """An open question, likewise; an answered one by its whole id."""
+    open = {question.id: question for question in await store.questions()}
+    if name == LAST and open:
+        return list(open.values())[-1]
+    if name in open:
+        return open[name]
+    try:
+        return await store.question(name)
+    except NotFound:
+        return open[match_id("question", name, open)]
+
+
+def match_id(noun: str, beginning: str, ids: Iterable[str]) -> str:
+    """The one id that begins like this, with or without the word in front (`conv_`)."""
+    known = list(ids)
+    matches = [id for id in known if beginning and beginning in (id[: len(beginning)], _bare(id, beginning))]
+    if len(matches) > 1:
+        raise BadRequest(f"{beginning!r} is the beginning of {len(matches)} ids: {', '.join(matches[:5])}")
+    if not matches:
+        raise NotFound(noun, beginning)
+    return matches[0]
+
+
+async def each_conversation(store: Store, *, inner: bool = False) -> AsyncIterator[Conversation]:
+    """The last used first. With `inner`, also those that calls opened."""
+    before: tuple[float, str] | None = None
+    while page := await store.conversations(limit=_PAGE, before=before):
+        for conversation in page:
+            if inner or conversation.parent is None:
+                yield conversation
+        before = (page[-1].updated, page[-1].id)
+
+
+def _bare(id: str, beginning: str) -> str:
+    """As many letters, without the word in front."""
+    return id.partition("_")[2][: len(beginning)]

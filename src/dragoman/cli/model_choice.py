@@ -1,0 +1,74 @@
+"""Which model answers: the one the settings name, else the best that is there, and why it was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.config.build import catalog_of
+from dragoman.config.settings import Settings
+from dragoman.errors import ConfigError, NotFound
+from dragoman.providers import choice
+from dragoman.providers.catalog import Catalog, Provider
+from dragoman.providers.keys import Keys
+from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
+from dragoman.providers.local.weights import Progress
+from dragoman.providers.models import AUTO, Models
+
+_TOO_MANY = ("shell", "browser")  # groups that the model in the box would call for everything
+
+
+@dataclass(slots=True, frozen=True)
+class ChosenModel:
+    """All models there are, the one that answers where none is named, and what a person should know of it."""
+
+    models: Models
+    name: str
+    reason: str
+    note: str | None = None
+
+    @property
+    def in_the_box(self) -> bool:
+        return self.name == f"{PROVIDER}/{IN_THE_BOX}"
+
+
+async def choose_model(
+    settings: Settings,
+    *,
+    catalog: Catalog | None = None,
+    keys: Keys | None = None,
+    dialect: str = AUTO,
+    progress: Progress | None = None,
+) -> ChosenModel:
+    """The model that is named, else the best that is there."""
+    catalog, keys = catalog or catalog_of(settings), keys or Keys()
+    named = settings.values.get("model")
+    if named:
+        find_provider(catalog, named)
+    found = await choice.choose(named, catalog=catalog, keys=keys)
+    models = Models(found.name, catalog=catalog, keys=keys, dialect=dialect, progress=progress)
+    reason = f"named by {_origin(settings)}" if named else found.reason
+    return ChosenModel(models, found.name, reason, note_about(catalog, found.name))
+
+
+def find_provider(catalog: Catalog, model: str) -> Provider:
+    """Who serves this model. A name nobody serves is a setting that cannot be followed: ConfigError."""
+    try:
+        return catalog.find(model)[0]
+    except NotFound as error:
+        raise ConfigError(str(error)) from error
+
+
+def note_about(catalog: Catalog, model: str) -> str | None:
+    """What a person should know before they trust a model."""
+    return catalog.traits(*catalog.find(model)).note or None
+
+
+def unsuitable_groups(settings: Settings, chosen: ChosenModel) -> tuple[str, ...]:
+    """Groups of tools that this model is better off without, unless the person asked for tools by name."""
+    return _TOO_MANY if chosen.in_the_box and "tools" not in settings.values else ()
+
+
+def _origin(settings: Settings) -> str:
+    """Who named the model, without the folder: this is shown in the page too."""
+    return Path(settings.origins.get("model", "the caller")).name

@@ -1,0 +1,1 @@
+"""What draws and asks at a terminal: text made safe, cards, Markdown, live screens, prompts."""

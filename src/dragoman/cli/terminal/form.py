@@ -1,0 +1,137 @@
+"""A tool's question with a JSON schema, asked as a form: one line a field, each checked at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from dragoman.cli.terminal.keyboard import Keyboard
+from dragoman.cli.terminal.text import one_line
+from dragoman.errors import ConfigError
+from dragoman.tools.json_schema import JsonParameters
+from dragoman.tools.schema import problems
+
+_WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+class Declined(Exception):
+    """The person does not want to answer; the text is their reason, if they gave one."""
+
+
+def unless_declined(line: str) -> str:
+    """What was typed. Declined where it is `/reject WHY`."""
+    word, _, reason = line.partition(" ")
+    if word == "/reject":
+        raise Declined(reason.strip())
+    return line
+
+
+async def fill_form(
+    schema: Mapping[str, JsonValue], keyboard: Keyboard, notify: Callable[[str], None]
+) -> dict[str, JsonValue]:
+    properties = schema.get("properties")
+    fields = properties if isinstance(properties, dict) else {}
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    notify("Fill it in; Enter takes what stands in brackets, or leaves a field out. /reject: no answer")
+    while True:
+        values: dict[str, JsonValue] = {}
+        for name, field in fields.items():
+            described = field if isinstance(field, dict) else {}
+            value = await _ask_field(name, described, name in needed, keyboard, notify)
+            if value is not None:
+                values[name] = value
+        if (wrong := _problem(schema, values)) is None:
+            return values
+        notify(wrong)
+
+
+async def _ask_field(
+    name: str, field: dict[str, JsonValue], needed: bool, keyboard: Keyboard, notify: Callable[[str], None]
+) -> JsonValue:
+    options = _options(field)
+    if field.get("description"):
+        notify(one_line(str(field["description"])))
+    default = field.get("default")
+    prompt = f"{one_line(str(field.get('title') or name))}{_hint(field, options, needed)}: "
+    while True:
+        line = unless_declined(await keyboard.line(prompt, words=options))
+        if not line:
+            if default is not None or not needed:
+                return default
+            notify("this one is needed")
+            continue
+        try:
+            value = _parse_value(field, line, options)
+        except ValueError as error:
+            notify(str(error))
+            continue
+        if (wrong := _problem({"type": "object", "properties": {name: field}}, {name: value})) is None:
+            return value
+        notify(wrong)
+
+
+def _hint(field: Mapping[str, Any], options: list[str], needed: bool) -> str:
+    allowed = options or (["y", "n"] if _kind(field) == "boolean" else [])
+    hint = f" ({' / '.join(map(one_line, allowed))})" if allowed else ""
+    if (default := field.get("default")) is not None:
+        return f"{hint} [{one_line(_format(default))}]"
+    return hint if needed else f"{hint} (optional)"
+
+
+def _parse_value(field: dict[str, JsonValue], line: str, options: list[str]) -> JsonValue:
+    match _kind(field):
+        case "boolean":
+            if line.lower() not in _WORDS:
+                raise ValueError("type y or n")
+            return _WORDS[line.lower()]
+        case "integer" | "number" as kind:
+            try:
+                return int(line) if kind == "integer" else float(line)
+            except ValueError:
+                raise ValueError(f"type {'a whole' if kind == 'integer' else 'a'} number") from None
+        case "array" if options:
+            return [one.strip() for one in line.split(",") if one.strip()]
+        case "array" | "object":
+            try:
+                value: JsonValue = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"type JSON: {error}") from None
+            return value
+        case _:
+            return line
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    kind = field.get("type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
+    return str(kind or "")
+
+
+def _options(field: Mapping[str, Any]) -> list[str]:
+    """The values that are allowed, where the schema lists them: of the field, or of each item of it."""
+    inner = field.get("items") if _kind(field) == "array" else field
+    if not isinstance(inner, Mapping):
+        return []
+    listed = inner.get("enum") or [
+        one.get("const") for one in inner.get("oneOf") or inner.get("anyOf") or [] if isinstance(one, Mapping)
+    ]
+    return [one for one in listed if isinstance(one, str)]
+
+
+def _format(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _problem(schema: Mapping[str, JsonValue], values: dict[str, JsonValue]) -> str | None:
+    try:
+        JsonParameters("form", schema).validate(values)
+    except ValidationError as error:
+        return problems(error)
+    except ConfigError:
+        return None  # the schema is none: whoever asked will say what is wrong
+    return None

@@ -1,0 +1,147 @@
+"""What a person types in a chat: messages with history and completion, single lines, and texts to edit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import Completer, WordCompleter
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from dragoman.errors import DragomanError
+
+
+class Interrupted(DragomanError):
+    """Ctrl-C where nothing was typed."""
+
+
+class InputClosed(DragomanError):
+    """Ctrl-D: the person goes away."""
+
+
+@contextmanager
+def mute_typing() -> Iterator[None]:
+    """Between prompts, keys are neither shown nor taken for the end of input; Ctrl-C still interrupts."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        yield
+        return
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    quiet = termios.tcgetattr(terminal)
+    quiet[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+class Keyboard:
+    """The prompts of one chat. Only one is up at a time."""
+
+    def __init__(self, completer: Completer, history: Path) -> None:
+        self._messages: PromptSession[str] = PromptSession(
+            history=_History(str(history)),
+            completer=completer,
+            complete_while_typing=True,
+            auto_suggest=AutoSuggestFromHistory(),
+            multiline=True,
+            key_bindings=_send_with_enter(),
+            prompt_continuation="  ",
+            enable_open_in_editor=True,
+            reserve_space_for_menu=5,
+            interrupt_exception=Interrupted,
+            eof_exception=InputClosed,
+        )
+
+    async def message(self, default: str = "") -> str:
+        """Enter sends it; Alt-Enter begins a new line; what is pasted comes in whole."""
+        return await _prompt(self._messages, _styled("› ", "cyan"), default)
+
+    async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
+        session: PromptSession[str] = PromptSession(
+            completer=WordCompleter(list(words)) if words else None,
+            interrupt_exception=Interrupted,
+            eof_exception=InputClosed,
+        )
+        text = await _prompt(session, _styled(prompt, "yellow"), default)
+        return text.strip()
+
+    async def edit(self, text: str, what: str) -> str:
+        """A text as the person wants it: Enter is a new line here."""
+        session: PromptSession[str] = PromptSession(
+            multiline=True,
+            key_bindings=_finish_with_ctrl_s(),
+            enable_open_in_editor=True,
+            interrupt_exception=Interrupted,
+            eof_exception=InputClosed,
+        )
+        keys = f"{what}: Alt-Enter or Ctrl-S when done · Ctrl-X Ctrl-E your editor · Ctrl-C back\n"
+        return await _prompt(session, _styled(keys, "yellow"), text)
+
+
+async def _prompt(session: PromptSession[str], prompt: FormattedText, default: str) -> str:
+    """Signals, and errors of what goes on beside the prompt, are the session's to deal with."""
+    return await session.prompt_async(
+        prompt, default=default, handle_sigint=False, set_exception_handler=False
+    )
+
+
+class _History(FileHistory):
+    """Stored where it can be; a folder that cannot be written is no reason to stop talking."""
+
+    def load_history_strings(self) -> list[str]:
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        try:
+            Path(self.filename).parent.mkdir(parents=True, exist_ok=True)  # type: ignore[arg-type]
+            super().store_string(string)
+        except OSError:
+            pass
+
+
+def _styled(text: str, colour: str) -> FormattedText:
+    return FormattedText([(f"bold ansi{colour}", text)])
+
+
+def _send_with_enter() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("c-c")
+    def clear_or_leave(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=Interrupted())
+
+    return keys
+
+
+def _finish_with_ctrl_s() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("c-s")
+    def done(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    return keys

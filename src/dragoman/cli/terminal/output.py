@@ -1,0 +1,93 @@
+"""What `dragoman run` prints of a turn as it happens: text for a person, or JSON lines for a program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Protocol, TextIO
+
+from pydantic import JsonValue
+
+from dragoman.cli.terminal.text import format_json, one_line, plain, print_json
+from dragoman.messages import events as e
+from dragoman.messages.events import EVENT
+from dragoman.messages.usage import Usage
+
+SHOWN = 200  # characters of a result
+
+
+class TurnOutput(Protocol):
+    def show(self, event: e.Event) -> None: ...
+
+    def end(self, end: e.TurnEnd) -> None:
+        """Once, whatever happened, also where no turn began."""
+
+
+class JsonOutput:
+    """Every event as one JSON object a line; the last one is the result."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def show(self, event: e.Event) -> None:
+        print_json(EVENT.to_json(event), self._out)
+
+    def end(self, end: e.TurnEnd) -> None:
+        result: dict[str, JsonValue] = {
+            "type": "result",
+            "text": end.text,
+            "usage": asdict(end.usage),
+            "state": end.state,
+            "error": end.error,
+        }
+        print_json(result, self._out)
+        _print_error(end)
+
+
+class TextOutput:
+    """The answer as it comes, on standard output; calls, notices and errors on standard error."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._in_line = False
+        self._clean: Callable[[str], str] = plain if out.isatty() else str  # a file gets it to the letter
+
+    def show(self, event: e.Event) -> None:
+        match event:
+            case e.TextDelta():
+                print(self._clean(event.text), end="", file=self._out, flush=True)
+                self._in_line = not event.text.endswith("\n")
+            case e.TextEnd():
+                self._end_line()
+            case e.CallStart():
+                _print_aside(f"⚙ {plain(event.tool)} {one_line(format_json(event.arguments), 1000)}")
+            case e.CallEnd():
+                _print_aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
+            case e.Notice() if event.kind != "title":
+                _print_aside(f"· {plain(event.text)}")
+            case _:
+                pass
+
+    def end(self, end: e.TurnEnd) -> None:
+        self._end_line()
+        _print_error(end)
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            print(file=self._out, flush=True)
+            self._in_line = False
+
+
+def end_without_turn(error: str, state: str = "error") -> e.TurnEnd:
+    """The end to show where no turn began, or this program does not see its end."""
+    return e.TurnEnd(state, "", Usage(), error)
+
+
+def _print_error(end: e.TurnEnd) -> None:
+    if end.error is not None:
+        _print_aside(f"dragoman: {' '.join(end.error.split())}")
+
+
+def _print_aside(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,158 @@
+"""How `dragoman run` gets a turn's questions answered: typed in a line, or refused where nobody can type."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from pydantic import JsonValue
+
+from dragoman.cli.terminal.follow import prompt_until_settled
+from dragoman.cli.terminal.text import format_json, plain
+from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
+from dragoman.messages import events as e
+from dragoman.messages.questions import (
+    Answer,
+    Question,
+    allow_always,
+    allow_for_conversation,
+    allow_once,
+    nobody_to_ask,
+    reject,
+    release,
+    reply,
+    stop,
+    withhold,
+)
+from dragoman.runtime import Runtime
+from dragoman.tools.thread import in_thread
+from dragoman.turn.handles import TurnHandle
+
+# What becomes of a question that nobody can answer: the cautious thing, and never waiting.
+UNATTENDED: dict[str, Answer] = {
+    "approve": nobody_to_ask(),
+    "run": nobody_to_ask(),
+    "interrupted": nobody_to_ask(),
+    "loop": stop("nobody was there to be asked whether it may go on like this"),
+    "review": withhold("nobody was there to look at it"),
+    "tool": reject("nobody was there to answer"),
+}
+
+KEYS: dict[str, str] = {
+    "approve": "y once, c in this conversation, a always, n WHY",
+    "loop": "y once more, c in this conversation, s WHY stops the calls, n WHY",
+}
+
+
+class LinePrompts:
+    """Answers the questions of one turn, one after another, while its events go on."""
+
+    def __init__(self, runtime: Runtime, turn: TurnHandle, *, terminal: bool) -> None:
+        self._runtime = runtime
+        self._turn = turn
+        self._terminal = terminal
+        self._keyboard = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, question: str) -> None:
+        self._start(self._settle(question))
+
+    def decline(self, event: e.CallStart) -> None:
+        """Fail a call that a client is to run, as there is none."""
+        why = f"{event.tool} runs in a client, and there is none here"
+        self._start(self._turn.deliver(event.call, why, failed=True))
+
+    async def close(self) -> None:
+        """The turn is over: nobody need answer any more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle(self, id: str) -> None:
+        question = await self._runtime.store.question(id)
+        try:
+            if not self._terminal:
+                await self._runtime.answer(id, UNATTENDED[question.kind])
+                return
+            async with self._keyboard:
+                how = await prompt_until_settled(self._runtime, question, self._prompt(question))
+        except (AlreadyAnswered, TurnEnded):
+            return  # the turn has ended, or somebody else was first
+        if how is not None:
+            _print(f"\n· it is settled: {how}\n")
+
+    async def _prompt(self, question: Question) -> None:
+        while True:
+            answer = _parse_answer(question, await _read_line(question))
+            try:
+                await self._runtime.answer(question.id, answer)
+                return
+            except (AlreadyAnswered, TurnEnded):
+                raise
+            except BadRequest as error:
+                _print(f"· {error}\n")
+
+
+async def _read_line(question: Question) -> str:
+    about = f"  {question.tool} {format_json(question.arguments)}\n" if question.kind != "tool" else ""
+    result = f"  → {plain(question.result.text)}\n" if question.result is not None else ""
+    choices = "".join(f"  - {plain(choice)}\n" for choice in question.choices)
+    keys = f"  {KEYS[question.kind]}\n" if question.kind in KEYS else ""
+    keys += "  as JSON: { … }\n" if question.kind == "tool" and question.schema else ""
+    prompt = "> " if question.kind == "tool" else "[y/N] "
+    _print(f"? {plain(question.text)}\n{about}{result}{choices}{keys}{prompt}")
+    # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
+    line = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
+    return line.decode(errors="replace")
+
+
+def _parse_answer(question: Question, line: str) -> Answer:
+    match question.kind:
+        case "review":
+            return _parse_review(line)
+        case "tool":
+            return reply(_parse_value(line) if question.schema else line.rstrip("\n"))
+        case _:
+            return _parse_approval(line)
+
+
+def _parse_approval(line: str) -> Answer:
+    word, _, why = line.strip().partition(" ")
+    match word.lower():
+        case "y" | "yes":
+            return allow_once()
+        case "c":
+            return allow_for_conversation()
+        case "a" | "always":
+            return allow_always()
+        case "s" | "stop":
+            return stop(why or None)
+        case _:
+            return reject(why or "the person said no")
+
+
+def _parse_review(line: str) -> Answer:
+    word, _, why = line.strip().partition(" ")
+    return release() if word.lower() in ("y", "yes") else withhold(why or "the person said no")
+
+
+def _parse_value(line: str) -> JsonValue:
+    """What is typed for a form: JSON, or the text itself."""
+    try:
+        value: JsonValue = json.loads(line)
+    except ValueError:
+        return line
+    return value
+
+
+def _print(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)

@@ -1,0 +1,66 @@
+"""Text on its way to a terminal, a pipe or a file: escape sequences removed, shortened, written as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import JsonValue
+
+from dragoman.errors import BadRequest
+
+_CONTROL = re.compile(  # control characters but tab and newline, and marks of writing direction
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_=>]")
+
+
+def plain(text: str) -> str:
+    """Safe to print. Colours and the like go away whole; what else would control a terminal is left out."""
+    return _CONTROL.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n")))
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """The beginning, on one line."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def head(text: str, lines: int) -> str:
+    """The first lines, and how many more there are."""
+    all_lines = text.split("\n")
+    if len(all_lines) <= lines:
+        return text
+    return "\n".join(all_lines[:lines]) + f"\n… {len(all_lines) - lines} more lines"
+
+
+def format_json(value: JsonValue, width: int = 80) -> str:
+    """On one line where it is short, else one a value. Nothing in it can hide: an invisible character is
+    written as its number."""
+    short = json.dumps(value, ensure_ascii=False)
+    text = short if len(short) <= width else json.dumps(value, ensure_ascii=False, indent=2)
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:
+    """Flushed at once: whoever reads along need not wait for the end."""
+    stream = stream or sys.stdout
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair, or a terminal that knows few letters
+        text = json.dumps(value, indent=indent)
+    print(text, file=stream, flush=True)
+
+
+def write_file(file: Path, text: str) -> Path:
+    """In UTF-8, whatever the locale says. BadRequest says why it cannot be written."""
+    target = file.expanduser()
+    try:
+        target.write_text(text, "utf-8")
+    except OSError as error:
+        raise BadRequest(f"{target} cannot be written: {error.strerror}") from error
+    return target

@@ -1,0 +1,219 @@
+"""`dragoman chat`: a person, a pseudo-terminal, the real program, and a model over HTTP."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_S, Person
+
+pytestmark = pytest.mark.slow
+
+
+def person(stage: Path, *arguments: str) -> Person:
+    return Person("chat", *arguments, folder=stage)
+
+
+def stored(stage: Path, query: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(stage / "chat.db") as db:
+        found = db.execute(query).fetchall()
+    db.close()
+    return found
+
+
+def test_an_answer_streams_as_markdown_and_the_conversation_can_be_found_again(stage: Path) -> None:
+    somebody = person(stage)
+    assert "stage/model (named by dragoman.toml" in somebody.sees("/help")
+    somebody.says("markdown")
+    shown = somebody.sees("two")
+    assert "# A heading" not in shown
+    assert "A heading" in shown
+    assert "link (https://example.org/)" in shown
+    assert somebody.leaves() == 0
+    again = person(stage, "--last")
+    assert "A heading" in again.sees("two")
+    assert again.leaves() == 0
+
+
+def test_thoughts_are_folded_until_they_are_wanted(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("think")
+    somebody.sees("∴ thought for ")
+    somebody.sees("I have thought about it.")
+    somebody.says("/thoughts")
+    somebody.sees("shown whole")
+    assert somebody.leaves() == 0
+
+
+def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("note")
+    assert '{"text": "buy milk", "title": "list"}' in somebody.sees("a always (allow notes.write for 'list')")
+    somebody.answers("a")
+    somebody.sees("note · completed")
+    somebody.sees("wrote 'buy milk' under 'list'")
+    somebody.sees("The note is written.")
+    somebody.says("/new")
+    somebody.says("note")  # and is not asked again
+    somebody.sees("note · completed")
+    somebody.says("/grants")
+    somebody.sees("1  allow notes.write for 'list', everywhere")
+    somebody.says("/grants revoke 1")
+    somebody.sees("taken back")
+    assert somebody.leaves() == 0
+
+
+def test_edited_arguments_are_checked_and_asked_for_again(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("note")
+    somebody.answers("e")
+    wrong = (('{"text": ', "that is no JSON"), ('{"text": 5}', "do not fit: text:"), ("[]", "an object"))
+    for draft, hint in wrong:
+        somebody.sees("arguments:")
+        somebody.types(ALL_AWAY + draft, CTRL_S)
+        somebody.sees(hint)
+    somebody.sees("arguments:")
+    somebody.types(ALL_AWAY + '{"text": "buy bread"}', CTRL_S)
+    somebody.sees("note · completed")
+    somebody.sees('the model had asked for {"text": "buy milk"')
+    somebody.sees("wrote 'buy bread' under 'note'")
+    assert somebody.leaves() == 0
+
+
+def test_a_rejection_tells_the_model_why(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("note")
+    somebody.answers("n")
+    somebody.sees("why")
+    somebody.types("we have milk")
+    somebody.sees("note · rejected")
+    somebody.sees("They said: we have milk")
+    assert somebody.leaves() == 0
+
+
+def test_results_are_released_edited_or_withheld(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("secret")
+    somebody.sees("the password is swordfish")
+    somebody.answers("w too private")
+    somebody.sees("secret · withheld")
+    somebody.sees("I have seen it.")
+    somebody.says("/new")
+    somebody.says("secret")
+    somebody.answers("e")
+    somebody.sees("result:")
+    somebody.types(ALL_AWAY + "nothing to see", CTRL_S)
+    somebody.sees("nothing to see")
+    somebody.sees("A person edited this result.")
+    assert somebody.leaves() == 0
+
+
+def test_a_tools_own_question_offers_its_choices(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("ask")
+    somebody.sees("Which colour?")
+    somebody.sees("2  blue")
+    somebody.sees("which")
+    somebody.types("7")
+    somebody.sees("a number from 1 to 2")
+    somebody.types("2")
+    somebody.sees("ask_person · completed")
+    somebody.sees("blue")
+    assert somebody.leaves() == 0
+
+
+def test_a_model_in_a_loop_is_stopped(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("loop")
+    somebody.sees("y once more")
+    somebody.answers("s enough")
+    somebody.sees("add · skipped")
+    somebody.sees("Enough.")
+    assert somebody.leaves() == 0
+
+
+def test_in_manual_mode_the_person_runs_each_call(stage: Path) -> None:
+    somebody = person(stage, "--mode", "manual")
+    somebody.says("add")
+    somebody.sees("y run it")
+    somebody.answers("maybe")
+    somebody.sees("type one of y, e, n")
+    somebody.answers("run")
+    somebody.sees("add · completed")
+    somebody.sees("It is 5.")
+    assert somebody.leaves() == 0
+
+
+def test_questions_of_another_agents_work_are_asked_here(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("task")
+    somebody.sees("note · called by helper")
+    somebody.sees("May note run")
+    somebody.answers("y")
+    somebody.sees("task · completed")
+    somebody.sees("The helper is done.")
+    assert somebody.leaves() == 0
+
+
+def test_t6_an_interrupt_cancels_a_running_tool_and_not_the_program(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("nap")
+    somebody.sees('nap {"seconds"')
+    somebody.types("", CTRL_C)
+    somebody.sees("nap · cancelled")
+    somebody.sees("the turn was cancelled")
+    somebody.says("hello")
+    somebody.sees("Hello! How can I help?")
+    somebody.sees("› ")
+    somebody.types("", CTRL_C)  # at an empty prompt it leaves
+    assert somebody.ended() == 0
+
+
+def test_an_interrupt_at_a_question_cancels_the_turn(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("note")
+    somebody.sees("your choice:")
+    somebody.types("", CTRL_C)
+    somebody.sees("the turn was cancelled")
+    assert somebody.leaves() == 0
+
+
+def test_p6_a_question_outlives_a_killed_program_and_its_answer_goes_on(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("note")
+    somebody.sees("your choice:")
+    somebody.program.kill(signal.SIGKILL)
+    somebody.program.wait()
+    ((conversation,),) = stored(stage, "SELECT id FROM conversations")
+    again = person(stage, str(conversation)[:12])
+    again.sees("May note run")
+    again.answers("y")
+    again.sees("note · completed")
+    again.sees("The note is written.")
+    assert again.leaves() == 0
+    assert stored(stage, "SELECT state FROM turns") == [("completed",)]
+
+
+def test_a_question_that_is_left_waits(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("note")
+    somebody.sees("your choice:")
+    somebody.types("", CTRL_D)
+    somebody.sees("goes on here")
+    assert somebody.ended() == 0
+    assert stored(stage, "SELECT state FROM turns") == [("waiting",)]
+
+
+def test_pasted_lines_are_one_message(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.sees("› ")
+    somebody.types("\x1b[200~first line\nsecond line\n\x1b[201~", "")
+    somebody.sees("second line")
+    somebody.types("")
+    somebody.sees("You said: first line")
+    assert somebody.leaves() == 0
+    (message,) = stored(stage, "SELECT body FROM messages WHERE role = 'user'")
+    assert "first line\\nsecond line" in str(message[0])

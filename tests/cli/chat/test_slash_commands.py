@@ -1,0 +1,187 @@
+"""`/commands` of `dragoman chat`: versions, copies, other conversations, files, forms, and other programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dragoman.wire.scripted import calls, says
+from tests.browser.plays import furnish
+from tests.cli.person import Person
+from tests.cli.program import program
+from tests.loopback import loopback
+
+pytestmark = pytest.mark.slow
+
+FORM = '''
+from dragoman import ToolContext, tool
+
+
+@tool
+async def order(context: ToolContext) -> str:
+    """Order something."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "pieces": {"type": "integer", "minimum": 1, "title": "Pieces"},
+            "colour": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+            "gift": {"type": "boolean"},
+        },
+        "required": ["pieces"],
+    }
+    return str(await context.ask("What shall it be?", schema=schema))
+'''
+
+
+def person(stage: Path, *arguments: str) -> Person:
+    return Person("chat", *arguments, folder=stage)
+
+
+def test_versions_are_made_listed_and_switched(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("hello")
+    somebody.sees("Hello! How can I help?")
+    somebody.says("/edit")
+    somebody.sees("your message as it shall be")
+    somebody.says(", please")  # behind the old message
+    somebody.sees("You said: hello, please")
+    somebody.says("/branches")
+    somebody.sees("1  hello — Hello!")
+    somebody.sees("→ 2  hello, please — You said")
+    somebody.says("/branches 1")
+    somebody.sees("on branch 1 of 2")
+    somebody.sees("Hello! How can I help?")
+    somebody.says("/rerun")
+    somebody.sees("Hello! How can I help?")
+    somebody.says("/branches")
+    somebody.sees("→ 3  hello — Hello!")
+    assert somebody.leaves() == 0
+
+
+def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    somebody.says("think")
+    somebody.sees("I have thought about it.")
+    somebody.says("/undo")
+    somebody.sees("back before “think”")
+    somebody.says("/fork")
+    somebody.sees("a copy")
+    somebody.says("/title A copy of it")
+    somebody.sees("A copy of it")
+    somebody.says("/new")
+    somebody.sees("a new conversation")
+    somebody.says("/list")
+    somebody.sees("A copy of it")
+    somebody.says("/open last")
+    somebody.sees("How can I help?")
+    somebody.says("/cost")
+    somebody.sees("tokens in")
+    somebody.says("/oepn x")
+    somebody.sees("did you mean /open?")
+    assert somebody.leaves() == 0
+
+
+def test_settings_of_a_conversation_are_changed_and_kept(stage: Path) -> None:
+    somebody = person(stage)
+    somebody.says("/mode off")
+    somebody.sees("mode off")
+    somebody.says("/mode loud")
+    somebody.sees("it is one of")
+    somebody.says("/model stage/other")
+    somebody.sees("stage/other answers here")
+    somebody.says("/model nowhere/x")
+    somebody.sees("there is no provider")
+    somebody.says("/agent helper")
+    somebody.sees("helper answers here")
+    somebody.says("/tools files off")
+    somebody.sees("files is off in this conversation")
+    somebody.says("/tools")
+    somebody.sees("off files:")
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    assert somebody.leaves() == 0
+    with sqlite3.connect(stage / "chat.db") as db:
+        ((settings,),) = db.execute("SELECT settings FROM conversations").fetchall()
+    db.close()
+    assert json.loads(settings) == {
+        "mode": "off",
+        "model": "stage/other",
+        "agent": "helper",
+        "tools": {"files": False},
+    }
+
+
+def test_files_go_with_a_message_and_a_conversation_into_a_file(stage: Path) -> None:
+    (stage / "notes.txt").write_text("remember the milk")
+    somebody = person(stage)
+    somebody.says("/attach notes.txt")
+    somebody.sees("[notes.txt: text/plain, 17 bytes]")
+    somebody.says("hello\x1b\rLook at @notes.txt.")
+    somebody.sees("How can I help?")
+    somebody.says("/export talk.md")
+    somebody.sees("written to talk.md")
+    somebody.says("/attach none.txt")
+    somebody.sees("none.txt cannot be read")
+    assert somebody.leaves() == 0
+    assert (stage / "talk.md").read_text().count("[notes.txt](") == 2
+
+
+async def test_a_form_is_filled_in_field_by_field(tmp_path: Path) -> None:
+    async with loopback(calls("order"), says("Ordered.")) as server:
+        config = furnish(tmp_path, server.url)
+        config.write_text(config.read_text().replace('"add"', '"order"'))
+        (tmp_path / "tools" / "stage.py").write_text(FORM)
+        await asyncio.to_thread(_fill_in, tmp_path)
+
+
+def _fill_in(folder: Path) -> None:
+    somebody = person(folder)
+    somebody.says("order")
+    somebody.sees("What shall it be?")
+    for typed, hint in (("", "this one is needed"), ("many", "a whole number"), ("0", "pieces: ")):
+        somebody.sees("Pieces:")
+        somebody.types(typed)
+        somebody.sees(hint)
+    somebody.sees("Pieces:")
+    somebody.types("3")
+    somebody.sees("colour (red / blue) [red]:")
+    somebody.types("")
+    somebody.sees("gift (y / n) (optional):")
+    somebody.types("y")
+    somebody.sees("{'pieces': 3, 'colour': 'red', 'gift': True}")
+    somebody.sees("Ordered.")
+    assert somebody.leaves() == 0
+
+
+async def test_p6_a_question_answered_by_another_program_goes_away(stage: Path) -> None:
+    somebody = await asyncio.to_thread(person, stage)
+    await asyncio.to_thread(somebody.says, "note")
+    await asyncio.to_thread(somebody.sees, "your choice:")
+    waiting = json.loads((await program("questions", "--json", folder=stage)).out)
+    assert [question["tool"] for question in waiting] == ["note"]
+    answered = await program("answer", waiting[0]["id"], "--allow", folder=stage)
+    assert answered.status == 0
+    await asyncio.to_thread(somebody.sees, "it is settled: allow, answered elsewhere")
+    await asyncio.to_thread(somebody.sees, "The note is written.")
+    assert await asyncio.to_thread(somebody.leaves) == 0
+
+
+def test_a_turn_of_another_program_is_followed_and_answered(stage: Path) -> None:
+    """P6, with two terminals at one conversation."""
+    one = person(stage)
+    one.says("note")
+    one.sees("your choice:")
+    other = person(stage, "last")
+    other.sees("another program carries this turn on")
+    other.answers("n not now")
+    one.sees("it is settled: reject, answered elsewhere")
+    one.sees("They said: not now")
+    one.sees("The note is written.")
+    other.sees("The note is written.")
+    assert (one.leaves(), other.leaves()) == (0, 0)

@@ -1,0 +1,114 @@
+"""What is in the store, by command: listed, shown, found, carried out and in, deleted, answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman import tool
+from dragoman.wire.scripted import calls, says
+from tests.cli.conftest import Cli
+from tests.runtimes import runtime_with
+
+pytestmark = pytest.mark.slow
+
+
+@tool(permission="files.delete", pattern="path")
+def delete(path: str) -> str:
+    """Delete a file."""
+    return "gone"
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    """Two conversations, the second of which waits for a person."""
+    script = [says("Bake it **slowly**."), calls("delete", path="a.txt"), says("Done.")]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
+        first = await runtime.conversation()
+        await (await first.send("How do I bake a cake?")).result()
+        await first.rename("Cake")
+        assert await (await runtime.send("Delete \x1b[31ma.txt")).reached("waiting")
+    (tmp_path / "dragoman.toml").write_text('store = "chat.db"\n')
+    return tmp_path
+
+
+def test_the_list_says_what_waits(folder: Path, cli: Cli) -> None:
+    lines = cli("list").out.splitlines()
+    assert [line.split("\t")[2:] for line in lines] == [["Delete a.txt", "waits for you"], ["Cake"]]
+    listed = json.loads(cli("list", "--limit", "1", "--json").out)
+    assert [(one["questions"], one["running"]) for one in listed] == [(1, True)]
+
+
+def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, cli: Cli) -> None:
+    listed = json.loads(cli("list", "--json").out)
+    shown = cli("show", listed[1]["id"][:12]).out
+    assert "you: How do I bake a cake?" in shown
+    assert "Bake it slowly." in shown
+    assert "\x1b" not in shown
+    waiting = cli("show", "last").out
+    assert "May delete run" in waiting
+    assert "\x1b" not in waiting  # nor what somebody has written into it
+    whole = json.loads(cli("show", listed[1]["id"], "--json").out)
+    assert whole["conversation"]["title"] == "Cake"
+    ambiguous = cli("show", "conv", status=1)
+    assert "is the beginning of 2 ids" in ambiguous.err
+    missing = cli("show", "conv_u", status=1)  # ids have no u
+    assert missing.err == "dragoman: there is no conversation 'conv_u'\n"
+
+
+def test_words_are_found(folder: Path, cli: Cli) -> None:
+    found = cli("search", "bake", "cake").out
+    assert "\tCake\t" in found
+    assert cli("search", "nothing-like-it", status=1).out == ""
+
+
+def test_an_export_can_be_imported_elsewhere(folder: Path, cli: Cli) -> None:
+    cli("export", "last", "-o", "talk.json")
+    id = cli("import", "talk.json", "--store", "other.db").out.strip()
+    shown = cli("show", id, "--store", "other.db").out
+    assert "Delete" in shown
+    markdown = cli("export", "last", "--format", "markdown").out
+    assert markdown.startswith("# Delete")
+    piped = cli("import", "-", "--store", "other.db", stdin=(folder / "talk.json").read_text())
+    assert piped.out.strip() != id
+    assert "is no JSON" in cli("import", "-", status=1, stdin="{").err
+    assert "cannot be read" in cli("import", "none.json", status=1).err
+    assert "cannot be written" in cli("export", "last", "-o", "no/such/x", status=1).err
+
+
+def test_conversations_are_deleted_all_or_none(folder: Path, cli: Cli) -> None:
+    ids = [one["id"] for one in json.loads(cli("list", "--json").out)]
+    cli("rm", ids[0], "conv_none", status=1)
+    assert len(json.loads(cli("list", "--json").out)) == 2
+    assert cli("rm", *ids).out.count("deleted conv_") == 2
+    assert json.loads(cli("list", "--json").out) == []
+
+
+def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli) -> None:
+    (question,) = json.loads(cli("questions", "--json").out)
+    assert (question["tool"], question["arguments"]) == ("delete", {"path": "a.txt"})
+    assert 'delete {"path": "a.txt"}' in cli("questions").out
+    id = question["id"]
+    wrong = {
+        (): "it takes --allow, --reject",
+        ("--release",): "'release' does not answer",
+        ("--allow", "--reject", "no"): "say one thing",
+        ("--arguments", "{"): "is no JSON",
+        ("--arguments", '{"path": 5}'): "do not fit: path:",
+    }
+    for options, complaint in wrong.items():
+        assert complaint in cli("answer", id, *options, status=1).err
+    answered = cli("answer", id[:9], "--reject", "keep it").out
+    assert f"answered {id}" in answered
+    assert f"dragoman chat {question['conversation']} goes on" in answered
+    assert "already answered" in cli("answer", id, "--allow", status=1).err
+    assert json.loads(cli("questions", "--json").out) == []
+
+
+def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None:
+    assert cli("list").out == ""
+    assert cli("questions", "--json").out == "[]\n"
+    assert "there is no database" in cli("show", "last", status=2).err
+    assert not (tmp_path / "home").exists()

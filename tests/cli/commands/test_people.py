@@ -1,0 +1,30 @@
+"""`dragoman people`: keys that are printed once and stored as hashes."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dragoman.server.auth import key_hash
+from tests.cli.conftest import Cli
+
+pytestmark = pytest.mark.slow
+
+
+def test_people_get_keys_that_are_kept_as_hashes(stage: Path, cli: Cli) -> None:
+    added = cli("people", "add", "anna")
+    key = added.out.strip()
+    assert key not in added.err
+    with sqlite3.connect(stage / "chat.db") as db:
+        dump = "\n".join(db.iterdump())
+    db.close()
+    assert key not in dump
+    assert key_hash(key) in dump
+    assert cli("people", "list").out.startswith("anna\t")
+    assert "already" in cli("people", "add", "anna", status=1).err
+    assert "needs no key" in cli("people", "add", "local", status=1).err
+    cli("people", "remove", "anna")
+    assert cli("people", "list", "--json").out == "[]\n"
+    assert "there is no person 'anna'" in cli("people", "remove", "anna", status=1).err

@@ -1,0 +1,63 @@
+"""`dragoman run` with a settings file: its store, tools and agents, and flags over all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.wire.scripted import calls, says
+from tests.cli.program import program
+from tests.loopback import loopback
+
+pytestmark = pytest.mark.slow
+
+
+async def test_a_conversation_goes_on_in_the_store_of_the_settings(stage: Path) -> None:
+    first = await program("run", "--json", "hello", folder=stage)
+    conversation = first.events("turn.start")[0]["conversation"]
+    more = await program("run", "--json", "--continue", conversation[:14], "think", folder=stage)
+    assert more.events("turn.start")[0]["conversation"] == conversation
+    shown = await program("show", "last", folder=stage)
+    assert shown.out.count("you: ") == 2
+    lost = await program("run", "--continue", "conv_none", "hello", folder=stage)
+    assert (lost.status, lost.err) == (1, "dragoman: there is no conversation 'conv_none'\n")
+
+
+async def test_what_is_to_be_forgotten_is_kept_nowhere(stage: Path) -> None:
+    ended = await program("run", "--forget", "hello", folder=stage)
+    assert (ended.status, ended.out) == (0, "Hello! How can I help?\n")
+    assert not (stage / "chat.db").exists()
+
+
+async def test_flags_stand_over_the_settings_and_files_go_along(stage: Path) -> None:
+    (stage / "notes.txt").write_text("remember the milk")
+    async with loopback(calls("note", text="x"), says("Done.")) as server:
+        flags = (
+            "--base-url",
+            server.url,
+            "--allow",
+            "notes.*",
+            "--system",
+            "Be brief.",
+            "--attach",
+            "notes.txt",
+        )
+        ended = await program("run", "--json", *flags, "Go.", folder=stage)
+    assert [call["state"] for call in ended.events("call.end")] == ["completed"]
+    assert "Be brief." in server.messages(0)[0]["content"]
+    assert "remember the milk" in json.dumps(server.messages(0))
+
+
+async def test_questions_of_another_agents_work_do_not_hang_either(stage: Path) -> None:
+    ended = await program("run", "--json", "task", folder=stage)
+    assert (ended.status, ended.result["text"]) == (0, "The helper is done.")
+
+
+async def test_words_and_what_comes_in_beside_them_are_one_message(stage: Path) -> None:
+    async with loopback(says("Fine.")) as server:
+        options = ("run", "--forget", "--base-url", server.url)
+        ended = await program(*options, "Review", "this:", "-", folder=stage, stdin="+ a line")
+    assert (ended.status, ended.out) == (0, "Fine.\n")
+    assert server.messages()[-1]["content"] == "Review this:\n\n+ a line"

@@ -1,0 +1,43 @@
+"""Text on its way to a terminal: what would control it is left out, what is long is cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli.terminal.text import format_json, head, one_line, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\click", "click"),
+        ("over\rwritten", "overwritten"),
+        ("a\r\nb\tc", "a\nb\tc"),
+        ("\x9b31mred", "31mred"),
+        ("gnp.\u202eexe", "gnp.exe"),
+        ("👩\u200d💻 grüß", "👩\u200d💻 grüß"),
+    ],
+)
+def test_what_would_steer_a_terminal_is_left_out(text: str, safe: str) -> None:
+    assert plain(text) == safe
+
+
+@given(st.text())
+def test_no_text_keeps_an_escape(text: str) -> None:
+    assert not set(plain(text)) & set("\x1b\x9b\x07\x08\r\u202e")
+    assert "\n" not in one_line(text)
+    assert "\x1b" not in format_json(text)
+
+
+def test_in_arguments_what_cannot_be_seen_is_written_out() -> None:
+    assert format_json({"path": "a\u202eb"}) == '{"path": "a\\u202eb"}'
+    assert format_json({"a": "x" * 100}).count("\n") == 2
+
+
+def test_long_texts_are_cut_and_say_so() -> None:
+    assert head("a\nb\nc", 2) == "a\nb\n… 1 more lines"
+    assert head("a\nb", 2) == "a\nb"
