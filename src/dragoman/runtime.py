@@ -42,7 +42,7 @@ from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle, TurnResult
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.plugin import Plugin, check
-from dragoman.turn.services import Services
+from dragoman.turn.services import GrantCache, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
 from dragoman.wire.wire import Model
@@ -111,6 +111,7 @@ class Runtime:
             groups.append(Group("agents", (tasks.tool,)))
         self.services = Services(
             store=self.store,
+            grants=GrantCache(self.store),
             model=find_model,
             small_model=small_model,
             toolbox=Toolbox(groups, sources),
@@ -223,6 +224,7 @@ class Runtime:
                     with suppress(TimeoutError):  # another process may hold it: the deletion fences it off
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
+        self.services.grants.forget()
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""
@@ -259,6 +261,7 @@ class Runtime:
 
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
+        self.services.grants.forget()
 
 
 def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:

@@ -160,6 +160,8 @@ class Commands:
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
+        if granted:
+            self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
             await self._settle_others(asked, answer)

@@ -46,6 +46,7 @@ class TaskDriver:
             return
         await self._adopt_all()
         await self._begin_queued()
+        self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_GLANCE)
         self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
 
@@ -124,6 +125,7 @@ class TaskDriver:
         """Signals of this process are read at once; those of others are found here, also those for turns
         that nobody runs."""
         if await self._store.changed():
+            self._services.grants.forget()
             for turn in await self._store.turns_with_signals():
                 with suppress(TurnSetAside, NotFound):
                     await self.wake(turn)
