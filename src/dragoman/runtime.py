@@ -26,9 +26,9 @@ from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Found, Store
-from dragoman.store.transfer import exported, imported, markdown
+from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import parse_rule
 from dragoman.tools.tool import Tool, tool
@@ -209,7 +209,7 @@ class Runtime:
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""
-        return await exported(self.store, conversation)
+        return await export_conversation(self.store, conversation)
 
     async def export_markdown(self, conversation: str) -> str:
         """The path to the leaf, for reading."""
@@ -221,7 +221,7 @@ class Runtime:
         self, data: Mapping[str, JsonValue], *, user: str | None = None
     ) -> ConversationHandle:
         """A copy, under new ids, of what `export` gave."""
-        id = await imported(self.store, data, user=user, now=self.services.clock())
+        id = await import_conversation(self.store, data, user=user, now=self.services.clock())
         return ConversationHandle(id, self.store, self.driver, self.commands)
 
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────

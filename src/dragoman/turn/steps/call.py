@@ -15,7 +15,7 @@ from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
 from dragoman.messages.parts import CallState, File, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question
-from dragoman.store.sqlite.rows import RESULT
+from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
 from dragoman.tools.execute import Leave, Outcome, execute, failed
 from dragoman.tools.output import bounded
