@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.conversation.window import Policy
-from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Question, Rule, nobody_to_ask, withhold
@@ -202,8 +202,8 @@ class Runtime:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
         for inner in await self.store.within(conversation):
             for row in await self.store.turns(inner):
-                if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
-                    with suppress(TimeoutError):  # another process may hold it: the deletion fences it off
+                with suppress(TimeoutError, Unreadable):  # whoever runs it then: the deletion fences it off
+                    if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
@@ -15,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import ConfigError, EngineError
+from dragoman.errors import ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
-from dragoman.store.conformance import Noun, StoreConformance
+from dragoman.messages.parts import Error, Text
+from dragoman.store.conformance import Noun, StoreConformance, scene
 from dragoman.store.conformance.search import SearchConformance
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.queries import migrations
@@ -176,6 +177,41 @@ async def test_a_store_that_is_closed_takes_nothing_more_and_says_so(tmp_path: P
         await store.add_conversation(Conversation("conv_1"))
     with pytest.raises(EngineError, match="the store is closed"):
         store.append("turn_1", 1, 2, Change())
+
+
+async def test_bytes_that_are_no_text_spoil_their_own_characters_alone(tmp_path: Path) -> None:
+    """S2: not the list that they are read with."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    for id in ("conv_1", "conv_2"):
+        await store.add_conversation(Conversation(id, title="fine"))
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.execute("UPDATE conversations SET title = CAST(X'41FF42' AS TEXT) WHERE id = 'conv_1'")
+    assert {one.title for one in await store.conversations()} == {"A\ufffdB", "fine"}
+    await store.close()
+
+
+@pytest.mark.parametrize("body", [b"\x00\xff", b"", "", "null", "[]", '{"type": "call"}', 17])
+async def test_whatever_is_in_a_row_it_stops_nothing_else(tmp_path: Path, body: object) -> None:
+    """S2: of a message, a call, a question and a fact."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await scene.asked(store)
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        for table in ("messages", "calls", "questions"):
+            db.execute(f"UPDATE {table} SET body = ?", (body,))
+        db.execute("DELETE FROM facts WHERE seq = 2")
+    messages, _ = await store.messages("conv_1")
+    assert [message.id for message in messages] == ["msg_1", "msg_r1"]
+    assert all(isinstance(part, Error) for message in messages for part in message.parts)
+    assert await store.questions() == await store.questions_of("turn_1") == []
+    assert await store.spent("ada") == []
+    assert len(await store.live_turns()) == 1
+    with pytest.raises(Unreadable, match="fact 2 is missing"):
+        await store.facts("turn_1")
+    assert json.dumps(await store.export_raw("conv_1"))
+    await store.delete_conversation("conv_1")
+    await store.close()
 
 
 # ── processes that die ────────────────────────────────────────────────────────────────────────────

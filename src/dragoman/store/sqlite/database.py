@@ -49,7 +49,7 @@ class Database:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
-        if name in ("_writer", "_readers", "_watch", "_owner"):
+        if name in ("_writer", "_readers", "_watch", "_owner", "_upkeep"):
             raise ConfigError("the store is not open: use the runtime with `async with`")
         raise AttributeError(name)
 
@@ -63,7 +63,7 @@ class Database:
     async def close(self) -> None:
         await self._writer.close()
         await self._readers.close()
-        self._watch.close()
+        await asyncio.to_thread(self._watch.close)  # the last to close copies the log to the database
         await asyncio.to_thread(self._owner.close)
 
     async def has_new_writes(self) -> bool:

@@ -46,7 +46,7 @@ class Readers:
         self._closed = True
         await asyncio.to_thread(self._threads.shutdown)
         for connection in self._connections:
-            connection.close()
+            await asyncio.to_thread(connection.close)
 
     def _run(self, read: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._free.get()

@@ -17,9 +17,9 @@ from dragoman.store.conversations import Found
 from dragoman.store.sqlite.database import Database
 from dragoman.store.sqlite.readers import snapshot
 
-_CHUNK = 8_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
+_CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
 _OVERLAP = 200  # of one row with the next: what stands on the border is found too
-_STEP = 10_000  # characters that one step puts into the index or takes out of it
+_STEP = 10_000  # characters that one step puts into the index or takes out of it, or one row
 _PAGES = 16  # of the index that one step merges
 _SCANNED = 500_000  # texts that are looked through at most where the index does not help: about a second
 _TRIGRAMS = 32  # of a query: enough to find few texts, which are then checked for the whole of it

@@ -6,24 +6,19 @@ from pathlib import Path
 
 from dragoman.store.blobs.cache import CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
-from dragoman.store.sqlite.events import SqliteEvents
 from dragoman.store.sqlite.people import SqlitePeople
 from dragoman.store.sqlite.queue import SqliteQueue
 from dragoman.store.sqlite.raw import SqliteRaw
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
 
 
-class SqliteStore(SqliteQueue, SqliteEvents, SqlitePeople, SqliteRaw, SqliteUpkeep):
+class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
     """Implements `store.Store`. Any number of processes may use one file."""
 
     def __init__(self, path: str | Path, *, busy_timeout: float = 10.0) -> None:
         super().__init__(path, busy_timeout=busy_timeout)
         self._folder = FolderBlobs(self.files / "blobs")
         self._blobs = CachedBlobs(self._folder)
-
-    async def open(self) -> None:
-        await super().open()
-        await self._drop_ended_events()
 
     async def put_blob(self, data: bytes) -> str:
         return await self._blobs.put(data)

@@ -1,4 +1,4 @@
-"""What the SQLite store does in the background, in small steps: indexing, and finishing deletions."""
+"""What the SQLite store does in the background, in small steps: index, checkpoints, deletions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.errors import DragomanError
 from dragoman.store.sqlite.deletion import SqliteDeletion
+from dragoman.store.sqlite.events import SqliteEvents
 
 _QUIET = 1.0  # seconds without a new text after which the index is brought up to date
 _AT_LEAST = 10.0  # seconds after which it is, also where there is no quiet
@@ -18,11 +19,12 @@ _SWEEP = 3600.0  # seconds between looks for blobs that may be removed by now
 _log = logging.getLogger("dragoman.store")
 
 
-class SqliteUpkeep(SqliteDeletion):
+class SqliteUpkeep(SqliteDeletion, SqliteEvents):
     """Tasks that live as long as the store is open. What fails in them is logged, and tried again later."""
 
     async def open(self) -> None:
         await super().open()
+        await _logged(self._drop_ended_events)
         self._upkeep = [asyncio.create_task(work()) for work in (self._keep_up, self._checkpoint_regularly)]
 
     async def close(self) -> None:

@@ -55,7 +55,7 @@ class Writer:
         self._closed = True
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
-        self._connection.close()
+        await asyncio.to_thread(self._connection.close)
 
     # ── what runs in the thread ───────────────────────────────────────────────────────────────────
 
