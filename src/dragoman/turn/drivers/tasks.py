@@ -124,7 +124,7 @@ class TaskDriver:
     async def _look_for_signals(self) -> None:
         """Signals of this process are read at once; those of others are found here, also those for turns
         that nobody runs."""
-        if await self._store.changed():
+        if await self._store.has_new_writes():
             self._services.grants.forget()
             for turn in await self._store.turns_with_signals():
                 with suppress(TurnSetAside, NotFound):

@@ -103,7 +103,7 @@ async def all_of(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> Non
     recorded before.
     """
     if not work:
-        return
+        return None
     first, *others = work
     if not others:
         return await first()
