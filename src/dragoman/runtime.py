@@ -136,9 +136,9 @@ class Runtime:
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
-        self._background = Background("turn")
-        self.bus = EventBus(self.store, self._background)
-        self.driver: Driver = TaskDriver(self.services, self.bus, self._background, adopts=adopts)
+        self.background = Background()
+        self.bus = EventBus(self.store, self.background)
+        self.driver: Driver = TaskDriver(self.services, self.bus, self.background, adopts=adopts)
         self.commands = Commands(self.services, self.driver)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
