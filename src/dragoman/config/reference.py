@@ -221,7 +221,7 @@ _TRAITS = {
     "tools": "`native`, or the dialect in which it writes its calls",
     "spills": "the dialect in which calls slip into its text all the same, or `none`",
     "reasoning": "where its thoughts are: fields of the wire, tags in the text, or a tag the prompt opens",
-    "led": "it calls by examples, in steps: for the smallest, served here",
+    "guided": "it calls by examples, in steps: for the smallest, served here",
     "file": "the GGUF file of a model that is served here",
     "note": "what a person should know before they trust it",
     "options": "of every request, under those of the conversation",

@@ -1,4 +1,4 @@
-"""What a turn tells the world while it runs. Names are noun first; every event is numbered in its turn.
+"""The events of a turn while it runs. Names are noun first; every event is numbered in its turn.
 
 Decoders make the events of a reply (reasoning, text, call.input, message.end) without a number; the
 turn's log numbers them when it publishes them. Nothing here is stored: facts are (`turn/facts.py`).
@@ -23,7 +23,7 @@ from dragoman.messages.usage import Usage
 class TurnStart:
     turn: str
     conversation: str
-    message: str  # what the person said
+    message: str  # the person's
     resumed: bool = False
     seq: int = 0
     type: Literal["turn.start"] = "turn.start"
@@ -127,7 +127,7 @@ class TextDelta:
 
 @dataclass(slots=True)
 class TextEnd:
-    """`was_reasoning`: what was told as text so far turned out to be a thought (`wire/thinking.py`)."""
+    """`was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`)."""
 
     was_reasoning: bool = False
     seq: int = 0
@@ -170,7 +170,7 @@ class CallInputEnd:
 class MessageEnd:
     """The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
 
-    `unfinished` says that nothing told its end: it may have been cut off, and nobody can know.
+    `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
     """
 
     finish: str
@@ -209,7 +209,7 @@ class CallAsked:
 
 @dataclass(slots=True)
 class CallAnswered:
-    """Somebody answered a question, here or elsewhere: nobody need any more."""
+    """Somebody answered a question, in this client or another: it is closed."""
 
     call: str
     question: str
@@ -251,7 +251,7 @@ class CallEnd:
 
 
 def call_end(call: ToolCall) -> CallEnd:
-    """What is told of a settled call."""
+    """The event for a settled call."""
     assert call.result is not None
     return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
 

@@ -1,4 +1,4 @@
-"""`catalog.toml` and a person's `dragoman.toml` in; who serves which model, and what is known of it, out."""
+"""The catalog: who serves which model, and what is known of it, from `catalog.toml` and `dragoman.toml`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ BUILT_IN = Path(__file__).with_name("catalog.toml")
 
 @dataclass(slots=True, frozen=True)
 class Traits:
-    """What is known of one model. The defaults fit an imitator of OpenAI that nobody has heard of."""
+    """What is known of one model. The defaults fit an unknown imitator of OpenAI."""
 
     context: int | None = None
     modalities: tuple[Modality, ...] = ("text",)
     tools: str = NATIVE  # or the dialect in which it writes its calls
     spills: str = "hermes"  # the dialect in which calls slip into its text all the same, or "none"
     reasoning: ReasoningStyle = "tags"
-    led: bool = False  # so small that it calls tools only by examples, in steps (`local/led.py`)
+    guided: bool = False  # so small that it calls tools only by examples, in steps (`local/guided.py`)
     file: str | None = None  # of a model that we serve ourselves
     note: str = ""  # what a person should know before they trust it
     options: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Traits:
 
 @dataclass(slots=True, frozen=True)
 class Provider:
-    """Who serves models, where, and how it differs from the wire it speaks."""
+    """Who serves models, where, and how it differs from others of its wire."""
 
     name: str
     title: str = ""
@@ -64,7 +64,7 @@ class Provider:
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
-        """The base URL. ConfigError where only the person can know it and has not said it."""
+        """The base URL. ConfigError where only the person can know it and has not set it."""
         found = (self.base_url_from and environment.get(self.base_url_from)) or self.base_url
         if not found:
             raise ConfigError(f"{self.title} has no address of its own: set {self.base_url_from} to yours")
@@ -102,11 +102,11 @@ class Catalog:
 
     def traits(self, provider: Provider, model: str) -> Traits:
         """Everything that is known of a model, the special over the general."""
-        said: dict[str, Any] = {**provider.defaults}
-        said |= _first(self.families, model.rpartition("/")[2])
-        said |= _first(provider.models, model)
-        said["modalities"] = tuple(said.get("modalities", ("text",)))
-        return Traits(**said)
+        known: dict[str, Any] = {**provider.defaults}
+        known |= _first(self.families, model.rpartition("/")[2])
+        known |= _first(provider.models, model)
+        known["modalities"] = tuple(known.get("modalities", ("text",)))
+        return Traits(**known)
 
     def with_provider(self, provider: Provider) -> Catalog:
         return replace(self, providers={**self.providers, provider.name: provider})
@@ -119,21 +119,21 @@ class Catalog:
 
 def load_catalog(*files: Path) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    said = read_tables(BUILT_IN, *files)
-    providers = {name: _provider(name, table) for name, table in said.get("providers", {}).items()}
-    return Catalog(providers, said.get("families", {}))
+    known = read_tables(BUILT_IN, *files)
+    providers = {name: _provider(name, table) for name, table in known.get("providers", {}).items()}
+    return Catalog(providers, known.get("families", {}))
 
 
 def _provider(name: str, table: ProviderTable) -> Provider:
-    said: dict[str, Any] = {"title": name, **table}
-    said["keys"] = tuple(said.get("keys", ()))
-    said["quirks"] = Quirks(**said.get("quirks", {}))
-    return Provider(name, **said)
+    known: dict[str, Any] = {"title": name, **table}
+    known["keys"] = tuple(known.get("keys", ()))
+    known["quirks"] = Quirks(**known.get("quirks", {}))
+    return Provider(name, **known)
 
 
 def _first(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
     name = model.lower()
-    fits = (said for pattern, said in patterns.items() if fnmatchcase(name, pattern.lower()))
+    fits = (table for pattern, table in patterns.items() if fnmatchcase(name, pattern.lower()))
     return next(fits, TraitsTable())
 
 

@@ -1,4 +1,4 @@
-"""`provider/model` in, a model that answers out: what the catalog says, a key, a wire, the HTTP client."""
+"""Builds models by name, `provider/model`: from the catalog, a key, a wire and the HTTP client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
-from dragoman.providers.local.server import LocalServer
+from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
@@ -72,7 +72,7 @@ class Models:
         self._load = load
         self._progress = progress
         self._models: dict[str, ServedModel] = {}
-        self._servers: dict[str, LocalServer] = {}
+        self._servers: dict[str, LlamaServer] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,7 +89,7 @@ class Models:
         await self.client.close()
 
     def use_blobs(self, load: Load) -> None:
-        """Where the bytes of attachments are, unless that was said before: a runtime says it."""
+        """Where the bytes of attachments are, unless that is known already."""
         if self._load is no_blobs:
             self._load = load
             self._models.clear()
@@ -100,21 +100,28 @@ class Models:
         if wanted is None:
             raise ConfigError("no model is named: say which, as PROVIDER/MODEL; `dragoman models` lists them")
         if wanted not in self._models:
-            self._models[wanted] = self._made(wanted)
+            self._models[wanted] = self._build(wanted)
         return self._models[wanted]
 
-    def _made(self, name: str) -> ServedModel:
+    def _build(self, name: str) -> ServedModel:
         provider, model = self.catalog.find(name)
         traits = self.catalog.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        spoken = wire(provider.wire, quirks=provider.quirks, load=self._load)
+        encoding = wire(provider.wire, quirks=provider.quirks, load=self._load)
         served: Model
         if provider.name == PROVIDER:
-            served = local_model(self._server(model, traits), self.client, spoken, name, led=traits.led)
+            served = local_model(
+                self._server(model, traits), self.client, encoding, name, guided=traits.guided
+            )
         else:
             served = HttpModel(
-                self.client, spoken, self._endpoint(provider), model=model, name=name, context=traits.context
+                self.client,
+                encoding,
+                self._endpoint(provider),
+                model=model,
+                name=name,
+                context=traits.context,
             )
         return ServedModel(
             served,
@@ -123,10 +130,10 @@ class Models:
             fallback=LAST_RESORT if self._dialect == AUTO else None,
         )
 
-    def _server(self, model: str, traits: Traits) -> LocalServer:
+    def _server(self, model: str, traits: Traits) -> LlamaServer:
         if model not in self._servers:
             self._servers[model] = server_of(
-                model, file=traits.file, led=traits.led, context=traits.context, progress=self._progress
+                model, file=traits.file, guided=traits.guided, context=traits.context, progress=self._progress
             )
         return self._servers[model]
 

@@ -1,4 +1,4 @@
-"""TOML files in; their tables of providers and models out, checked, and merged the later over the earlier."""
+"""The tables of `catalog.toml` and `dragoman.toml`: read, checked, and merged, the later over the earlier."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _variable(name: str) -> str:
     return name
 
 
-def _listed(said: object) -> object:
-    return [said] if isinstance(said, str) else said
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
@@ -64,7 +64,7 @@ class TraitsTable(TypedDict, total=False):
     tools: Annotated[str, _dialect_or(NATIVE)]
     spills: Annotated[str, _dialect_or(NONE)]
     reasoning: ReasoningStyle
-    led: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
+    guided: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
     file: str  # the GGUF file of a local model
     note: str  # what a person should know before they trust it
     options: dict[str, JsonValue]  # of every request, under those of the conversation
@@ -103,13 +103,13 @@ class CatalogTable(TypedDict, total=False):
 
 def read_tables(*files: Path) -> CatalogTable:
     """The tables of all files as one. ConfigError names the file and the place that is wrong."""
-    said: CatalogTable = {}
+    merged: CatalogTable = {}
     for file in files:
-        said = _merged(said, _read(file))
-        for name, table in said.get("providers", {}).items():
+        merged = _merged(merged, _read(file))
+        for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
                 raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
-    return said
+    return merged
 
 
 def _read(file: Path) -> CatalogTable:
@@ -123,7 +123,7 @@ def _read(file: Path) -> CatalogTable:
         checked: CatalogTable = TypeAdapter(CatalogTable).validate_python(tables)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigError(f"{file}: {_place(fault['loc'])}: {_trouble(fault)}") from error
+        raise ConfigError(f"{file}: {_place(fault['loc'])}: {_describe(fault)}") from error
     for name, table in checked.get("providers", {}).items():
         _check(f"{file}: {_place(('providers', name))}", name, table)
     return checked
@@ -132,7 +132,7 @@ def _read(file: Path) -> CatalogTable:
 def _check(at: str, name: str, table: ProviderTable) -> None:
     """What a type cannot say."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-        raise ConfigError(f"{at}: a provider's name is made of letters, digits, `-`, `_` and `.`")
+        raise ConfigError(f"{at}: a provider's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
     address = table.get("base_url", "https://")
     if urlsplit(address).scheme not in ("http", "https"):
         raise ConfigError(f"{at}.base_url: an address begins with http:// or https://")
@@ -149,7 +149,7 @@ def _place(path: tuple[int | str, ...]) -> str:
     return ".".join(str(step) if re.fullmatch(r"[\w-]+", str(step)) else f'"{step}"' for step in path)
 
 
-def _trouble(fault: Mapping[str, Any]) -> str:
+def _describe(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "extra_forbidden":
         return "there is no such key here"
     message = str(fault["msg"]).removeprefix("Value error, ")
@@ -177,4 +177,4 @@ def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
 
 def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
     """The first that fits counts, so those that are to win come first."""
-    return {**over, **{pattern: said for pattern, said in under.items() if pattern not in over}}
+    return {**over, **{pattern: table for pattern, table in under.items() if pattern not in over}}

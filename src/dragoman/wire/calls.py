@@ -1,7 +1,7 @@
-"""Calls that arrive in pieces: what a provider says of each, in; `call.input` events out.
+"""Assembles calls that arrive in pieces, and announces them as `call.input` events.
 
 Shared by all wires. Those that announce a call with its whole name use `start`, `piece` and `end`, or
-`whole`; those that leave it to the reader which pieces belong together use `piece` alone.
+`whole`; those that do not say which pieces belong together use `piece` alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dragoman.messages.parts import Arguments, canonical
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.wire import call_id
 
-Spoken: TypeAlias = str | Arguments | None
-"""Arguments, or a piece of them, as a provider may say them."""
+RawArguments: TypeAlias = str | Arguments | None
+"""Arguments, or a piece of them, as a provider may write them."""
 
 
 class Calls:
@@ -25,8 +25,8 @@ class Calls:
 
     def __init__(self, reply: str) -> None:
         self._reply = reply
-        self._calls: list[_Call] = []
-        self._at: dict[Hashable, list[_Call]] = {}  # the calls that came at an index, the newest last
+        self._calls: list[_ArrivingCall] = []
+        self._at: dict[Hashable, list[_ArrivingCall]] = {}  # the calls that came at an index, the newest last
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -42,8 +42,10 @@ class Calls:
         call.signature = signature
         yield from call.announce()
 
-    def end(self, index: Hashable, whole: Spoken = None, *, signature: str | None = None) -> Iterator[Event]:
-        """The call at this index is complete. `whole`: all its arguments, said once more or only now."""
+    def end(
+        self, index: Hashable, whole: RawArguments = None, *, signature: str | None = None
+    ) -> Iterator[Event]:
+        """The call at this index is complete. `whole`: all its arguments, once more or only now."""
         for call in self._at.get(index, ())[-1:]:
             call.signature = signature or call.signature
             if whole:
@@ -51,7 +53,7 @@ class Calls:
             yield from call.end()
 
     def whole(
-        self, name: str, arguments: Spoken, *, id: str | None = None, signature: str | None = None
+        self, name: str, arguments: RawArguments, *, id: str | None = None, signature: str | None = None
     ) -> Iterator[Event]:
         """A call that comes in one piece."""
         index = object()
@@ -66,11 +68,11 @@ class Calls:
         index: Hashable = None,
         id: str | None = None,
         name: str | None = None,
-        arguments: Spoken = None,
+        arguments: RawArguments = None,
         signature: str | None = None,
         new: bool = False,
     ) -> Iterator[Event]:
-        """A piece of some call: of which one, its index and id tell as far as they can be trusted.
+        """A piece of some call: its index and id say of which one, as far as they can be trusted.
 
         `new` says that it certainly begins a call.
         """
@@ -94,7 +96,9 @@ class Calls:
         for call in self._calls:
             yield from call.end(cut=cut)
 
-    def _find(self, index: Hashable, id: str | None, name: str | None, arguments: Spoken) -> _Call | None:
+    def _find(
+        self, index: Hashable, id: str | None, name: str | None, arguments: RawArguments
+    ) -> _ArrivingCall | None:
         """The call that a piece continues; None if it begins one."""
         here = self._calls if index is None else self._at.get(index)
         if not here:
@@ -115,14 +119,14 @@ class Calls:
             if call.name and not call.announced:
                 yield from call.announce()
 
-    def _new(self, index: Hashable, id: str | None) -> _Call:
-        call = _Call(call_id(self._reply, len(self._calls)), id or None)
+    def _new(self, index: Hashable, id: str | None) -> _ArrivingCall:
+        call = _ArrivingCall(call_id(self._reply, len(self._calls)), id or None)
         self._calls.append(call)
         self._at.setdefault(index, []).append(call)
         return call
 
 
-class _Call:
+class _ArrivingCall:
     """One call while it arrives. It is announced when its name can grow no more: with its first argument."""
 
     __slots__ = ("announced", "ended", "id", "name", "pieces", "provider_id", "signature")
@@ -145,7 +149,7 @@ class _Call:
         if not self.announced:
             self.name = name if name.startswith(self.name) else self.name + name
 
-    def is_over(self, name: str, arguments: Spoken, *, id: str | None, loose: bool) -> bool:
+    def is_over(self, name: str, arguments: RawArguments, *, id: str | None, loose: bool) -> bool:
         """Whether a piece that brings a name belongs to another call, though index and id do not say so.
 
         `loose` means that nothing but the order holds the pieces together.
@@ -201,7 +205,7 @@ class _Call:
         yield CallInputEnd(self.id, self.name, arguments, text if arguments is None else None, self.signature)
 
 
-def _text(arguments: Spoken) -> str:
+def _text(arguments: RawArguments) -> str:
     if arguments is None or isinstance(arguments, str):
         return arguments or ""
     return to_json(arguments).decode()

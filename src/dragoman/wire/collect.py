@@ -1,4 +1,4 @@
-"""A model and a request in, the whole reply out: for questions beside a conversation."""
+"""Collects a whole reply: for requests beside a conversation, such as titles and summaries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.wire.wire import Model
 
 
 async def collect_reply(model: Model, request: Request, conversation: str = "") -> Message:
-    """Nothing of it is stored or shown."""
+    """The reply as a message. Nothing of it is stored or shown."""
     draft = Draft(Message(new_id("msg"), conversation, None, "assistant", (), model=model.name))
     async with aclosing(model.stream(request, draft.id)) as replies:
         async for events in replies:

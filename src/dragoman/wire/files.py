@@ -1,4 +1,4 @@
-"""A file part in; the forms in which providers take its bytes out."""
+"""The bytes of file parts in the forms in which bodies carry them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.parts import File
 
 Load: TypeAlias = Callable[[str], bytes]
-"""A blob's name in, its bytes out. Encoders are pure: who has a blob store passes it in."""
+"""Reads a blob. Encoders are pure: whoever has a blob store passes it in."""
 
 
 def no_blobs(blob: str) -> bytes:

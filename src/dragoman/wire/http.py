@@ -1,6 +1,6 @@
-"""Requests in, events out: a client that owns the connections, and a model behind it that is asked again.
+"""The HTTP client: connections to all providers, and `HttpModel`, which asks again where that may help.
 
-What happens between one request and the end of its stream is in `wire/exchange.py`.
+One attempt, from the request to the end of its stream, is in `wire/exchange.py`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.exchange import Exchange, client_error, some
-from dragoman.wire.provider_errors import without
-from dragoman.wire.transport_errors import place, unreachable
+from dragoman.wire.exchange import Exchange, client_error, read_bounded
+from dragoman.wire.provider_errors import redact
+from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
@@ -42,7 +42,7 @@ class Timeouts:
     connect: float | None = 15
     first_byte: float | None = 300  # some models think for minutes before they say a word
     between_chunks: float | None = 120
-    after_done: float | None = 1  # for the connection to end when all was said: some servers leave it open
+    after_done: float | None = 1  # for the end of the connection after the last event: some never close it
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,12 +133,12 @@ class HttpClient:
                 proxy=self._proxy_for(url),
                 allow_redirects=False,
             ) as response:
-                body = await some(response, largest=largest)
+                body = await read_bounded(response, largest=largest)
                 status = response.status
         except (OSError, client_error()) as error:
             raise unreachable(error, url, self.timeouts.first_byte) from None
         if status != 200 or len(body) > largest:
-            raise ProviderError(f"{place(url)} has no such list", kind="no_list", status=status)
+            raise ProviderError(f"{host_of(url)} has no such list", kind="no_list", status=status)
         return body
 
     def _pool(self) -> aiohttp.ClientSession:
@@ -161,7 +161,7 @@ class HttpClient:
     def _proxy_for(self, url: str) -> str | None:
         proxy = self._proxy or (_environment_proxy(url) if self._use_environment else None)
         if proxy is not None and not proxy.startswith(("http://", "https://")):
-            raise ConfigError(f"the proxy for {place(url)} is not an http:// or https:// address")
+            raise ConfigError(f"the proxy for {host_of(url)} is not an http:// or https:// address")
         return proxy
 
 
@@ -189,7 +189,7 @@ class HttpModel:
         self._endpoint = endpoint
 
     def __repr__(self) -> str:
-        return f"HttpModel({self.name!r}, {self._wire.name}, {place(self._endpoint.base_url)})"
+        return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
@@ -210,8 +210,8 @@ class HttpModel:
                     yield events
                 return
             except ProviderError as error:
-                failure = self._told(error)
-                if exchange.spoke or not retry.may_follow(error, attempt):
+                failure = self._for_people(error)
+                if exchange.began or not retry.may_follow(error, attempt):
                     raise
             finally:
                 exchange.close()
@@ -227,9 +227,9 @@ class HttpModel:
         except PydanticSerializationError:  # half a surrogate pair somewhere in the history
             return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
-    def _told(self, error: ProviderError) -> ProviderError:
+    def _for_people(self, error: ProviderError) -> ProviderError:
         """The error as a person may read it: without the key, and with the key's name."""
-        error.message = without(error.message, self._endpoint.secrets)
+        error.message = redact(error.message, self._endpoint.secrets)
         error.args = (error.message,)
         if error.kind == "auth" and (name := self._endpoint.key_name):
             error.hint = f"Check {name}" if self._endpoint.key else f"Set {name} to your API key"

@@ -1,4 +1,4 @@
-"""A model that plays a script: for tests, demonstrations and whoever wants to see the house without a key."""
+"""A model that plays a script: for tests, demonstrations, and for trying Dragoman without a key."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dragoman.wire.wire import Prose, call_id
 
 
 @dataclass(slots=True, frozen=True)
-class Call:
+class ScriptedCall:
     tool: str
     arguments: dict[str, JsonValue] | str  # a text is sent as it is, also if it is no JSON
 
 
 @dataclass(slots=True, frozen=True)
 class Line:
-    """One reply: what is thought, said and called, in this order."""
+    """One reply: its thoughts, its text and its calls, in this order."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     thinks: str = ""
     finish: str | None = None
     usage: Usage = Usage(input=10, output=5)
@@ -60,12 +60,12 @@ def thinks(text: str) -> Line:
 
 
 def calls(tool: str, **arguments: JsonValue) -> Line:
-    return Line(calls=(Call(tool, arguments),))
+    return Line(calls=(ScriptedCall(tool, arguments),))
 
 
 def calls_with(tool: str, arguments: str) -> Line:
     """A call whose argument text is exactly this."""
-    return Line(calls=(Call(tool, arguments),))
+    return Line(calls=(ScriptedCall(tool, arguments),))
 
 
 def fails(error: Exception | str, *, after: str = "") -> Line:

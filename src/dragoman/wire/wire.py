@@ -1,7 +1,7 @@
-"""What the house asks of a model, and what a wire has to be able to do.
+"""The interfaces of this room: a `Model` answers requests with events; a `Wire` is one provider protocol.
 
-A wire turns a `Request` into a provider's body and a provider's frames into our events; it is pure.
-A `Model` answers requests with events: over HTTP with a wire (`wire/http.py`), or from a script.
+A wire encodes a `Request` as a provider's body and decodes the provider's frames into our events; it is pure.
+Models use one over HTTP (`wire/http.py`), or play a script (`wire/scripted.py`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from dragoman.messages.request import Request
 
 
 class Decoder(Protocol):
-    """Frames in, events out. `end` closes whatever is open and says how the reply finished.
+    """Decodes one reply, frame by frame. `end` closes whatever is open and says how the reply finished.
 
-    It raises ProviderError where the wire always tells that a reply is over, and this one did not.
+    It raises ProviderError where the wire always says that a reply is over, and this one did not.
     """
+
+    finish_word: str | None
+    """The provider's own word for how the reply ended, once it has come."""
 
     def feed(self, frame: bytes) -> Iterator[Event]: ...
 

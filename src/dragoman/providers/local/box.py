@@ -1,4 +1,4 @@
-"""The name of a local model in, a model that starts its own server out."""
+"""Models that are served on this machine by a process of ours, started when they are first asked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.providers.local.completion import PATH, Completions
-from dragoman.providers.local.led import LED_CONTEXT, SLOTS, LedModel
-from dragoman.providers.local.server import CONTEXT, LocalServer
+from dragoman.providers.local.guided import GUIDED_CONTEXT, SLOTS, GuidedModel
+from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.weights import Progress, fetch
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
-from dragoman.wire.exchange import client_error, some
+from dragoman.wire.exchange import client_error, read_bounded
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.wire import Model, Wire
 
@@ -26,8 +26,8 @@ IN_THE_BOX = "smollm2"
 
 
 def server_of(
-    model: str, *, file: str | None, led: bool, context: int | None, progress: Progress | None
-) -> LocalServer:
+    model: str, *, file: str | None, guided: bool, context: int | None, progress: Progress | None
+) -> LlamaServer:
     """The server for `local/MODEL`: the model in the box, or a GGUF file."""
     named = file or (model if model.lower().endswith(".gguf") else None)
     given = Path(named).expanduser() if named is not None else None
@@ -40,28 +40,28 @@ def server_of(
     async def found() -> Path:
         return await fetch(progress=progress) if given is None else given
 
-    if led:
-        return LocalServer(found, context=LED_CONTEXT, slots=SLOTS)
-    return LocalServer(found, context=context or CONTEXT)
+    if guided:
+        return LlamaServer(found, context=GUIDED_CONTEXT, slots=SLOTS)
+    return LlamaServer(found, context=context or CONTEXT)
 
 
-def local_model(server: LocalServer, client: HttpClient, wire: Wire, name: str, *, led: bool) -> Model:
-    """A model on the server: over the wire with calls of its own, or led."""
+def local_model(server: LlamaServer, client: HttpClient, wire: Wire, name: str, *, guided: bool) -> Model:
+    """A model on the server: over the wire with calls of its own, or guided."""
     chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name)
-    if not led:
+    if not guided:
         return chat
     complete = BoxedModel(server, client, Completions(), PATH, name)
-    return LedModel(chat, complete, complete.tokens)
+    return GuidedModel(chat, complete, complete.tokens)
 
 
 class BoxedModel:
     """A model at the address of a server that is started when it is first asked. Satisfies `wire.Model`."""
 
     def __init__(
-        self, server: LocalServer, client: HttpClient, wire: Wire, endpoint: Endpoint, name: str
+        self, server: LlamaServer, client: HttpClient, wire: Wire, endpoint: Endpoint, name: str
     ) -> None:
         self.name = name
-        self.context: int | None = None  # what is too long is left out, or told by the server
+        self.context: int | None = None  # what is too long is left out, or refused by the server
         self._server = server
         self._client = client
         self._wire = wire
@@ -86,7 +86,7 @@ class BoxedModel:
         try:
             response = await self._client.post(url, headers=headers, body=to_json({"content": text}))
             async with response:
-                said = from_json(await some(response))
+                answer = from_json(await read_bounded(response))
         except (OSError, client_error(), ValueError) as error:
             raise ProviderError(f"the local server does not answer: {error}", kind="unreachable") from error
-        return [int(token) for token in said.get("tokens", ())]
+        return [int(token) for token in answer.get("tokens", ())]

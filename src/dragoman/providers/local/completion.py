@@ -1,4 +1,4 @@
-"""A prompt in, the body of a plain completion out; its chunks in, our events out. Led models are asked so."""
+"""The wire of plain completions, by which guided models are asked (`guided.py`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dragoman.messages.events import Event
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.openai_chat.decode import Decoder
+from dragoman.wire.openai_chat.decode import ChatDecoder
 
 PATH = Endpoint(path="completions")
 
 
-class CompletionDecoder(Decoder):
+class CompletionDecoder(ChatDecoder):
     """Chunks with `text` in the place of a `delta`; everything else is as in a chat."""
 
     def feed(self, frame: bytes) -> Iterator[Event]:
@@ -39,7 +39,7 @@ class Completions:
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         prompt = "".join(
-            part.text for said in request.messages for part in said.parts if isinstance(part, Text)
+            part.text for message in request.messages for part in message.parts if isinstance(part, Text)
         )
         body: dict[str, JsonValue] = {"model": request.model, "prompt": prompt, "stream": True}
         return body | {"stream_options": {"include_usage": True}} | request.options | request.extra

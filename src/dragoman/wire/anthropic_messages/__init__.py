@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from dragoman.messages.request import Request
-from dragoman.wire.anthropic_messages.decode import Decoder
+from dragoman.wire.anthropic_messages.decode import MessagesDecoder
 from dragoman.wire.anthropic_messages.encode import encode
 from dragoman.wire.anthropic_messages.shapes import NAME
 from dragoman.wire.files import Load, no_blobs
@@ -25,8 +25,8 @@ class AnthropicMessages:
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return encode(request, quirks=self.quirks, load=self.load)
 
-    def decoder(self, reply: str) -> Decoder:
-        return Decoder(reply)
+    def decoder(self, reply: str) -> MessagesDecoder:
+        return MessagesDecoder(reply)
 
 
 WIRE = AnthropicMessages

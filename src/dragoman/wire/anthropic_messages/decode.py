@@ -1,4 +1,4 @@
-"""Events of the Messages stream in, our events out. No network, no clock."""
+"""Decodes the event stream of the Messages API. No network, no clock."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dragoman.wire.anthropic_messages.shapes import (
     FINISH,
     NAME,
     Block,
-    Delta,
-    StreamEvent,
-    Tokens,
+    MessagesDelta,
+    MessagesEvent,
+    MessagesTokens,
     is_server_block,
 )
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
 
 
-class Decoder:
+class MessagesDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended.
 
     The content comes in numbered blocks, each with a start, deltas and a stop.
@@ -38,11 +38,11 @@ class Decoder:
         self._calls = Calls(reply)
         self._open: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
-        self._usage: Tokens = {}
+        self._usage: MessagesTokens = {}
         self._over = False
 
     def feed(self, frame: bytes) -> Iterator[Event]:
-        event: StreamEvent = from_json(frame)
+        event: MessagesEvent = from_json(frame)
         match event.get("type"):
             case "content_block_delta":
                 yield from self._delta(event.get("index", 0), event["delta"])
@@ -58,7 +58,7 @@ class Decoder:
             case "message_stop":
                 self._over = True
             case "error":
-                raise refusal(event.get("error"))
+                raise provider_error(event.get("error"))
             case _:
                 pass  # `ping`, and what they may think of later
 
@@ -91,7 +91,7 @@ class Decoder:
             case _:
                 pass  # whole when it stops
 
-    def _delta(self, index: int, delta: Delta) -> Iterator[Event]:
+    def _delta(self, index: int, delta: MessagesDelta) -> Iterator[Event]:
         match delta["type"]:
             case "text_delta":
                 yield from self._prose.text(delta["text"])
@@ -119,7 +119,7 @@ class Decoder:
                 yield from self._prose.close(opaque=block)
             case "tool_use":
                 whole = block.get("input")
-                if pieces or whole:  # else only how the reply ends can tell whether nothing was meant
+                if pieces or whole:  # else only the end of the reply shows whether there are none
                     yield from self._calls.end(index, whole if isinstance(whole, dict) and whole else None)
             case str(type) if is_server_block(type):
                 yield from self._prose.close()
@@ -129,11 +129,11 @@ class Decoder:
 
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
-    def _count(self, usage: Tokens | None) -> None:
+    def _count(self, usage: MessagesTokens | None) -> None:
         """Counts are totals so far. They come at the start, at the end, or some of them at each."""
         for name, count in (usage or {}).items():
             if count is not None:
-                self._usage[name] = count  # type: ignore[literal-required]  # the names are those of Tokens
+                self._usage[name] = count  # type: ignore[literal-required]  # the names are those of MessagesTokens
 
 
 def _whole(block: Block, pieces: str) -> Block:
@@ -141,7 +141,7 @@ def _whole(block: Block, pieces: str) -> Block:
     return {**block, "input": parse_arguments(pieces) or {}} if pieces else block
 
 
-def _usage(tokens: Tokens) -> Usage:
+def _usage(tokens: MessagesTokens) -> Usage:
     read, written = tokens.get("cache_read_input_tokens") or 0, tokens.get("cache_creation_input_tokens") or 0
     of_output = tokens.get("output_tokens_details") or {}
     return Usage(

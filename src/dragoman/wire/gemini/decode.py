@@ -1,4 +1,4 @@
-"""Chunks of generated content in, our events out. No network, no clock."""
+"""Decodes the chunks of `streamGenerateContent`. No network, no clock."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dragoman.wire.gemini.shapes import (
     FINISH,
     MALFORMED_CALL,
     NAME,
-    Candidate,
-    Chunk,
-    FunctionCall,
-    Part,
-    Tokens,
+    GeminiCall,
+    GeminiCandidate,
+    GeminiChunk,
+    GeminiPart,
+    GeminiTokens,
 )
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
 
 
-class Decoder:
+class GeminiDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended."""
 
     def __init__(self, reply: str) -> None:
@@ -36,12 +36,12 @@ class Decoder:
         self._signature: str | None = None  # that came with text: it follows when the text has ended
         self._blocked = False
         self._calls = Calls(reply)
-        self._usage: Tokens = {}
+        self._usage: GeminiTokens = {}
 
     def feed(self, frame: bytes) -> Iterator[Event]:
-        chunk: Chunk = from_json(frame)
+        chunk: GeminiChunk = from_json(frame)
         if error := chunk.get("error"):
-            raise refusal(error)
+            raise provider_error(error)
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
             self._usage = {**self._usage, **usage}
         if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
@@ -61,7 +61,7 @@ class Decoder:
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _candidate(self, candidate: Candidate) -> Iterator[Event]:
+    def _candidate(self, candidate: GeminiCandidate) -> Iterator[Event]:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._part(part)
         if word := candidate.get("finishReason"):
@@ -69,7 +69,7 @@ class Decoder:
             if word == MALFORMED_CALL:
                 yield from self._malformed(candidate.get("finishMessage") or "")
 
-    def _part(self, part: Part) -> Iterator[Event]:
+    def _part(self, part: GeminiPart) -> Iterator[Event]:
         text, signature = part.get("text") or "", part.get("thoughtSignature")
         if call := part.get("functionCall"):
             yield from self._call(call, signature)
@@ -93,15 +93,15 @@ class Decoder:
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _call(self, call: FunctionCall, signature: str | None) -> Iterator[Event]:
+    def _call(self, call: GeminiCall, signature: str | None) -> Iterator[Event]:
         yield from self._close()
         arguments = call.get("args") or {}
         yield from self._calls.whole(call["name"], arguments, id=call.get("id"), signature=signature)
 
     def _malformed(self, message: str) -> Iterator[Event]:
-        """A call that they could not read themselves: its text, if it tells which tool was meant.
+        """A call that they could not read themselves: its text, if the tool can be made out.
 
-        It cannot be run; the model is told so, and may try again.
+        It cannot be run; the model reads why, and may try again.
         """
         named = re.search(r"default_api[.:]\s*([\w-]+)", message) or re.search(r":\s*([\w-]+)\(", message)
         if named:
@@ -112,7 +112,7 @@ class Decoder:
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _usage(tokens: Tokens) -> Usage:
+def _usage(tokens: GeminiTokens) -> Usage:
     thought = tokens.get("thoughtsTokenCount") or 0
     return Usage(
         tokens.get("promptTokenCount") or 0,

@@ -1,4 +1,4 @@
-"""A request in, the body of `streamGenerateContent` out. Pure: the bytes of files come through `load`."""
+"""The body of a request to `streamGenerateContent`. Pure: the bytes of files come through `load`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
 from dragoman.wire.gemini.schema import subset
 from dragoman.wire.gemini.shapes import (
@@ -28,13 +27,14 @@ from dragoman.wire.gemini.shapes import (
     family,
 )
 from dragoman.wire.lowering import (
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import inlined, one_object
 
@@ -65,12 +65,12 @@ def _contents(request: Request, load: Load) -> list[Body]:
         elif parts:
             turns.append((role, parts))
 
-    for said in spoken(request.messages, files_apart=True):
-        if said.role == "user":
-            add("user", [_content_part(part, load) for part in said.parts])
+    for message in lower(request.messages, files_apart=True):
+        if message.role == "user":
+            add("user", [_content_part(part, load) for part in message.parts])
         else:
-            add("assistant", [*_assistant_parts(said, request.model)])
-            add("user", [_response(part) for part in said.parts if isinstance(part, ToolCall)])
+            add("assistant", [*_assistant_parts(message, request.model)])
+            add("user", [_response(part) for part in message.parts if isinstance(part, ToolCall)])
     if not turns or turns[0][0] == "assistant":
         turns.insert(0, ("user", [{"text": OPENING}]))
     if turns[-1][0] == "assistant":
@@ -78,17 +78,17 @@ def _contents(request: Request, load: Load) -> list[Body]:
     return [{"role": ROLES[role], "parts": [*parts]} for role, parts in turns]
 
 
-def _assistant_parts(said: RequestMessage, model: str) -> Iterator[Body]:
-    """The parts of one reply. A signature alone, kept as an empty thought, is that of the text before it."""
+def _assistant_parts(message: RequestMessage, model: str) -> Iterator[Body]:
+    """The parts of one reply. A signature alone, in an empty thought, belongs to the text before it."""
     parts: list[Body] = []
-    foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in said.parts)
+    foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in message.parts)
     called = False
-    for part in said.parts:
+    for part in message.parts:
         match part:
             case Text():
                 parts.append({"text": part.text})
             case ToolCall():
-                call: Body = {"name": _name(part), "args": {**said_arguments(part)}}
+                call: Body = {"name": _name(part), "args": {**asked_arguments(part)}}
                 signature = None if foreign else part.signature
                 if signature is None and not called and family(model).signs_calls:
                     signature = NO_SIGNATURE  # the first of a batch must bear one
@@ -109,7 +109,7 @@ def _assistant_parts(said: RequestMessage, model: str) -> Iterator[Body]:
 
 
 def _is_foreign(thought: Reasoning, model: str) -> bool:
-    """Whether it tells that the reply it stands in came another way, so that marks on its calls are void."""
+    """Whether its reply came by another wire or model, so that the signatures of its calls are void."""
     return thought.wire not in (None, NAME) or thought.model != model
 
 
@@ -123,7 +123,7 @@ def _response(call: ToolCall) -> Body:
 
 
 def _name(call: ToolCall) -> str:
-    name = said_name(call)
+    name = safe_name(call)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"[:64]
 
 
@@ -196,7 +196,7 @@ def _thinking(request: Request) -> Body:
     shown: Body = {"includeThoughts": effort != "none" and budget != 0}
     if budget is not None:
         return shown | {"thinkingBudget": budget}
-    large = "pro" in request.model  # these cannot be kept from thinking
+    large = "pro" in request.model  # these always think
     if how == "level":
         level = LEVELS.get(str(effort), MOST)
         return shown | {"thinkingLevel": "low" if large and level == "minimal" else level}

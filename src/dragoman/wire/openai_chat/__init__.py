@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.request import Request
 from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.openai_chat.decode import Decoder
+from dragoman.wire.openai_chat.decode import ChatDecoder
 from dragoman.wire.openai_chat.encode import encode
 from dragoman.wire.openai_chat.shapes import NAME
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
@@ -25,8 +25,8 @@ class OpenAIChat:
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return encode(request, quirks=self.quirks, load=self.load)
 
-    def decoder(self, reply: str) -> Decoder:
-        return Decoder(reply)
+    def decoder(self, reply: str) -> ChatDecoder:
+        return ChatDecoder(reply)
 
 
 WIRE = OpenAIChat

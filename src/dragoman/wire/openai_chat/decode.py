@@ -1,4 +1,4 @@
-"""Chat-completion chunks in, our events out. No network, no clock."""
+"""Decodes the chunks of a chat completion. No network, no clock."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dragoman.wire.openai_chat.shapes import (
     DONE,
     FINISH,
     NAME,
-    Block,
-    CallPiece,
-    Choice,
-    Chunk,
-    Detail,
-    Tokens,
+    ChatBlock,
+    ChatCallPiece,
+    ChatChoice,
+    ChatChunk,
+    ChatTokens,
+    ReasoningDetail,
 )
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
 
 
-class Decoder:
+class ChatDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended."""
 
     def __init__(self, reply: str) -> None:
@@ -38,25 +38,25 @@ class Decoder:
         self._prose = Prose(NAME)
         self._in_text = False
         self._blank = ""  # white space that came where no text was open
-        self._details: list[Detail] = []
+        self._details: list[ReasoningDetail] = []
         self._calls = Calls(reply)
-        self._usage: Tokens = {}
+        self._usage: ChatTokens = {}
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     def feed(self, frame: bytes) -> Iterator[Event]:
         if frame.startswith(DONE):
             self._over = True
             return
-        chunk: Chunk = from_json(frame)
+        chunk: ChatChunk = from_json(frame)
         if error := chunk.get("error"):
-            raise _refused(error)
+            raise _error_of(error)
         if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
             self._usage, self._over = usage, True
         if choices := chunk.get("choices"):
             self._over = False  # some count in every chunk: that says nothing of the end
             yield from self._choice(choices[0])
         elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
-            raise _refused(cast("JsonValue", chunk))
+            raise _error_of(cast("JsonValue", chunk))
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
@@ -69,16 +69,16 @@ class Decoder:
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _choice(self, choice: Choice) -> Iterator[Event]:
+    def _choice(self, choice: ChatChoice) -> Iterator[Event]:
         if error := choice.get("error"):
-            raise _refused(error)
+            raise _error_of(error)
         if delta := choice.get("delta"):
             if thought := delta.get("reasoning_content") or delta.get("reasoning"):
                 yield from self._reasoning(thought)
             if pieces := delta.get("reasoning_details"):
                 self._details += pieces
                 if not thought:  # else it says the same
-                    yield from self._reasoning(details.said(pieces))
+                    yield from self._reasoning(details.readable(pieces))
             if content := delta.get("content") or delta.get("refusal"):
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
             if calls := delta.get("tool_calls"):
@@ -105,7 +105,7 @@ class Decoder:
             self._blank, self._in_text = "", False
             yield from self._prose.reasoning(thought)
 
-    def _blocks(self, blocks: list[Block]) -> Iterator[Event]:
+    def _blocks(self, blocks: list[ChatBlock]) -> Iterator[Event]:
         for block in blocks:
             if text := block.get("text"):
                 yield from self._text(text)
@@ -115,12 +115,12 @@ class Decoder:
 
     def _close(self) -> Iterator[Event]:
         self._blank, self._in_text = "", False
-        yield from self._prose.close(opaque=details.merged(self._details) or None)
+        yield from self._prose.close(opaque=details.merge(self._details) or None)
         self._details = []
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _call_pieces(self, pieces: list[CallPiece]) -> Iterator[Event]:
+    def _call_pieces(self, pieces: list[ChatCallPiece]) -> Iterator[Event]:
         yield from self._close()
         named: set[int | None] = set()  # two names at one index of one chunk are two calls
         for piece in pieces:
@@ -138,7 +138,7 @@ class Decoder:
                 named.add(index)
 
 
-def _signature(piece: CallPiece) -> str | None:
+def _signature(piece: ChatCallPiece) -> str | None:
     extra = piece.get("extra_content")
     return (extra.get("google") or {}).get("thought_signature") if extra else None
 
@@ -146,16 +146,16 @@ def _signature(piece: CallPiece) -> str | None:
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _usage(tokens: Tokens) -> Usage:
-    asked, said = tokens.get("prompt_tokens") or 0, tokens.get("completion_tokens") or 0
+def _usage(tokens: ChatTokens) -> Usage:
+    input, output = tokens.get("prompt_tokens") or 0, tokens.get("completion_tokens") or 0
     of_input = tokens.get("prompt_tokens_details") or {}
     of_output = tokens.get("completion_tokens_details") or {}
     thought = of_output.get("reasoning_tokens") or 0
-    if tokens.get("total_tokens") == asked + said + thought:
-        said += thought  # xAI counts thoughts beside the answer, the others in it
+    if tokens.get("total_tokens") == input + output + thought:
+        output += thought  # xAI counts thoughts beside the answer, the others in it
     return Usage(
-        asked,
-        said,
+        input,
+        output,
         cached=of_input.get("cached_tokens") or tokens.get("prompt_cache_hit_tokens") or 0,
         cache_written=of_input.get("cache_write_tokens") or 0,
         reasoning=thought,
@@ -163,9 +163,9 @@ def _usage(tokens: Tokens) -> Usage:
     )
 
 
-def _refused(error: JsonValue) -> ProviderError:
+def _error_of(error: JsonValue) -> ProviderError:
     """An error inside a stream that began well. Its status, if any, is written into it."""
-    said = error if isinstance(error, dict) else {}
-    codes = (said.get("status_code"), said.get("status"), said.get("code"))
+    report = error if isinstance(error, dict) else {}
+    codes = (report.get("status_code"), report.get("status"), report.get("code"))
     status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
-    return refusal(error, status=status)
+    return provider_error(error, status=status)

@@ -1,4 +1,4 @@
-"""A request in, the body of a chat completion out. Pure: the bytes of files come through `load`."""
+"""The body of a chat completion. Pure: the bytes of files come through `load`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
 from dragoman.wire.lowering import (
     CallIds,
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
 from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, NAME
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import one_object
-from dragoman.wire.strict import is_strict, schema_name
+from dragoman.wire.schemas import is_strict, one_object, schema_name
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -44,35 +43,39 @@ def _messages(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
         yield {"role": "system", "content": request.system}
     ids = CallIds(quirks.tool_ids)
     calls: list[tuple[str, ToolCall]] = []
-    for said in spoken(request.messages, files_apart=True):
-        if said.role == "user":
+    for message in lower(request.messages, files_apart=True):
+        if message.role == "user":
             if calls and quirks.reply_after_results:
                 yield {"role": "assistant", "content": "I have the results."}
-            yield {"role": "user", "content": _content(said.parts, load)}
+            yield {"role": "user", "content": _content(message.parts, load)}
             calls = []
         else:
-            calls = [(ids.next(part), part) for part in said.parts if isinstance(part, ToolCall)]
-            yield _assistant(said, calls, request.model, quirks)
+            calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
+            yield _assistant(message, calls, request.model, quirks)
             for id, call in calls:
                 yield {"role": "tool", "tool_call_id": id, "content": result_text(call)}
 
 
-def _assistant(said: RequestMessage, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks) -> Body:
-    message: Body = {"role": "assistant", "content": _joined(said.parts) or None}
-    thoughts = [part for part in said.parts if isinstance(part, Reasoning) and may_replay(part, NAME, model)]
+def _assistant(
+    message: RequestMessage, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks
+) -> Body:
+    body: Body = {"role": "assistant", "content": _joined(message.parts) or None}
+    thoughts = [
+        part for part in message.parts if isinstance(part, Reasoning) and may_replay(part, NAME, model)
+    ]
     if details := [
         detail for thought in thoughts if isinstance(thought.opaque, list) for detail in thought.opaque
     ]:
-        message["reasoning_details"] = details
+        body["reasoning_details"] = details
     if calls:
-        message["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
+        body["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
         if quirks.reasoning_field is not None:
-            message[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
-    return message
+            body[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
+    return body
 
 
 def _call(id: str, call: ToolCall, quirks: Quirks) -> Body:
-    function: Body = {"name": said_name(call), "arguments": canonical(said_arguments(call))}
+    function: Body = {"name": safe_name(call), "arguments": canonical(asked_arguments(call))}
     body: Body = {"id": id, "type": "function", "function": function}
     if quirks.call_signatures and call.signature is not None:
         body["extra_content"] = {"google": {"thought_signature": call.signature}}

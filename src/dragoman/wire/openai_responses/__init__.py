@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.request import Request
 from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.openai_responses.decode import Decoder
+from dragoman.wire.openai_responses.decode import ResponsesDecoder
 from dragoman.wire.openai_responses.encode import encode
 from dragoman.wire.openai_responses.shapes import NAME
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
@@ -25,8 +25,8 @@ class OpenAIResponses:
     def encode(self, request: Request) -> dict[str, JsonValue]:
         return encode(request, quirks=self.quirks, load=self.load)
 
-    def decoder(self, reply: str) -> Decoder:
-        return Decoder(reply)
+    def decoder(self, reply: str) -> ResponsesDecoder:
+        return ResponsesDecoder(reply)
 
 
 WIRE = OpenAIResponses

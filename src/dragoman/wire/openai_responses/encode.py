@@ -1,4 +1,4 @@
-"""A request in, the body of a response request out. Pure: the bytes of files come through `load`."""
+"""The body of a request to the Responses API. Pure: the bytes of files come through `load`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.extra import with_extra
 from dragoman.wire.files import Load, no_blobs
 from dragoman.wire.lowering import (
     CallIds,
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_files,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
 from dragoman.wire.openai_responses.shapes import AUDIO_FORMATS, ENCRYPTED_REASONING, NAME
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import one_object
-from dragoman.wire.strict import is_strict, schema_name
+from dragoman.wire.schemas import is_strict, one_object, schema_name
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -36,7 +35,7 @@ def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blob
         body["instructions"] = request.system
     body["store"] = False
     if not quirks.no_encrypted_reasoning:
-        body["include"] = [ENCRYPTED_REASONING]  # thoughts come back to us, for nothing is kept there
+        body["include"] = [ENCRYPTED_REASONING]  # thoughts come back to us, for nothing is stored there
     return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
 
 
@@ -45,20 +44,20 @@ def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blob
 
 def _input(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
     ids = CallIds(quirks.tool_ids)
-    for said in spoken(request.messages):
-        if said.role == "user":
-            yield {"role": "user", "content": _content(said.parts, load)}
+    for message in lower(request.messages):
+        if message.role == "user":
+            yield {"role": "user", "content": _content(message.parts, load)}
         else:
-            calls = [(ids.next(part), part) for part in said.parts if isinstance(part, ToolCall)]
-            yield from _assistant(said, iter(calls), request.model)
+            calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
+            yield from _assistant(message, iter(calls), request.model)
             for id, call in calls:
                 yield {"type": "function_call_output", "call_id": id, "output": _output(call, load)}
 
 
-def _assistant(said: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
-    """A reply, item by item in its order. A thought is sent only together with what it led to."""
+def _assistant(message: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
+    """A reply, item by item in its order. A thought is sent only together with what follows it."""
     thoughts: list[Body] = []
-    for part in said.parts:
+    for part in message.parts:
         if isinstance(part, Reasoning):
             if may_replay(part, NAME, model) and isinstance(part.opaque, dict):
                 thoughts.append(part.opaque)
@@ -69,8 +68,8 @@ def _assistant(said: RequestMessage, calls: Iterator[tuple[str, ToolCall]], mode
 
 
 def _call(id: str, call: ToolCall) -> Body:
-    arguments = canonical(said_arguments(call))
-    return {"type": "function_call", "call_id": id, "name": said_name(call), "arguments": arguments}
+    arguments = canonical(asked_arguments(call))
+    return {"type": "function_call", "call_id": id, "name": safe_name(call), "arguments": arguments}
 
 
 def _output(call: ToolCall, load: Load) -> str | list[JsonValue]:

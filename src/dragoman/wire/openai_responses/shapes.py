@@ -1,4 +1,4 @@
-"""The bytes of Responses: the words we know, and the stream's events as far as we read them.
+"""The Responses API on the wire: its words, and the events of its stream as far as we read them.
 
 Any field may be missing or null; the imitators differ in which.
 """
@@ -24,7 +24,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", 
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Content(TypedDict, total=False):
+class ResponsesContent(TypedDict, total=False):
     """A part of a message or of a thought."""
 
     type: str
@@ -32,21 +32,21 @@ class Content(TypedDict, total=False):
     refusal: str | None
 
 
-class Item(TypedDict, total=False):
+class ResponsesItem(TypedDict, total=False):
     """A message, a thought, a call, or one of the many things that happen on their side."""
 
     type: str
     id: str | None
     status: str | None
-    content: list[Content] | None
-    summary: list[Content] | None
+    content: list[ResponsesContent] | None
+    summary: list[ResponsesContent] | None
     encrypted_content: str | None
     call_id: str | None
     name: str | None
     arguments: str | None
 
 
-class Tokens(TypedDict, total=False):
+class ResponsesTokens(TypedDict, total=False):
     input_tokens: int | None
     output_tokens: int | None
     input_tokens_details: dict[str, int | None] | None
@@ -56,20 +56,20 @@ class Tokens(TypedDict, total=False):
 
 class Response(TypedDict, total=False):
     status: str | None
-    output: list[Item] | None
-    usage: Tokens | None
+    output: list[ResponsesItem] | None
+    usage: ResponsesTokens | None
     incomplete_details: dict[str, str] | None
     error: JsonValue
 
 
-class Happening(TypedDict, total=False):
-    """One event of the stream; `type` tells which of the other fields are there."""
+class ResponsesEvent(TypedDict, total=False):
+    """One event of the stream; which of the other fields are there depends on `type`."""
 
     type: str
     output_index: int | None
     summary_index: int | None
     item_id: str | None
-    item: Item
+    item: ResponsesItem
     delta: str | None
     arguments: str | None
     response: Response

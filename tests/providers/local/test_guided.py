@@ -1,4 +1,4 @@
-"""A model that has to be led, over real HTTP against a server that plays one (D1, C4, T6)."""
+"""A model that has to be guided, over real HTTP against a server that plays one (D1, C4, T6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.messages.events import CallInputEnd, Event, MessageEnd, TextDelta
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
-from dragoman.providers.local.led import LedModel
+from dragoman.providers.local.guided import GuidedModel
 from dragoman.tools.builtin import basics_group, files_group
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel
@@ -23,7 +23,7 @@ from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse, st
 TOOLS = tuple(tool.spec() for group in (basics_group(), files_group()) for tool in group.tools)
 
 
-def led(url: str, client: HttpClient) -> LedModel:
+def guided(url: str, client: HttpClient) -> GuidedModel:
     words: dict[str, int] = {}
 
     async def tokens(text: str) -> list[int]:
@@ -34,7 +34,7 @@ def led(url: str, client: HttpClient) -> LedModel:
     def at(endpoint: Any, wire: Any) -> HttpModel:
         return HttpModel(client, wire, replace(endpoint, base_url=url), model="tiny", name="local/tiny")
 
-    return LedModel(at(ENDPOINTS["openai_chat"], OpenAIChat()), at(PATH, Completions()), tokens)
+    return GuidedModel(at(ENDPOINTS["openai_chat"], OpenAIChat()), at(PATH, Completions()), tokens)
 
 
 def piece(text: str, finish: str | None = None) -> Any:
@@ -46,14 +46,14 @@ def completes(*pieces: str, finish: str = "stop") -> Stream:
     return Stream((*(sse(frame) for frame in frames), b"data: [DONE]\n\n"))
 
 
-def asked(*said: str | RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **changes: Any) -> Request:
-    messages = tuple(RequestMessage("user", (Text(one),)) if isinstance(one, str) else one for one in said)
+def asked(*sent: str | RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **changes: Any) -> Request:
+    messages = tuple(RequestMessage("user", (Text(one),)) if isinstance(one, str) else one for one in sent)
     return Request("local/tiny", messages, tools=tools, **changes)
 
 
 async def replied(request: Request, *script: Any) -> tuple[list[Event], list[Body]]:
     async with loopback(*script) as server, HttpClient() as client:
-        batches = [batch async for batch in led(server.url, client).stream(request, "msg_1")]
+        batches = [batch async for batch in guided(server.url, client).stream(request, "msg_1")]
     return [event for batch in batches for event in batch], server.bodies
 
 
@@ -79,8 +79,8 @@ async def test_d1_first_the_tool_then_its_arguments() -> None:
 
 
 async def test_no_tool_is_a_chat_without_a_word_of_tools() -> None:
-    said = RequestMessage("assistant", (Text("Hi."), ToolCall("c", "calculator", {"expression": "1"})))
-    request = asked("Hello", said, "How are you?", system="x" * 5000)
+    sent = RequestMessage("assistant", (Text("Hi."), ToolCall("c", "calculator", {"expression": "1"})))
+    request = asked("Hello", sent, "How are you?", system="x" * 5000)
     events, (_, chat) = await replied(request, completes(" chat"), stream(delta(content="Fine.")))
     assert text_of(events) == "Fine."
     assert "tools" not in chat
@@ -168,7 +168,7 @@ async def test_t6_who_is_cancelled_hangs_up() -> None:
         return stalled
 
     async with loopback(answer) as server, HttpClient() as client:
-        asking = led(server.url, client).stream(asked("Read a.txt"), "msg_1")
+        asking = guided(server.url, client).stream(asked("Read a.txt"), "msg_1")
         task = asyncio.ensure_future(anext(asking))
         await there.wait()
         task.cancel()

@@ -1,4 +1,4 @@
-"""A body and what a person wants added to it, in; the body that is sent, out."""
+"""The options of a request, and fields a person adds to its body."""
 
 from __future__ import annotations
 
