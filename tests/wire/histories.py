@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from dragoman.messages.parts import (
     ToolResult,
 )
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
+from dragoman.wire.files import Attachments
 
 MODEL = "acme/model"  # the one that is asked
 OTHER_MODEL = "other/model"  # the one that was asked before the person switched
@@ -30,14 +32,15 @@ WEATHER = ToolSpec(
     "The weather in a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+
 CLOCK = ToolSpec("clock", "What time it is.", {"type": "object", "properties": {}})
 
 BLOBS = {"sha-image": b"\x89PNG", "sha-sound": b"RIFF", "sha-text": "für später".encode(), "sha-pdf": b"%PDF"}
 
 
-def load(blob: str) -> bytes:
-    return BLOBS[blob]
-
+ATTACHMENTS = Attachments(
+    {name: b64encode(data).decode() for name, data in BLOBS.items()}, {"sha-text": "für später"}
+)
 
 IMAGE = File("image/png", blob="sha-image", name="cat.png")
 FILES = (

@@ -20,6 +20,7 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
@@ -28,7 +29,6 @@ from tests.wire.histories import (
     SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import UNFINISHED, Reply, decode, sse
@@ -296,7 +296,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, **extra: Any) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
@@ -30,7 +31,6 @@ from tests.wire.histories import (
     SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import UNFINISHED, Reply, decode, sse
@@ -223,7 +223,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, model: str = MODEL) -> list[dict[str, Any]]:

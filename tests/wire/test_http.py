@@ -24,9 +24,10 @@ from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.http import HttpClient, HttpModel, Retry, Timeouts
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.wire import Model
@@ -45,8 +46,12 @@ class Plain:
     """Frames are `{"say": …}`, `{"end": …}` or `{"error": …}`."""
 
     name = "plain"
+    options: frozenset[str] = frozenset()
 
-    def encode(self, request: Request) -> dict[str, JsonValue]:
+    def carries(self, file: File) -> bool:
+        return True
+
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
         sent = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
         return {"model": request.model, "texts": [*sent]}
 
@@ -283,7 +288,7 @@ async def test_half_a_surrogate_pair_in_the_history_does_not_stop_a_request() ->
     async with provider(streams(HELLO)) as served, client() as http:
         async for _ in model(http, served).stream(question("cut \ud83d emoji"), "msg_1"):
             pass
-    assert served.bodies[0]["texts"] == ["cut ? emoji"]
+    assert served.bodies[0]["texts"] == ["cut \N{REPLACEMENT CHARACTER} emoji"]
 
 
 async def test_w3_a_reply_ends_with_done_even_if_the_server_leaves_the_connection_open() -> None:

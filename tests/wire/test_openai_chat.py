@@ -19,6 +19,7 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
@@ -27,7 +28,6 @@ from tests.wire.histories import (
     SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import Reply, decode, sse
@@ -319,7 +319,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, **quirks: Any) -> list[dict[str, Any]]:
@@ -400,11 +400,11 @@ ANY_QUIRKS = st.builds(
 @given(requests(), ANY_QUIRKS)
 def test_any_history_becomes_valid(request: Request, quirks: Quirks) -> None:
     """R5, C2"""
-    body = WIRE(quirks, load).encode(request)
+    body = WIRE(quirks).encode(request, ATTACHMENTS)
     messages: Any = body["messages"]
     assert [message["role"] for message in messages].count("system") == bool(request.system)
     assert_valid(request, messages, quirks)
-    assert WIRE(quirks, load).encode(request) == body  # R2: the same bytes for the same history
+    assert WIRE(quirks).encode(request, ATTACHMENTS) == body  # R2: the same bytes for the same history
 
 
 @given(requests())
@@ -514,7 +514,7 @@ def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
 
 
 def test_a_wire_without_blobs_says_what_is_missing() -> None:
-    with pytest.raises(ConfigError, match="built without `load`"):
+    with pytest.raises(ConfigError, match="nobody has read it"):
         WIRE().encode(Request(MODEL, (RequestMessage("user", (File("image/png", blob="sha"),)),)))
 
 

@@ -18,6 +18,7 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
@@ -26,7 +27,6 @@ from tests.wire.histories import (
     SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import UNFINISHED, Reply, decode, sse
@@ -292,7 +292,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, **quirks: Any) -> list[dict[str, Any]]:

@@ -60,6 +60,19 @@ class StepStart:
 
 
 @dataclass(slots=True)
+class StepRetry:
+    """The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet."""
+
+    attempt: int  # the one that comes next: 2 is the first repetition
+    attempts: int  # after so many it is given up
+    seconds: float  # until then
+    reason: str
+    status: int | None = None  # of the provider's response, if there was one
+    seq: int = 0
+    type: Literal["step.retry"] = "step.retry"
+
+
+@dataclass(slots=True)
 class StepEnd:
     step: int
     usage: Usage
@@ -182,6 +195,19 @@ class MessageEnd:
 
 
 @dataclass(slots=True)
+class ProviderData:
+    """Fields of a provider's chunk that no other event carries: citations, log probabilities, a service tier.
+
+    Under the names the provider gives them. Nothing of it is stored; a plugin may.
+    """
+
+    wire: str
+    data: dict[str, JsonValue]
+    seq: int = 0
+    type: Literal["provider.data"] = "provider.data"
+
+
+@dataclass(slots=True)
 class MessageAdded:
     """A whole message came onto the tree at once: from a plugin, or from a person who steers."""
 
@@ -261,6 +287,7 @@ Event: TypeAlias = (
     | TurnState
     | TurnEnd
     | StepStart
+    | StepRetry
     | StepEnd
     | Notice
     | ErrorRaised
@@ -273,6 +300,7 @@ Event: TypeAlias = (
     | CallInputStart
     | CallInputDelta
     | CallInputEnd
+    | ProviderData
     | MessageEnd
     | MessageAdded
     | CallAsked

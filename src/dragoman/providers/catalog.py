@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,13 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.tables import (
     NATIVE,
+    VARIANT,
     Modality,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
+    first_fitting,
+    merge_traits,
     read_tables,
 )
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
@@ -40,6 +43,7 @@ class Traits:
     file: str | None = None  # of a model that we serve ourselves
     note: str = ""  # what a person should know before they trust it
     options: Mapping[str, JsonValue] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -56,6 +60,7 @@ class Provider:
     endpoint: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
+    extra: bool | tuple[str, ...] = True  # the options it takes beside those of its wire: unknown servers all
     local: bool = False
     prices: str | None = None
     default: str | None = None  # the model for who has its key and names none
@@ -91,8 +96,8 @@ class Catalog:
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both. NotFound names what comes nearest."""
-        provider, _, model = name.partition("/")
+        """`provider/model` → both, without the variant. NotFound names what comes nearest."""
+        provider, _, model = split_variant(name)[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))
@@ -102,9 +107,10 @@ class Catalog:
 
     def traits(self, provider: Provider, model: str) -> Traits:
         """Everything that is known of a model, the special over the general."""
-        known: dict[str, Any] = {**provider.defaults}
-        known |= _first(self.families, model.rpartition("/")[2])
-        known |= _first(provider.models, model)
+        family = first_fitting(self.families, model.rpartition("/")[2])
+        known: dict[str, Any] = {
+            **merge_traits(provider.defaults, family, first_fitting(provider.models, model))
+        }
         known["modalities"] = tuple(known.get("modalities", ("text",)))
         return Traits(**known)
 
@@ -112,9 +118,17 @@ class Catalog:
         return replace(self, providers={**self.providers, provider.name: provider})
 
     def _with_provider_of(self, model: str) -> str:
-        serving = [name for name, one in self.providers.items() if _first(one.models, model)]
+        serving = [name for name, one in self.providers.items() if first_fitting(one.models, model)]
         names = " or ".join(f"{name}/{model}" for name in serving)
         return f"did you mean {names}?" if names else "write it as PROVIDER/MODEL, such as openai/gpt-5.4"
+
+
+def split_variant(name: str) -> tuple[str, str | None]:
+    """`provider/model#variant` → `provider/model`, and the variant if one is named. A path is left whole."""
+    model, mark, variant = name.rpartition("#")
+    if not mark or not re.fullmatch(VARIANT, variant) or variant.lower().endswith(".gguf"):
+        return name, None
+    return model, variant
 
 
 def load_catalog(*files: Path) -> Catalog:
@@ -128,13 +142,9 @@ def _provider(name: str, table: ProviderTable) -> Provider:
     known: dict[str, Any] = {"title": name, **table}
     known["keys"] = tuple(known.get("keys", ()))
     known["quirks"] = Quirks(**known.get("quirks", {}))
+    if isinstance(known.get("extra"), list):
+        known["extra"] = tuple(known["extra"])
     return Provider(name, **known)
-
-
-def _first(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
-    name = model.lower()
-    fits = (table for pattern, table in patterns.items() if fnmatchcase(name, pattern.lower()))
-    return next(fits, TraitsTable())
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

@@ -6,10 +6,12 @@ Tools go by its wire or as text, reasoning comes by its wire or as tags, and the
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from dragoman.dialects.dialect import Dialect, dialect
 from dragoman.dialects.disguise import disguise
@@ -21,8 +23,9 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.tables import NATIVE, NONE
+from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
 from dragoman.wire.thinking import Thinking
-from dragoman.wire.wire import Model
+from dragoman.wire.wire import Model, begins_reply
 
 LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but that it has no calls
 
@@ -61,11 +64,13 @@ class ServedModel:
         traits: Traits,
         *,
         price: Callable[[Usage], Awaitable[float | None]],
+        variant: Mapping[str, JsonValue] | None = None,
         fallback: str | None = LAST_RESORT,
     ) -> None:
         self.name = model.name
         self.context = traits.context
         self.traits = traits
+        self.variant: Mapping[str, JsonValue] = variant or {}
         self._model = model
         self._price = price
         self._fallback = fallback
@@ -74,6 +79,9 @@ class ServedModel:
     def __repr__(self) -> str:
         return f"ServedModel({self._model!r}, tools={self._habits.tools!r})"
 
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._model.check_options(self._options(options))
+
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         """The reply's events. A server that refuses tools before the first event is asked in a dialect."""
         while True:
@@ -81,7 +89,7 @@ class ServedModel:
             try:
                 async with aclosing(self._read_reply(request, reply)) as batches:
                     async for events in batches:
-                        began = True
+                        began = began or begins_reply(events)
                         yield events
                 return
             except ProviderError as error:
@@ -106,9 +114,10 @@ class ServedModel:
     def _complete(self, request: Request, language: Dialect | None) -> Request:
         asked = replace(
             request,
-            options={**self.traits.options, **request.options},
-            extra={**self.traits.extra, **request.extra},
+            options=self._options(request.options),
+            extra=with_extra({**self.traits.extra}, request.extra),
         )
+        asked = with_tool_choice(asked)
         if language is not None:
             asked.messages = tuple(
                 RequestMessage(
@@ -117,6 +126,10 @@ class ServedModel:
                 for message in request.messages
             )
         return asked if language is None or self._habits.tools == NATIVE else disguise(asked, language)
+
+    def _options(self, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """What is asked for, over what the catalog has for this model."""
+        return without_removed(merge_options(self.traits.options, self.variant, options))
 
     async def _with_price(self, events: Sequence[Event]) -> Sequence[Event]:
         *others, end = events

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -23,10 +24,12 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 
 from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.errors import ConfigError
+from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
 NATIVE = "native"  # tools: calls go over the wire
 NONE = "none"  # spills: no calls in the text
+VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of one, behind the # in a model's name
 
 # ── what a file may say ───────────────────────────────────────────────────────────────────────────
 
@@ -43,6 +46,12 @@ def _dialect_or(word: str) -> AfterValidator:
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name.startswith("sk_"):
         raise ValueError("the name of an environment variable belongs here, never a key itself")
+    return name
+
+
+def _variant(name: str) -> str:
+    if not re.fullmatch(VARIANT, name):
+        raise ValueError("a variant's name is made of letters, digits, `-`, `_` and `.`")
     return name
 
 
@@ -68,6 +77,7 @@ class TraitsTable(TypedDict, total=False):
     file: str  # the GGUF file of a local model
     note: str  # what a person should know before they trust it
     options: dict[str, JsonValue]  # of every request, under those of the conversation
+    variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
     extra: dict[str, JsonValue]  # goes into every body as it is
 
 
@@ -83,6 +93,7 @@ class ProviderTable(TypedDict, total=False):
     endpoint: Literal["azure"]
     headers: dict[str, str]
     query: dict[str, str]
+    extra: bool | list[str]  # the options it takes beside those of its wire
     local: bool  # on this machine: works without a key
     default: str  # the model for who has its key and names none
     prices: str  # what genai-prices calls this provider
@@ -166,7 +177,7 @@ def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
         merged: dict[str, Any] = {
             **held,
             **table,
-            "defaults": {**held.get("defaults", {}), **table.get("defaults", {})},
+            "defaults": merge_traits(held.get("defaults", {}), table.get("defaults", {})),
             "quirks": {**held.get("quirks", {}), **table.get("quirks", {})},
             "models": _patterns(held.get("models", {}), table.get("models", {})),
         }
@@ -176,5 +187,24 @@ def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
 
 
 def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
-    """The first that fits counts, so those that are to win come first."""
-    return {**over, **{pattern: table for pattern, table in under.items() if pattern not in over}}
+    """The first that fits counts, so those that are to win come first, over what is known of such models."""
+    merged = {pattern: merge_traits(first_fitting(under, pattern), table) for pattern, table in over.items()}
+    return {**merged, **{pattern: table for pattern, table in under.items() if pattern not in over}}
+
+
+def first_fitting(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
+    name = model.lower()
+    fits = (table for pattern, table in patterns.items() if fnmatchcase(name, pattern.lower()))
+    return next(fits, TraitsTable())
+
+
+_LAYERED = ("options", "variants", "extra")
+
+
+def merge_traits(*tables: TraitsTable) -> TraitsTable:
+    """The special over the general; options, variants and extra fields are merged field by field."""
+    merged: dict[str, Any] = {}
+    for table in cast("tuple[dict[str, Any], ...]", tables):
+        for name, value in table.items():
+            merged[name] = merge_options(merged.get(name, {}), value) if name in _LAYERED else value
+    return cast("TraitsTable", merged)

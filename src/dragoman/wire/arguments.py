@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.messages.parts import Arguments, canonical
+from dragoman.wire.surrogates import join_all, join_halves, read_torn_json
 
 # A string is matched whole, so that a comma inside one is never taken for a trailing one.
 _STRING_OR_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
@@ -18,8 +19,10 @@ def parse_arguments(text: str) -> Arguments | None:
     """The arguments, if the text is a complete JSON object, or becomes one with nothing lost or added.
 
     Nothing and `null` mean no arguments; a trailing comma goes; a string that holds an object is opened; an
-    object that comes twice, or beside an empty one, counts once. Anything else is None: never a guess.
+    object that comes twice, or beside an empty one, counts once; half a character becomes U+FFFD. Anything
+    else is None: never a guess.
     """
+    text = join_halves(text)
     for _ in range(_ENCODINGS + 1):
         text = text.strip()
         if text in ("", "null"):
@@ -59,5 +62,10 @@ def _doubled(text: str) -> Arguments | None:
 
 
 def _strict(text: str) -> JsonValue:
-    value: JsonValue = from_json(text, allow_inf_nan=False)
+    try:
+        value: JsonValue = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        if "\\u" not in text:
+            raise
+        value = join_all(read_torn_json(text.encode()))
     return value

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TypeAlias
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from dragoman.messages.events import CallInputDelta, CallInputEnd, CallInputStart, Event
 from dragoman.messages.parts import Arguments, canonical
 from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
 from dragoman.wire.wire import call_id
 
 RawArguments: TypeAlias = str | Arguments | None
@@ -38,7 +39,7 @@ class Calls:
     ) -> Iterator[Event]:
         """A call begins, and this is its whole name."""
         call = self._new(index, id)
-        call.name = name
+        call.take_name(name)
         call.signature = signature
         yield from call.announce()
 
@@ -120,7 +121,7 @@ class Calls:
                 yield from call.announce()
 
     def _new(self, index: Hashable, id: str | None) -> _ArrivingCall:
-        call = _ArrivingCall(call_id(self._reply, len(self._calls)), id or None)
+        call = _ArrivingCall(call_id(self._reply, len(self._calls)), join_halves(id) if id else None)
         self._calls.append(call)
         self._at.setdefault(index, []).append(call)
         return call
@@ -129,7 +130,7 @@ class Calls:
 class _ArrivingCall:
     """One call while it arrives. It is announced when its name can grow no more: with its first argument."""
 
-    __slots__ = ("announced", "ended", "id", "name", "pieces", "provider_id", "signature")
+    __slots__ = ("announced", "ended", "half", "id", "name", "pieces", "provider_id", "signature")
 
     def __init__(self, id: str, provider_id: str | None) -> None:
         self.id = id
@@ -137,6 +138,7 @@ class _ArrivingCall:
         self.name = ""
         self.signature: str | None = None
         self.pieces: list[str] = []
+        self.half = ""  # of a character, at the end of the last piece
         self.announced = False
         self.ended = False
 
@@ -146,6 +148,7 @@ class _ArrivingCall:
 
     def take_name(self, name: str) -> None:
         """A name comes whole, in pieces, or again and again: what is held already is not added once more."""
+        name = join_halves(name)
         if not self.announced:
             self.name = name if name.startswith(self.name) else self.name + name
 
@@ -173,6 +176,10 @@ class _ArrivingCall:
         if not isinstance(arguments, str):
             yield from self.replace(arguments)
             return
+        if self.half or not is_whole(arguments):
+            arguments, self.half = split_half(self.half + arguments)
+            if not arguments:
+                return
         self.pieces.append(arguments)
         if self.announced:
             yield CallInputDelta(self.id, arguments)
@@ -182,7 +189,7 @@ class _ArrivingCall:
     def replace(self, whole: str | Arguments) -> Iterator[Event]:
         """All arguments at once: they count, and the pieces were for display."""
         text, shown = _text(whole), self.text
-        self.pieces[:] = [text]
+        self.pieces[:], self.half = [text], ""
         if self.announced and text != shown and text.startswith(shown):
             yield CallInputDelta(self.id, text[len(shown) :])
         elif self.name and not self.announced:
@@ -198,8 +205,12 @@ class _ArrivingCall:
         if self.ended:
             return
         self.ended = True
+        if self.half:
+            self.pieces.append(LONE)
         if not self.announced:
             yield from self.announce()
+        elif self.half:
+            yield CallInputDelta(self.id, LONE)
         text = self.text
         arguments = None if cut and not text.strip() else parse_arguments(text)
         yield CallInputEnd(self.id, self.name, arguments, text if arguments is None else None, self.signature)
@@ -207,5 +218,8 @@ class _ArrivingCall:
 
 def _text(arguments: RawArguments) -> str:
     if arguments is None or isinstance(arguments, str):
-        return arguments or ""
-    return to_json(arguments).decode()
+        return join_halves(arguments or "")
+    try:
+        return to_json(arguments).decode()
+    except PydanticSerializationError:  # half a character in one of its texts
+        return to_json(join_all(arguments)).decode()

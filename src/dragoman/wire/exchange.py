@@ -22,7 +22,7 @@ from dragoman.wire.transport_errors import (
     stalled,
     unreachable,
 )
-from dragoman.wire.wire import Decoder
+from dragoman.wire.wire import Decoder, begins_reply
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import aiohttp
@@ -49,7 +49,7 @@ class Exchange:
         after_done: float | None,
         clock: Callable[[], float],
     ) -> None:
-        self.began = False  # an event was handed out: from here on the request must not be repeated
+        self.began = False  # a part of the reply was handed out: the request must not be repeated
         self._send = send
         self._decoder = decoder
         self._url = url
@@ -109,7 +109,7 @@ class Exchange:
                         break
                 timer.end()
             if events := self._decode(chunk):
-                self.began = True
+                self.began = self.began or begins_reply(events)
                 return events
         if self._failure is not None:
             raise self._failure

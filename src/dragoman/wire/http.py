@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import random as randomness
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, ProviderError
-from dragoman.messages.events import Event
+from dragoman.messages.events import Event, StepRetry
 from dragoman.messages.request import Request
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
+from dragoman.wire.files import Attachments
+from dragoman.wire.options import Extra, check_options, own_fields, with_tool_choice
 from dragoman.wire.provider_errors import redact
 from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
@@ -169,6 +172,7 @@ class HttpModel:
     """A model at an endpoint: satisfies `wire.Model`.
 
     `name` is how people write it; `model` is how its provider does, and what stands in the body or the URL.
+    `extra` are the options that it takes beside the words of its wire: of an unknown server, all.
     """
 
     def __init__(
@@ -180,10 +184,15 @@ class HttpModel:
         model: str,
         name: str | None = None,
         context: int | None = None,
+        extra: Extra = True,
+        attachments: AttachmentReader | None = None,
     ) -> None:
         self.name = name or model
         self.context = context
+        self.variant: Mapping[str, JsonValue] = {}
         self.model = model
+        self._extra = extra
+        self._attachments = attachments or AttachmentReader()
         self._client = client
         self._wire = wire
         self._endpoint = endpoint
@@ -191,9 +200,12 @@ class HttpModel:
     def __repr__(self) -> str:
         return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
 
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
+
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        body = self._body(request)
+        body = await self._body(request)
         retry = self._client.retry
         attempt = 1
         while True:
@@ -215,17 +227,27 @@ class HttpModel:
                     raise
             finally:
                 exchange.close()
-            await self._client.sleep(retry.wait(attempt, failure.retry_after, self._client.random()))
+            wait = retry.wait(attempt, failure.retry_after, self._client.random())
             attempt += 1
+            yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
+            await self._client.sleep(wait)
 
-    def _body(self, request: Request) -> bytes:
-        body = self._wire.encode(request)
+    async def _body(self, request: Request) -> bytes:
+        """The request as bytes. What takes long is done in a thread."""
+        self.check_options(request.options)
+        request = with_tool_choice(request)
+        if own := own_fields(request.options, self._wire.options):
+            request = replace(request, extra={**own, **request.extra})
+        attachments = await self._attachments.read(request, self._wire)
+        if attachments.size > LARGE_BODY or is_large(request):
+            return await asyncio.to_thread(lambda: write_large(self._encode(request, attachments)))
+        return write(self._encode(request, attachments))
+
+    def _encode(self, request: Request, attachments: Attachments) -> dict[str, JsonValue]:
+        body = self._wire.encode(request, attachments)
         if body.get("model") == request.model:
             body["model"] = self.model
-        try:
-            return to_json(body, inf_nan_mode="null")
-        except PydanticSerializationError:  # half a surrogate pair somewhere in the history
-            return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        return body
 
     def _for_people(self, error: ProviderError) -> ProviderError:
         """The error as a person may read it: without the key, and with the key's name."""

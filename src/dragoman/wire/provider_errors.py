@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ContextOverflow, ProviderError
+from dragoman.wire.surrogates import join_halves
 
 LONGEST = 500  # characters of a provider's own words that an error repeats
 
@@ -158,7 +159,7 @@ def provider_error(
     report: JsonValue, *, status: int | None = None, retry_after: float | None = None
 ) -> ProviderError:
     """The error for what a provider reports: its body as JSON, or as the text it was."""
-    message = _shortened(_message(report)) or "the provider refused and did not say why"
+    message = _shortened(join_halves(_message(report))) or "the provider refused and did not say why"
     codes = frozenset(_codes(report))
     kind = next((kind for kind in KINDS if kind.fits(status, codes, message)), OTHER)
     if kind.name == CONTEXT_OVERFLOW:

@@ -13,6 +13,7 @@ class Quirks:
     """Each default is what the wire's own provider takes."""
 
     max_tokens_field: str = "max_completion_tokens"  # older servers know only `max_tokens`
+    seed_field: str = "seed"  # Mistral: `random_seed`
     tool_ids: IdShape = "ours"  # Mistral: nine characters of [A-Za-z0-9]; Kimi: `functions.NAME:COUNT`
     reasoning_field: str | None = None  # where thoughts are sent back, with the calls that follow them
     call_signatures: bool = False  # Gemini, behind the chat wire: wants the mark on a call back

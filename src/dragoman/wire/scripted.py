@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -81,9 +81,13 @@ class ScriptedModel:
     ) -> None:
         self.name = name
         self.context = context
+        self.variant: dict[str, JsonValue] = {}
         self.requests: list[Request] = []
         self._script = script
         self._piece = piece
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        """It takes everything, and heeds nothing."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
         self.requests.append(request)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError, ProviderError
@@ -16,6 +17,7 @@ from dragoman.providers.local.completion import PATH, Completions
 from dragoman.providers.local.guided import GUIDED_CONTEXT, SLOTS, GuidedModel
 from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.weights import Progress, fetch
+from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.exchange import client_error, read_bounded
 from dragoman.wire.http import HttpClient, HttpModel
@@ -45,12 +47,20 @@ def server_of(
     return LlamaServer(found, context=context or CONTEXT)
 
 
-def local_model(server: LlamaServer, client: HttpClient, wire: Wire, name: str, *, guided: bool) -> Model:
+def local_model(
+    server: LlamaServer,
+    client: HttpClient,
+    wire: Wire,
+    name: str,
+    *,
+    guided: bool,
+    attachments: AttachmentReader | None = None,
+) -> Model:
     """A model on the server: over the wire with calls of its own, or guided."""
-    chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name)
+    chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name=name, attachments=attachments)
     if not guided:
         return chat
-    complete = BoxedModel(server, client, Completions(), PATH, name)
+    complete = BoxedModel(server, client, Completions(), PATH, name=name)
     return GuidedModel(chat, complete, complete.tokens)
 
 
@@ -58,10 +68,19 @@ class BoxedModel:
     """A model at the address of a server that is started when it is first asked. Satisfies `wire.Model`."""
 
     def __init__(
-        self, server: LlamaServer, client: HttpClient, wire: Wire, endpoint: Endpoint, name: str
+        self,
+        server: LlamaServer,
+        client: HttpClient,
+        wire: Wire,
+        endpoint: Endpoint,
+        *,
+        name: str,
+        attachments: AttachmentReader | None = None,
     ) -> None:
         self.name = name
         self.context: int | None = None  # what is too long is left out, or refused by the server
+        self.variant: Mapping[str, JsonValue] = {}
+        self._attachments = attachments
         self._server = server
         self._client = client
         self._wire = wire
@@ -70,13 +89,18 @@ class BoxedModel:
     def __repr__(self) -> str:
         return f"BoxedModel({self.name!r}, {self._wire.name})"
 
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._http(self._endpoint).check_options(options)
+
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         address = await self._server.address()
-        there = replace(self._endpoint, base_url=address.url, key=address.key)
-        http = HttpModel(self._client, self._wire, there, model=self.name, name=self.name)
+        http = self._http(replace(self._endpoint, base_url=address.url, key=address.key))
         async with aclosing(http.stream(request, reply)) as batches:
             async for events in batches:
                 yield events
+
+    def _http(self, endpoint: Endpoint) -> HttpModel:
+        return HttpModel(self._client, self._wire, endpoint, model=self.name, attachments=self._attachments)
 
     async def tokens(self, text: str) -> list[int]:
         """What the model reads for a text."""

@@ -7,9 +7,9 @@ grammar. What a tool found is the answer as it stands: in its own words the mode
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 from pydantic_core import from_json
@@ -31,7 +31,7 @@ from dragoman.providers.local.examples import CHAT, Nearness, ToolExample, chats
 from dragoman.providers.local.grammar import arguments_grammar
 from dragoman.providers.local.labels import Label, Tokenize, labels
 from dragoman.wire.lowering import result_text
-from dragoman.wire.wire import Model, call_id
+from dragoman.wire.wire import Model, begins_reply, call_id
 
 NEAREST = 6  # examples that are like the request, beside the first of each tool
 ASKED = 1500  # characters of a request that are looked at
@@ -59,17 +59,25 @@ class GuidedModel:
         self._chat = chat
         self._complete = complete
         self._tokenize = tokenize
+        self.variant: Mapping[str, JsonValue] = {}
         self._labels: dict[tuple[str, ...], dict[str, Label]] = {}
 
     def __repr__(self) -> str:
         return f"GuidedModel({self._chat!r})"
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._chat.check_options(options)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         if found := _results(request):
             yield (TextStart(), TextDelta(found), TextEnd(), MessageEnd("stop"))
             return
         asked = _asked(request)
-        tool, used = await self._choose(request, asked, reply)
+        choice = _Choice()
+        async with aclosing(self._choose(request, asked, reply, choice)) as retries:
+            async for batch in retries:
+                yield batch
+        tool, used = choice.tool, choice.usage
         events = self._answer(request, reply) if tool is None else self._call(tool, asked, reply)
         async with aclosing(events) as batches:
             async for batch in batches:
@@ -81,23 +89,32 @@ class GuidedModel:
 
     # ── which tool ────────────────────────────────────────────────────────────────────────────────
 
-    async def _choose(self, request: Request, asked: str, reply: str) -> tuple[ToolSpec | None, Usage]:
+    async def _choose(
+        self, request: Request, asked: str, reply: str, choice: _Choice
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Fill in the choice. What is yielded are retries alone."""
         tools = {tool.name: tool for tool in request.tools}
-        choice = request.tool_choice or "auto"
-        if not tools or not asked or choice == "none":
-            return None, Usage()
-        if choice in tools:
-            return tools[choice], Usage()
+        wanted = request.tool_choice or "auto"
+        if not tools or not asked or wanted == "none":
+            return
+        if wanted in tools:
+            choice.tool = tools[wanted]
+            return
         names = await self._labels_for(request.tools)
-        open = {name: label for name, label in names.items() if name != CHAT or choice != "required"}
+        open = {name: label for name, label in names.items() if name != CHAT or wanted != "required"}
         bias: list[JsonValue] = [[label.token, BIAS] for label in open.values()]
-        text, usage = await self._complete_prompt(
+        completion = _Completion()
+        asking = self._complete_prompt(
             _choice_prompt(request.tools, asked, names),
             reply,
             {"logit_bias": bias, "max_tokens": 1, "id_slot": CHOICE},
+            completion,
         )
-        chosen = next((name for name, label in open.items() if label.word == text.strip()), CHAT)
-        return tools.get(chosen), usage
+        async with aclosing(asking) as retries:
+            async for batch in retries:
+                yield batch
+        chosen = next((name for name, label in open.items() if label.word == completion.text.strip()), CHAT)
+        choice.tool, choice.usage = tools.get(chosen), completion.usage
 
     async def _labels_for(self, tools: Sequence[ToolSpec]) -> dict[str, Label]:
         key = tuple(tool.name for tool in tools)
@@ -110,16 +127,22 @@ class GuidedModel:
     async def _call(self, tool: ToolSpec, asked: str, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         id = call_id(reply, 0)
         yield (CallInputStart(id, tool.name),)
-        text, usage = "{}", Usage()
+        completion = _Completion()
         if tool.parameters.get("properties"):
             examples = [one for one in examples_of(tool) if one.arguments is not None]
             grammar = arguments_grammar(tool.parameters, examples, asked)
-            text, usage = await self._complete_prompt(
+            asking = self._complete_prompt(
                 _arguments_prompt(tool, examples, asked),
                 reply,
                 {"grammar": grammar, "max_tokens": ARGUMENTS, "id_slot": ARGS},
+                completion,
             )
-        raw = text.strip()
+            async with aclosing(asking) as retries:
+                async for batch in retries:
+                    yield batch
+        else:
+            completion.text = "{}"
+        raw, usage = completion.text.strip(), completion.usage
         yield (CallInputDelta(id, raw),)
         try:
             arguments = from_json(raw)
@@ -151,20 +174,33 @@ class GuidedModel:
                     yield batch
 
     async def _complete_prompt(
-        self, prompt: str, reply: str, extra: dict[str, JsonValue]
-    ) -> tuple[str, Usage]:
+        self, prompt: str, reply: str, extra: dict[str, JsonValue], completion: _Completion
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Fill in the completion. What is yielded are retries alone: the text is not for display."""
         asked = Request(
             self.name, (RequestMessage("user", (Text(prompt),)),), extra={"temperature": 0, **extra}
         )
-        text, usage = "", Usage()
         async with aclosing(self._complete.stream(asked, reply)) as batches:
             async for batch in batches:
+                if not begins_reply(batch):
+                    yield batch
                 for event in batch:
                     if isinstance(event, TextDelta):
-                        text += event.text
+                        completion.text += event.text
                     elif isinstance(event, MessageEnd):
-                        usage = event.usage
-        return text, usage
+                        completion.usage = event.usage
+
+
+@dataclass(slots=True)
+class _Completion:
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(slots=True)
+class _Choice:
+    tool: ToolSpec | None = None  # None: no tool is right
+    usage: Usage = field(default_factory=Usage)
 
 
 # ── what it is shown ──────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The body of a request to the Messages API. Pure: the bytes of files come through `load`."""
+"""The body of a request to the Messages API. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dragoman.wire.anthropic_messages.shapes import (
     family,
     is_server_block,
 )
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import (
     CallIds,
     asked_arguments,
@@ -44,8 +44,10 @@ from dragoman.wire.schemas import one_object, without_limits
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
-    turns = _turns(request, load)
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    turns = _turns(request, attachments)
     body: Body = {"model": request.model, "stream": True}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
@@ -69,12 +71,12 @@ class RoleBlocks:
     blocks: list[Block]
 
 
-def _turns(request: Request, load: Load) -> list[RoleBlocks]:
+def _turns(request: Request, attachments: Attachments) -> list[RoleBlocks]:
     ids = CallIds()
     turns: list[RoleBlocks] = []
     for message in lower(request.messages):
         if message.role == "user":
-            _add(turns, "user", [_content_part(part, load) for part in message.parts])
+            _add(turns, "user", [_content_part(part, attachments) for part in message.parts])
             continue
         named = {
             place: ids.next(part) for place, part in enumerate(message.parts) if isinstance(part, ToolCall)
@@ -86,7 +88,7 @@ def _turns(request: Request, load: Load) -> list[RoleBlocks]:
         ]
         _add(turns, "assistant", blocks)
         results = [
-            _result(part, named[place], load)
+            _result(part, named[place], attachments)
             for place, part in enumerate(message.parts)
             if isinstance(part, ToolCall)
         ]
@@ -128,8 +130,8 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
             pass
 
 
-def _result(call: ToolCall, id: str, load: Load) -> Block:
-    brought = [_content_part(file, load) for file in result_files(call)]
+def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:
+    brought = [_content_part(file, attachments) for file in result_files(call)]
     content: list[JsonValue] = [{"type": "text", "text": result_text(call)}, *brought]
     result: Block = {"type": "tool_result", "tool_use_id": id, "content": content}
     if call.state is not CallState.COMPLETED and not brought:  # an error may hold nothing but text
@@ -137,22 +139,26 @@ def _result(call: ToolCall, id: str, load: Load) -> Block:
     return result
 
 
-def _content_part(part: Part, load: Load) -> Block:
+def carries(file: File) -> bool:
+    return file.media_type in (*IMAGES, *DOCUMENTS) or files.kind(file) == "text"
+
+
+def _content_part(part: Part, attachments: Attachments) -> Block:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
     type = "image" if part.media_type in IMAGES else "document" if part.media_type in DOCUMENTS else None
-    source = _source(part, load) if type else None
+    source = _source(part, attachments) if type else None
     if source is None:
-        return {"type": "text", "text": files.text_of(part, load)}
+        return {"type": "text", "text": files.text_of(part, attachments)}
     block: Block = {"type": type, "source": source}
     if type == "document" and part.name:
         block["title"] = part.name
     return block
 
 
-def _source(file: File, load: Load) -> Body | None:
-    if data := files.base64_of(file, load):
+def _source(file: File, attachments: Attachments) -> Body | None:
+    if data := files.base64_of(file, attachments):
         return {"type": "base64", "media_type": file.media_type, "data": data}
     return {"type": "url", "url": file.url} if file.url else None
 
@@ -231,6 +237,13 @@ def _tools_of_the_past(turns: list[RoleBlocks]) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
+OPTIONS = frozenset(
+    {
+        *("temperature", "top_p", "top_k", "max_tokens", "stop", "response_schema"),
+        *("reasoning_effort", "reasoning_budget", "tool_choice", "parallel_tool_calls"),
+    }
+)
+
 
 def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
     options, model = request.options, family(request.model)
@@ -259,11 +272,12 @@ def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
 
 
 def _sampling(options: Body) -> Body:
-    """One of the two: the newer models refuse both together. Their temperatures end at 1."""
-    temperature, top_p = options.get("temperature"), options.get("top_p")
+    """Temperature or top_p: the newer models refuse both together. Their temperatures end at 1."""
+    temperature, top_p, top_k = options.get("temperature"), options.get("top_p"), options.get("top_k")
+    body: Body = {} if top_k is None else {"top_k": top_k}
     if isinstance(temperature, int | float):
-        return {"temperature": min(temperature, 1)}
-    return {} if top_p is None else {"top_p": top_p}
+        return body | {"temperature": min(temperature, 1)}
+    return body if top_p is None else body | {"top_p": top_p}
 
 
 def _thinking(request: Request, quirks: Quirks, turns: list[RoleBlocks], limit: int) -> Body | None:

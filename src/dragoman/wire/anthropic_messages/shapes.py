@@ -70,6 +70,19 @@ BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 20_000, "xh
 SMALLEST_BUDGET = 1_024
 EFFORTS = {"minimal": "low"}  # the only word of ours that is not one of theirs
 
+# ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
+
+START_FIELDS = frozenset(
+    {"id", "type", "role", "content", "model", "stop_reason", "stop_sequence", "stop_details", "usage"}
+)
+END_FIELDS = frozenset({"type", "stop_reason", "usage"})
+USAGE_FIELDS = frozenset(
+    {
+        *("input_tokens", "output_tokens", "output_tokens_details"),
+        *("cache_read_input_tokens", "cache_creation_input_tokens"),
+    }
+)
+
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 Block: TypeAlias = dict[str, JsonValue]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from pydantic_core import from_json
-
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
+from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.gemini.shapes import (
+    CANDIDATE_FIELDS,
+    CHUNK_FIELDS,
     FINISH,
     MALFORMED_CALL,
     NAME,
+    PART_FIELDS,
+    USAGE_FIELDS,
     GeminiCall,
     GeminiCandidate,
     GeminiChunk,
@@ -21,6 +24,7 @@ from dragoman.wire.gemini.shapes import (
     GeminiTokens,
 )
 from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
@@ -37,17 +41,37 @@ class GeminiDecoder:
         self._blocked = False
         self._calls = Calls(reply)
         self._usage: GeminiTokens = {}
+        self._chunk_fields = ExtraFields(CHUNK_FIELDS)
+        self._candidate_fields = ExtraFields(CANDIDATE_FIELDS)
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
-        chunk: GeminiChunk = from_json(frame)
+    def feed(self, frame: bytes) -> Iterable[Event]:
+        chunk: GeminiChunk = read_json(frame)
         if error := chunk.get("error"):
             raise provider_error(error)
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
-            self._usage = {**self._usage, **usage}
+            self._usage |= usage
+        return self._plain_text(chunk) or self._read(chunk)
+
+    def _plain_text(self, chunk: GeminiChunk) -> Iterable[Event]:
+        """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
+        candidates = chunk.get("candidates")
+        if not candidates or len(chunk) != self._chunk_fields.size:
+            return ()
+        candidate = candidates[0]
+        if len(candidate) != self._candidate_fields.size or candidate.get("finishReason"):
+            return ()
+        parts = (candidate.get("content") or {}).get("parts") or ()
+        if len(parts) != 1 or [*parts[0]] != ["text"]:
+            return ()
+        return self._prose.text(parts[0]["text"] or "")
+
+    def _read(self, chunk: GeminiChunk) -> Iterator[Event]:
         if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
             self.finish_word, self._blocked = reason, True
         if candidates := chunk.get("candidates"):
             yield from self._candidate(candidates[0])
+        if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
+            yield ProviderData(NAME, extra)
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
@@ -57,6 +81,8 @@ class GeminiDecoder:
             raise unfinished()
         if len(self._calls) and (finish in ("stop", "unknown") or self.finish_word == MALFORMED_CALL):
             finish = "tool_calls"
+        if extra := extra_fields(self._usage, USAGE_FIELDS):
+            yield ProviderData(NAME, {"usage": extra})
         yield MessageEnd(finish, _usage(self._usage))
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
@@ -64,6 +90,8 @@ class GeminiDecoder:
     def _candidate(self, candidate: GeminiCandidate) -> Iterator[Event]:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._part(part)
+        if len(candidate) != self._candidate_fields.size and (extra := self._candidate_fields.new(candidate)):
+            yield ProviderData(NAME, extra)
         if word := candidate.get("finishReason"):
             self.finish_word = word
             if word == MALFORMED_CALL:
@@ -82,6 +110,8 @@ class GeminiDecoder:
         else:  # text, a signature alone, or what their own tools did
             if text:
                 yield from self._prose.text(text)
+            elif extra := extra_fields(part, PART_FIELDS):
+                yield ProviderData(NAME, extra)
             self._signature = signature or self._signature
 
     def _close(self) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""The body of a request to `streamGenerateContent`. Pure: the bytes of files come through `load`."""
+"""The body of a request to `streamGenerateContent`. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.schema import subset
 from dragoman.wire.gemini.shapes import (
     BUDGETS,
@@ -41,11 +41,13 @@ from dragoman.wire.schemas import inlined, one_object
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
     body: Body = {}  # the model stands in the address
     if request.system.strip():
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
-    body["contents"] = [*_contents(request, load)]
+    body["contents"] = [*_contents(request, attachments)]
     return with_extra(body | _tools(request, quirks) | _options(request), request.extra)
 
 
@@ -56,7 +58,7 @@ OPENING = "(The assistant spoke first.)"
 GO_ON = "Go on."
 
 
-def _contents(request: Request, load: Load) -> list[Body]:
+def _contents(request: Request, attachments: Attachments) -> list[Body]:
     turns: list[tuple[Role, list[Body]]] = []
 
     def add(role: Role, parts: list[Body]) -> None:
@@ -67,7 +69,7 @@ def _contents(request: Request, load: Load) -> list[Body]:
 
     for message in lower(request.messages, files_apart=True):
         if message.role == "user":
-            add("user", [_content_part(part, load) for part in message.parts])
+            add("user", [_content_part(part, attachments) for part in message.parts])
         else:
             add("assistant", [*_assistant_parts(message, request.model)])
             add("user", [_response(part) for part in message.parts if isinstance(part, ToolCall)])
@@ -127,16 +129,24 @@ def _name(call: ToolCall) -> str:
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"[:64]
 
 
-def _content_part(part: Part, load: Load) -> Body:
+def carries(file: File) -> bool:
+    return _is_known(file) or files.kind(file) == "text"
+
+
+def _is_known(file: File) -> bool:
+    return (files.kind(file) in MEDIA and file.media_type not in NO_MEDIA) or file.media_type in DOCUMENTS
+
+
+def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"text": part.text}
     assert isinstance(part, File)
-    known = (files.kind(part) in MEDIA and part.media_type not in NO_MEDIA) or part.media_type in DOCUMENTS
-    if known and (data := files.base64_of(part, load)):
+    known = _is_known(part)
+    if known and (data := files.base64_of(part, attachments)):
         return {"inlineData": {"mimeType": part.media_type, "data": data}}
     if known and part.url:
         return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}}
-    return {"text": files.text_of(part, load)}
+    return {"text": files.text_of(part, attachments)}
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +180,18 @@ def _tool(tool: ToolSpec) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-RENAMED = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxOutputTokens"}
+RENAMED = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "max_tokens": "maxOutputTokens",
+}
+OPTIONS = frozenset(
+    {*RENAMED, "stop", "response_schema", "reasoning_effort", "reasoning_budget", "tool_choice"}
+)
 
 
 def _options(request: Request) -> Body:

@@ -68,6 +68,18 @@ LEAST_OF_PRO = 128
 LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 MOST = "high"  # for words that mean more than they have
 
+# ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
+
+CHUNK_FIELDS = frozenset({"candidates", "usageMetadata", "error", "modelVersion", "responseId", "createTime"})
+CANDIDATE_FIELDS = frozenset({"content", "index", "finishReason", "finishMessage", "tokenCount"})
+PART_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
+USAGE_FIELDS = frozenset(
+    {
+        *("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount"),
+        *("cachedContentTokenCount", "promptTokensDetails", "candidatesTokensDetails", "cacheTokensDetails"),
+    }
+)
+
 # ── chunks ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -6,17 +6,22 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
+from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.openai_chat import details
 from dragoman.wire.openai_chat.shapes import (
+    CHOICE_FIELDS,
+    CHUNK_FIELDS,
+    CONSTANT_FIELDS,
+    DELTA_FIELDS,
     DONE,
     FINISH,
     NAME,
+    USAGE_FIELDS,
     ChatBlock,
     ChatCallPiece,
     ChatChoice,
@@ -25,6 +30,7 @@ from dragoman.wire.openai_chat.shapes import (
     ReasoningDetail,
 )
 from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
@@ -41,13 +47,38 @@ class ChatDecoder:
         self._details: list[ReasoningDetail] = []
         self._calls = Calls(reply)
         self._usage: ChatTokens = {}
+        self._chunk_fields = ExtraFields(CHUNK_FIELDS, CONSTANT_FIELDS)
+        self._choice_fields = ExtraFields(CHOICE_FIELDS)
+        self._delta_fields = ExtraFields(DELTA_FIELDS, repeated=True)
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
+    def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
             self._over = True
-            return
-        chunk: ChatChunk = from_json(frame)
+            return ()
+        return self._chunk(read_json(frame))
+
+    def _chunk(self, chunk: ChatChunk) -> Iterable[Event]:
+        return self._plain_text(chunk) or self._read(chunk)
+
+    def _plain_text(self, chunk: ChatChunk) -> Iterable[Event]:
+        """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
+        choices = chunk.get("choices")
+        if not choices or not self._in_text or len(chunk) != self._chunk_fields.size:
+            return ()
+        choice = choices[0]
+        delta = choice.get("delta")
+        if not delta or len(delta) != 1 or len(choice) != self._choice_fields.size:
+            return ()
+        content = delta.get("content")
+        if type(content) is not str or choice.get("finish_reason") or choice.get("logprobs"):
+            return ()
+        if chunk.get("usage") or chunk.get("error"):
+            return ()
+        self._over = False
+        return self._prose.text(content)
+
+    def _read(self, chunk: ChatChunk) -> Iterator[Event]:
         if error := chunk.get("error"):
             raise _error_of(error)
         if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
@@ -57,6 +88,8 @@ class ChatDecoder:
             yield from self._choice(choices[0])
         elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
             raise _error_of(cast("JsonValue", chunk))
+        if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
+            yield ProviderData(NAME, extra)
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
@@ -65,6 +98,8 @@ class ChatDecoder:
         yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
         if len(self._calls) and finish in ("stop", "unknown") and not torn:
             finish = "tool_calls"
+        if extra := extra_fields(self._usage, USAGE_FIELDS):
+            yield ProviderData(NAME, {"usage": extra})
         yield MessageEnd(finish, _usage(self._usage), unfinished=torn)
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
@@ -83,6 +118,12 @@ class ChatDecoder:
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
             if calls := delta.get("tool_calls"):
                 yield from self._call_pieces(calls)
+            if len(delta) != self._delta_fields.size and (extra := self._delta_fields.new(delta)):
+                yield ProviderData(NAME, extra)
+        if chances := choice.get("logprobs"):
+            yield ProviderData(NAME, {"logprobs": join_all(chances)})
+        if len(choice) != self._choice_fields.size and (extra := self._choice_fields.new(choice)):
+            yield ProviderData(NAME, extra)
         if word := choice.get("finish_reason"):
             self.finish_word = word
         if usage := choice.get("usage"):

@@ -1,4 +1,4 @@
-"""The body of a chat completion. Pure: the bytes of files come through `load`."""
+"""The body of a chat completion. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import (
     CallIds,
     asked_arguments,
@@ -28,8 +28,14 @@ from dragoman.wire.schemas import is_strict, one_object, schema_name
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
-    body: Body = {"model": request.model, "messages": list(_messages(request, quirks, load)), "stream": True}
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    body: Body = {
+        "model": request.model,
+        "messages": list(_messages(request, quirks, attachments)),
+        "stream": True,
+    }
     if not quirks.no_stream_usage:
         body["stream_options"] = {"include_usage": True}
     return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
@@ -38,7 +44,7 @@ def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blob
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _messages(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
+def _messages(request: Request, quirks: Quirks, attachments: Attachments) -> Iterator[Body]:
     if request.system:
         yield {"role": "system", "content": request.system}
     ids = CallIds(quirks.tool_ids)
@@ -47,7 +53,7 @@ def _messages(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
         if message.role == "user":
             if calls and quirks.reply_after_results:
                 yield {"role": "assistant", "content": "I have the results."}
-            yield {"role": "user", "content": _content(message.parts, load)}
+            yield {"role": "user", "content": _content(message.parts, attachments)}
             calls = []
         else:
             calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
@@ -93,27 +99,31 @@ def _joined(parts: tuple[Part, ...]) -> str:
     return text
 
 
-def _content(parts: tuple[Part, ...], load: Load) -> str | list[JsonValue]:
+def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[JsonValue]:
     """Text alone is sent as a string: every imitator understands that."""
-    content = [_content_part(part, load) for part in parts]
+    content = [_content_part(part, attachments) for part in parts]
     texts = [part["text"] for part in content if part["type"] == "text"]
     return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]
 
 
-def _content_part(part: Part, load: Load) -> Body:
+def carries(file: File) -> bool:
+    return files.kind(file) in ("image", "application", "text") or file.media_type in AUDIO_FORMATS
+
+
+def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
     kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
-    data = files.base64_of(part, load) if kind == "application" or sound else None
+    data = files.base64_of(part, attachments) if kind == "application" or sound else None
     if kind == "image":
-        return {"type": "image_url", "image_url": {"url": files.address_of(part, load)}}
+        return {"type": "image_url", "image_url": {"url": files.address_of(part, attachments)}}
     if sound and data:
         return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
     if data:
         address = f"data:{part.media_type};base64,{data}"
         return {"type": "file", "file": {"filename": part.name or "file", "file_data": address}}
-    return {"type": "text", "text": files.text_of(part, load)}
+    return {"type": "text", "text": files.text_of(part, attachments)}
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
@@ -149,7 +159,8 @@ def _tool(tool: ToolSpec) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-SAME = ("temperature", "top_p", "stop", "reasoning_effort")
+SAME = ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "reasoning_effort")
+OPTIONS = frozenset({*SAME, "max_tokens", "seed", "response_schema", "tool_choice", "parallel_tool_calls"})
 
 
 def _options(request: Request, quirks: Quirks) -> Body:
@@ -157,6 +168,8 @@ def _options(request: Request, quirks: Quirks) -> Body:
     body: Body = {name: options[name] for name in SAME if options.get(name) is not None}
     if (limit := options.get("max_tokens")) is not None:
         body[quirks.max_tokens_field] = limit
+    if (seed := options.get("seed")) is not None:
+        body[quirks.seed_field] = seed
     if (schema := options.get("response_schema")) is not None:
         format: Body = {"name": schema_name(schema), "schema": schema}
         if not quirks.no_strict:

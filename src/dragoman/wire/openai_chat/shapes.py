@@ -32,6 +32,26 @@ FINISH = {
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
+# ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
+
+CHUNK_FIELDS = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "error", "system_fingerprint", "obfuscation"}
+)
+CONSTANT_FIELDS = frozenset({"service_tier", "provider"})  # said in every chunk
+CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "usage", "error", "logprobs"})
+DELTA_FIELDS = frozenset(
+    {
+        *("role", "content", "refusal", "tool_calls"),
+        *("reasoning_content", "reasoning", "reasoning_details"),
+    }
+)
+USAGE_FIELDS = frozenset(
+    {
+        *("prompt_tokens", "completion_tokens", "total_tokens", "cost"),
+        *("prompt_tokens_details", "completion_tokens_details", "prompt_cache_hit_tokens"),
+    }
+)
+
 # ── chunks ────────────────────────────────────────────────────────────────────────────────────────
 
 ReasoningDetail: TypeAlias = dict[str, JsonValue]
@@ -81,6 +101,7 @@ class ChatChoice(TypedDict, total=False):
     delta: ChatDelta | None
     finish_reason: str | None
     usage: ChatTokens | None  # Moonshot writes it here
+    logprobs: JsonValue
     error: JsonValue  # OpenRouter
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
+from dragoman.wire.extra_fields import extra_fields
 from dragoman.wire.openai_responses.shapes import (
     DONE,
     FINISH,
     NAME,
+    RESPONSE_FIELDS,
+    SILENT,
+    USAGE_FIELDS,
     WHY_INCOMPLETE,
     Response,
     ResponsesContent,
@@ -23,6 +26,7 @@ from dragoman.wire.openai_responses.shapes import (
     ResponsesTokens,
 )
 from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
@@ -41,13 +45,15 @@ class ResponsesDecoder:
         self._usage: ResponsesTokens = {}
         self._ended = False
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
+    def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
-            return
-        event: ResponsesEvent = from_json(frame)
+            return ()
+        event: ResponsesEvent = read_json(frame)
         kind = event.get("type") or ("error" if event.get("error") else "")
         if read := _READ.get(kind):
-            yield from read(self, event)
+            return read(self, event)
+        # what their own tools do, annotations of the text, and what is newer than this
+        return () if kind in SILENT else (_provider_data(event),)
 
     def end(self) -> Iterator[Event]:
         yield from self._prose.close()
@@ -60,9 +66,11 @@ class ResponsesDecoder:
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _text(self, event: ResponsesEvent) -> Iterator[Event]:
+    def _text(self, event: ResponsesEvent) -> Iterable[Event]:
         self._seen.add(_place_of(event))
-        yield from self._prose.text(event.get("delta") or "")
+        events = self._prose.text(event.get("delta") or "")
+        chances = event.get("logprobs")
+        return (*events, _provider_data({"logprobs": chances})) if chances else events
 
     def _reasoning(self, event: ResponsesEvent) -> Iterator[Event]:
         self._seen.add(_place_of(event))
@@ -75,6 +83,9 @@ class ResponsesDecoder:
     def _message_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
         if place not in self._seen:
             yield from self._prose.text(_text_of(item.get("content")))
+            for content in item.get("content") or ():
+                if notes := content.get("annotations"):
+                    yield _provider_data({"annotations": notes})
         yield from self._prose.close()
 
     def _reasoning_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
@@ -117,10 +128,12 @@ class ResponsesDecoder:
         yield from self._item_done(_place_of(event), event["item"])
 
     def _item_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
-        """Some proxies send items only here, whole; what they did on their side is of no interest."""
+        """Some proxies send items only here, whole. What their own tools did is for plugins."""
         if done := _DONE.get(item.get("type", "")):
             yield from done(self, place, item)
             self._seen.add(place)
+        else:
+            yield _provider_data({"item": item})
 
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
@@ -137,6 +150,11 @@ class ResponsesDecoder:
         if why := response.get("incomplete_details"):
             self._finish = WHY_INCOMPLETE.get(why.get("reason", ""), "unknown")
         self._usage = response.get("usage") or {}
+        extra = extra_fields(response, RESPONSE_FIELDS)
+        if of_usage := extra_fields(self._usage, USAGE_FIELDS):
+            extra["usage"] = of_usage
+        if extra:
+            yield ProviderData(NAME, extra)
 
     def _failed(self, event: ResponsesEvent) -> NoReturn:
         response: Response = event.get("response") or {}
@@ -144,7 +162,7 @@ class ResponsesDecoder:
         raise provider_error(cast("JsonValue", report))
 
 
-_Read: TypeAlias = Callable[[ResponsesDecoder, ResponsesEvent], Iterator[Event]]
+_Read: TypeAlias = Callable[[ResponsesDecoder, ResponsesEvent], Iterable[Event]]
 _ReadItem: TypeAlias = Callable[[ResponsesDecoder, Hashable, ResponsesItem], Iterator[Event]]
 
 _READ: dict[str, _Read] = {
@@ -179,6 +197,12 @@ def _place_of(event: ResponsesEvent) -> Hashable:
         return place
     item = event.get("item")
     return event.get("item_id") if item is None else item.get("id") or item.get("call_id")
+
+
+def _provider_data(fields: Mapping[str, object]) -> ProviderData:
+    data = join_all(cast("JsonValue", fields))
+    assert isinstance(data, dict)
+    return ProviderData(NAME, data)
 
 
 def _call_id(item: ResponsesItem) -> str | None:

@@ -21,6 +21,35 @@ WHY_INCOMPLETE = {"max_output_tokens": "length", "content_filter": "filter"}
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
+# ── what is of no use to anybody, or comes a second time ──────────────────────────────────────────
+
+SILENT = frozenset(
+    {
+        *("response.created", "response.queued", "response.in_progress", "keepalive", ""),
+        *("response.content_part.added", "response.content_part.done"),
+        *("response.output_text.done", "response.refusal.done"),
+        *("response.reasoning_text.done", "response.reasoning_summary_text.done"),
+        "response.reasoning_summary_part.done",
+    }
+)
+# What we read of a response, its name and dates, and what only repeats the request.
+RESPONSE_FIELDS = frozenset(
+    {
+        *("status", "output", "usage", "incomplete_details", "error"),
+        *("id", "object", "created_at", "completed_at", "model", "previous_response_id", "conversation"),
+        *("instructions", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "input"),
+        *("temperature", "top_p", "top_logprobs", "max_output_tokens", "reasoning", "text", "truncation"),
+        *("presence_penalty", "frequency_penalty", "include", "stream", "store", "background", "metadata"),
+        *("prompt", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user"),
+    }
+)
+USAGE_FIELDS = frozenset(
+    {
+        *("input_tokens", "output_tokens", "total_tokens", "cost"),
+        *("input_tokens_details", "output_tokens_details"),
+    }
+)
+
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -30,6 +59,8 @@ class ResponsesContent(TypedDict, total=False):
     type: str
     text: str | None
     refusal: str | None
+    annotations: JsonValue
+    logprobs: JsonValue
 
 
 class ResponsesItem(TypedDict, total=False):
@@ -71,6 +102,7 @@ class ResponsesEvent(TypedDict, total=False):
     item_id: str | None
     item: ResponsesItem
     delta: str | None
+    logprobs: JsonValue
     arguments: str | None
     response: Response
     error: JsonValue
