@@ -1,4 +1,4 @@
-"""A recorded stream in; what its reader is left with out."""
+"""Decodes a recorded stream, and gathers what its reader is left with."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def decode(wire: Wire, pieces: Iterable[bytes]) -> Reply:
         reply.events += decoder.end()
     except ProviderError as error:
         reply.error = error
-    reply.finish_word = getattr(decoder, "finish_word", None)
+    reply.finish_word = decoder.finish_word
     assert_in_order(reply.events)
     return reply
 

@@ -208,6 +208,7 @@ _PROVIDER = {
     "endpoint": "`azure`: addresses and keys as Azure has them",
     "headers": "sent with each request; no place for a secret",
     "query": "put behind each address",
+    "extra": "options it takes beside the words of its wire: a list of them, or `true` for all",
     "local": "it works without a key",
     "default": "the model for who has its key and names none",
     "prices": "what the package `genai-prices` calls it",
@@ -225,6 +226,7 @@ _TRAITS = {
     "file": "the GGUF file of a model that is served here",
     "note": "what a person should know before they trust it",
     "options": "of every request, under those of the conversation",
+    "variants": "more options by name, for `provider/model#name`",
     "extra": "goes into every body as it is",
 }
 

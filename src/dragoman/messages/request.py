@@ -62,9 +62,9 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str  # any other w
 class Request:
     """One model request. Plugins may change it in `on_before_request`; wires only read it.
 
-    `options` are the provider-neutral ones of every wire (`temperature`, `max_tokens`, `top_p`, `stop`,
-    `reasoning_effort`, `response_schema`, …); a wire ignores what it does not know, and `extra` goes
-    into the body as it is.
+    `options` have the words that all wires share (`temperature`, `max_tokens`, `stop`, `reasoning_effort`,
+    `response_schema`, …) and those of the provider; None says that not even what the catalog has for the
+    model is sent. One that neither understands is refused. `extra` goes into the body unchecked.
     """
 
     model: str

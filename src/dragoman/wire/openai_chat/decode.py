@@ -118,7 +118,8 @@ class ChatDecoder:
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
             if calls := delta.get("tool_calls"):
                 yield from self._call_pieces(calls)
-            if len(delta) != self._delta_fields.size and (extra := self._delta_fields.new(delta)):
+            ordinary = len(delta) == self._delta_fields.size and (thought or content or calls)
+            if not ordinary and (extra := self._delta_fields.new(delta)):
                 yield ProviderData(NAME, extra)
         if chances := choice.get("logprobs"):
             yield ProviderData(NAME, {"logprobs": join_all(chances)})
