@@ -13,6 +13,7 @@ from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
+from dragoman.wire.collect import collect_reply
 from dragoman.wire.http import HttpClient, Retry
 from dragoman.wire.scripted import says
 from tests.loopback import Answer, loopback, stream
@@ -74,6 +75,15 @@ async def test_r6_a_wait_that_is_shown_can_be_cancelled(tmp_path: Path) -> None:
                     await turn.cancel()
             assert (await turn.result()).state == "cancelled"
     assert len(server.bodies) == 1
+
+
+async def test_r6_a_request_beside_the_conversation_can_say_that_it_waits() -> None:
+    """R6: a title or a summary is no turn of its own; whoever asked for it hears of the wait."""
+    waits: list[StepRetry] = []
+    async with loopback(BUSY, says("A title")) as server, models_at(server.url) as models:
+        request = Request("acme/model", (RequestMessage("user", (Text("A title, please."),)),))
+        reply = await collect_reply(models(), request, on_retry=waits.append)
+    assert (reply.text, [one.reason for one in waits]) == ("A title", ["we are busy"])
 
 
 async def test_r6_the_reason_of_a_retry_does_not_show_the_key() -> None:

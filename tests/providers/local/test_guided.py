@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import ProviderError
-from dragoman.messages.events import CallInputEnd, Event, MessageEnd, TextDelta
+from dragoman.errors import BadRequest, ProviderError
+from dragoman.messages.events import CallInputEnd, Event, MessageEnd, StepRetry, TextDelta
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
 from dragoman.providers.local.guided import GuidedModel
 from dragoman.tools.builtin import basics_group, files_group
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient, HttpModel, Retry
 from dragoman.wire.openai_chat import OpenAIChat
 from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse, stream
 
@@ -52,7 +52,7 @@ def asked(*sent: str | RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **ch
 
 
 async def replied(request: Request, *script: Any) -> tuple[list[Event], list[Body]]:
-    async with loopback(*script) as server, HttpClient() as client:
+    async with loopback(*script) as server, HttpClient(retry=Retry(first_wait=0.001)) as client:
         batches = [batch async for batch in guided(server.url, client).stream(request, "msg_1")]
     return [event for batch in batches for event in batch], server.bodies
 
@@ -187,3 +187,20 @@ async def test_an_answer_that_only_our_own_limit_ended_is_whole() -> None:
     events, _ = await replied(asked("Tell me", options={"max_tokens": 5}), *script)
     assert isinstance(events[-1], MessageEnd)
     assert events[-1].finish == "length"
+
+
+async def test_r6_a_server_that_is_still_loading_is_waited_for_and_each_wait_is_seen() -> None:
+    """R6: while the tool is chosen, and while its arguments are written."""
+    loading = Answer(503, {"error": {"message": "Loading model"}})
+    script = (loading, completes(" read"), loading, completes(' {"path": "a.txt"}'))
+    events, _ = await replied(asked("Read a.txt"), *script)
+    waits = [event for event in events if isinstance(event, StepRetry)]
+    assert [(one.attempt, one.reason) for one in waits] == [(2, "Loading model"), (2, "Loading model")]
+    assert call_of(events).arguments == {"path": "a.txt"}
+
+
+def test_r9_a_guided_model_takes_the_options_of_the_model_behind_it() -> None:
+    model = guided("http://127.0.0.1:9/v1", HttpClient())
+    model.check_options({"temperature": 0.5, "mirostat": 2})
+    with pytest.raises(BadRequest, match="the option temperature"):
+        model.check_options({"temperature": "hot"})
