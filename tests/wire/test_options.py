@@ -139,6 +139,8 @@ def test_r9_what_the_provider_is_known_to_take_goes_into_the_body_as_it_is() -> 
     options: dict[str, JsonValue] = {"top_p": 0.5, "top_k": 3, "min_p": "0.1", "old": None}
     for extra in (True, ["top_k", "min_p"]):
         check(options, words={"top_p"}, extra=extra)
+        with pytest.raises(BadRequest, match="the option top_k"):  # a common word has one meaning everywhere
+            check({"top_k": "3"}, words={"top_p"}, extra=extra)
     assert own_fields(options, {"top_p"}) == {"top_k": 3, "min_p": "0.1"}
 
 

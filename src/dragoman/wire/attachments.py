@@ -23,7 +23,7 @@ class UsesBlobs(Protocol):
     def use_blobs(self, read: ReadBlob) -> None: ...
 
 
-REMEMBERED = 64 << 20  # bytes of coded files that are kept for the next step of a turn
+REMEMBERED = 64 << 20  # bytes of coded files that need not be read again for the next step
 SMALL = 64 << 10  # bytes that are coded sooner than a thread is found
 PIECE = 3 << 18  # bytes coded at once: a thread gives way to the event loop between two of them
 

@@ -25,7 +25,7 @@ from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
-from dragoman.wire.options import Extra, check_options, own_fields, with_tool_choice
+from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
 from dragoman.wire.provider_errors import redact
 from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
@@ -237,7 +237,7 @@ class HttpModel:
         self.check_options(request.options)
         request = with_tool_choice(request)
         if own := own_fields(request.options, self._wire.options):
-            request = replace(request, extra={**own, **request.extra})
+            request = replace(request, extra=with_extra(own, request.extra))
         attachments = await self._attachments.read(request, self._wire)
         if attachments.size > LARGE_BODY or is_large(request):
             return await asyncio.to_thread(lambda: write_large(self._encode(request, attachments)))

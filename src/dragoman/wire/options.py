@@ -105,18 +105,18 @@ def without_removed(options: Options) -> Body:
 def check_options(options: Options, *, model: str, words: Collection[str], extra: Extra) -> None:
     """BadRequest where an option has the wrong type, or nobody would understand it."""
     given = {name: value for name, value in options.items() if value is not None}
+    taken = set(words) if isinstance(extra, bool) else {*words, *extra}
+    for name in given:
+        if extra is not True and name not in taken:
+            raise BadRequest(f"{model} has no option {name!r}: {_nearest(name, taken)}")
     try:
-        _common().validate_python({name: value for name, value in given.items() if name in words})
+        _common().validate_python({name: value for name, value in given.items() if name in COMMON})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         problem = str(fault["msg"])
         raise BadRequest(
             f"the option {_path(fault['loc'])}: {problem[0].lower()}{problem[1:]}, not {fault['input']!r}"
         ) from error
-    taken = set(words) if isinstance(extra, bool) else {*words, *extra}
-    for name in given:
-        if extra is not True and name not in taken:
-            raise BadRequest(f"{model} has no option {name!r}: {_nearest(name, taken)}")
 
 
 def own_fields(options: Options, words: Collection[str]) -> Body:

@@ -37,7 +37,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", 
 CHUNK_FIELDS = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "error", "system_fingerprint", "obfuscation"}
 )
-CONSTANT_FIELDS = frozenset({"service_tier", "provider"})  # said in every chunk
+CONSTANT_FIELDS = frozenset({"service_tier", "provider"})  # the same in every chunk
 CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "usage", "error", "logprobs"})
 DELTA_FIELDS = frozenset(
     {
