@@ -26,6 +26,7 @@ from dragoman.turn.plugin import Cleanup, Hooks, Plugin
 from dragoman.turn.services import Services
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
+from dragoman.wire.options import merge_options
 from dragoman.wire.wire import Model
 
 
@@ -119,9 +120,10 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         system=_system(prepared, offer),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
-        options=merged(
+        options=merge_options(
             prepared.services.options,
             prepared.agent.options,
+            prepared.model.variant,
             _setting(log, "options") or {},
             log.turn.options.options,
         ),
