@@ -38,9 +38,7 @@ class TaskDriver:
         self._runners: dict[str, Runner] = {}
         self._adopting: dict[str, asyncio.Task[bool]] = {}
         self._set_aside: dict[str, str] = {}  # turns that cannot go on here, and why
-        self._broken_off: dict[
-            str, int
-        ] = {}  # turns to be given up when the store can be reached
+        self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
         self._closing = False
 
     async def open(self) -> None:
