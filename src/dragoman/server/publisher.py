@@ -10,10 +10,10 @@ from dragoman.errors import NotFound
 from dragoman.messages import events as e
 from dragoman.messages.events import EVENT, Event
 from dragoman.runtime import Runtime
-from dragoman.server.feed import Feed
+from dragoman.server.feed import Feed, with_type
 from dragoman.server.stream import Subject
 from dragoman.server.views import SUMMARY, TREE, summaries, tree_of
-from dragoman.store.sqlite.rows import MESSAGE, QUESTION
+from dragoman.store.sqlite.rows import QUESTION
 from dragoman.turn.live.log import TurnLog
 
 _FORGOTTEN = 120.0  # seconds after which a feed that nobody reads is dropped
@@ -70,7 +70,9 @@ class Publisher:
         while len(self._gone) > _REMEMBERED:
             self._gone.pop(next(iter(self._gone)))
         if (of_owner := self._people.get(owner)) is not None:
-            of_owner.publish("conversation.deleted", f'{{"id":"{conversation}"}}')
+            of_owner.publish(
+                "conversation.deleted", with_type("conversation.deleted", f'{{"id":"{conversation}"}}')
+            )
         if (feed := self._conversations.pop(conversation, None)) is not None:
             feed.close()
 
@@ -109,7 +111,7 @@ class Publisher:
             except NotFound:
                 continue
             if (feed := self._people.get(info.owner)) is not None and id not in self._gone:
-                feed.publish("conversation.changed", SUMMARY.dump(line))
+                feed.publish("conversation.changed", with_type("conversation.changed", SUMMARY.dump(line)))
 
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
@@ -136,7 +138,7 @@ class Publisher:
         except NotFound:
             return  # deleted meanwhile
         if (feed := self._conversations.get(id)) is not None:
-            feed.publish("snapshot", TREE.dump(view))
+            feed.publish("snapshot", with_type("snapshot", TREE.dump(view)))
         self.changed(id)
 
 
@@ -147,10 +149,10 @@ def _tell(feed: Feed, log: TurnLog, event: Event) -> None:
         case e.TurnStart():  # names its turn itself
             for message in log.path:
                 if message.id == log.turn.message:
-                    said = f'{mark}"type":"message.added","message":{MESSAGE.dump(message)}}}'
-                    feed.publish("message.added", said)
-        case e.CallAsked() if event.question in log.questions:
-            whole = QUESTION.dump(log.questions[event.question])
+                    feed.publish("message.added", mark + EVENT.dump(e.MessageAdded(message))[1:])
+        case e.CallAsked():
+            asked = log.questions.get(event.question)
+            whole = QUESTION.dump(asked) if asked is not None else "null"
             data = f'{mark}{data[1:-1]},"whole":{whole}}}'
         case _:
             data = mark + data[1:]
