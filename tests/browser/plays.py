@@ -77,6 +77,12 @@ PLAYS: dict[str, list[Line]] = {
     "add": [calls("add", a=2, b=3), says("It is 5.")],
     "note": [calls("note", text="buy milk", title="list"), says("The note is written.")],
     "two": [calls("note", text="one") + calls("note", text="two"), says("Both are written.")],
+    "pair": [calls("note", text="one") + calls("note", text="two"), says("Then without.")],
+    "plan": [calls("memo", title="work/plan"), says("Planned.")],
+    "report": [calls("memo", title="work/report"), says("Reported.")],
+    "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
+    "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
+    "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
     "secret": [calls("secret"), says("I have seen it.")],
     "nap": [calls("nap", seconds=60), says("I have slept.")],
     "count": [calls("count", to=5), says("Counted.")],
@@ -164,6 +170,16 @@ def add(a: int, b: int) -> int:
 def note(text: str, title: str = "note") -> str:
     """Write a note."""
     return f"wrote {text!r} under {title!r}"
+
+
+def _folder(arguments):
+    return [arguments["title"].partition("/")[0] + "/*"]
+
+
+@tool(permission="memos.write", pattern="title", wider=_folder)
+def memo(title: str) -> str:
+    """Begin a memo."""
+    return f"began {title!r}"
 
 
 @tool(review="always")
