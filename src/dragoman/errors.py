@@ -10,6 +10,8 @@ DragomanError
 │   ├── TurnEnded           the turn is over: it can be neither steered nor answered
 │   └── AlreadyAnswered     somebody else was first
 ├── ConfigError             the configuration or the construction of a component is wrong
+├── Unreadable              one thing in the store is damaged, or of a newer version; the rest is not
+├── StoreUnavailable        the store cannot be used now: locked, full, out of reach
 └── EngineError             ours: a bug, or two owners of one turn; nobody catches these
     ├── IllegalFact         the machine's table does not allow this fact in this state
     ├── Fenced              another process has taken this turn over
@@ -98,6 +100,28 @@ class AlreadyAnswered(BadRequest):
 
 class ConfigError(DragomanError):
     """The configuration, or the way a component was built, is wrong."""
+
+
+class Unreadable(DragomanError):
+    """One thing in the store cannot be read: it was damaged, or a newer version wrote it.
+
+    Whoever works through many catches this, and goes on with the next.
+    """
+
+    def __init__(self, noun: str, id: str, why: str) -> None:
+        super().__init__(f"{noun} {id} cannot be read: {why}")
+        self.noun = noun
+        self.id = id
+        self.why = why
+
+
+class StoreUnavailable(DragomanError):
+    """The store cannot be used now, and nothing was written. `.retryable`: whether it may work later."""
+
+    def __init__(self, what: str, hint: str, *, retryable: bool = False) -> None:
+        super().__init__(f"{what}: {hint}")
+        self.hint = hint
+        self.retryable = retryable
 
 
 class EngineError(DragomanError):

@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError, DragomanError, NotFound
+from dragoman.errors import ConfigError, DragomanError, NotFound, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule, nobody_to_ask, withhold
@@ -28,9 +28,9 @@ from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Found, Store
-from dragoman.store.transfer import exported, imported, markdown
+from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import parse_rule
 from dragoman.tools.tool import Review, Tool, tool
@@ -42,7 +42,7 @@ from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle, TurnResult
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.plugin import Plugin, check
-from dragoman.turn.services import Services
+from dragoman.turn.services import GrantCache, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
 from dragoman.wire.wire import Model
@@ -111,6 +111,7 @@ class Runtime:
             groups.append(Group("agents", (tasks.tool,)))
         self.services = Services(
             store=self.store,
+            grants=GrantCache(self.store),
             model=find_model,
             small_model=small_model,
             toolbox=Toolbox(groups, sources),
@@ -219,14 +220,15 @@ class Runtime:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
         for inner in await self.store.within(conversation):
             for row in await self.store.turns(inner):
-                if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
-                    with suppress(TimeoutError):  # another process may hold it: the deletion fences it off
+                with suppress(TimeoutError, Unreadable):  # whoever runs it then: the deletion fences it off
+                    if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
+        self.services.grants.forget()
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""
-        return await exported(self.store, conversation)
+        return await export_conversation(self.store, conversation)
 
     async def export_markdown(self, conversation: str) -> str:
         """The path to the leaf, for reading."""
@@ -238,7 +240,7 @@ class Runtime:
         self, data: Mapping[str, JsonValue], *, user: str | None = None
     ) -> ConversationHandle:
         """A copy, under new ids, of what `export` gave."""
-        id = await imported(self.store, data, user=user, now=self.services.clock())
+        id = await import_conversation(self.store, data, user=user, now=self.services.clock())
         return ConversationHandle(id, self._engine)
 
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
@@ -259,6 +261,7 @@ class Runtime:
 
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
+        self.services.grants.forget()
 
 
 def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:

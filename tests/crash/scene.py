@@ -28,7 +28,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import Grant, Question
 from dragoman.messages.request import Request
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Change, Start, Started
 from dragoman.tools.tool import Replay, Tool
 from dragoman.turn.handles import TurnHandle

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.messages.parts import CallState
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.facts import FACT, CallFinished, Fact
 from dragoman.turn.machine import State, replay
 from tests.crash.scene import NEVER, Moment, attend, lines, make_house, victim

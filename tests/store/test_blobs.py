@@ -2,93 +2,128 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import threading
 from pathlib import Path
 
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File
-from dragoman.store.blobs.folder import Blobs
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.blobs.cache import CachedBlobs
+from dragoman.store.blobs.folder import FolderBlobs
+from dragoman.store.conformance import BlobConformance
+from dragoman.store.sqlite import SqliteStore
+
+
+class TestFolder(BlobConformance):
+    async def make(self, folder: Path) -> Blobs:
+        return FolderBlobs(folder / "blobs")
+
+    async def alter(self, folder: Path, key: str) -> None:
+        FolderBlobs(folder / "blobs").path(key).write_bytes(b"as it is")
+
+
+class TestCached(TestFolder):
+    async def make(self, folder: Path) -> Blobs:
+        return CachedBlobs(FolderBlobs(folder / "blobs"))
 
 
 @pytest.fixture
-def blobs(tmp_path: Path) -> Blobs:
-    return Blobs(tmp_path / "blobs")
+def blobs(tmp_path: Path) -> FolderBlobs:
+    return FolderBlobs(tmp_path / "blobs")
 
 
-def test_a_blob_is_named_after_what_is_in_it(blobs: Blobs) -> None:
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def test_the_same_bytes_are_stored_once(blobs: FolderBlobs, tmp_path: Path) -> None:
     """S4"""
-    for data in (b"", b"hello", b"\0" * 1_000_000):
-        key = blobs.put(data)
-        assert key == hashlib.sha256(data).hexdigest()
-        assert blobs.get(key) == data
-
-
-def test_the_same_bytes_are_stored_once(blobs: Blobs, tmp_path: Path) -> None:
-    """S4"""
-    key = blobs.put(b"hello")
+    key = await blobs.put(b"hello")
     written = blobs.path(key).stat().st_ino
-    assert blobs.put(b"hello") == key
+    assert await blobs.put(b"hello") == key
     assert blobs.path(key).stat().st_ino == written
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [blobs.path(key)]
-
-
-def test_many_may_store_the_same_bytes_at_once(blobs: Blobs, tmp_path: Path) -> None:
-    """S4"""
-    data, ready, failed = b"the same", threading.Barrier(8), []
-
-    def put() -> None:
-        ready.wait()
-        try:
-            blobs.put(data)
-        except Exception as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=put) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
-
-
-def test_a_blob_that_is_not_there_is_missed(blobs: Blobs) -> None:
-    """S4"""
-    with pytest.raises(NotFound, match="there is no blob '000"):
-        blobs.get("0" * 64)
+    assert files_in(tmp_path) == [blobs.path(key)]
 
 
 @pytest.mark.parametrize(
     "key", ["", "abc", "../../../etc/passwd", "0" * 63 + "g", "A" * 64, "0" * 65, "0" * 64 + "\n"]
 )
-def test_what_is_no_key_names_no_file(blobs: Blobs, key: str) -> None:
+def test_what_is_no_key_names_no_file(blobs: FolderBlobs, key: str) -> None:
     """S4: whoever sends it."""
     with pytest.raises(NotFound, match="blob"):
         blobs.path(key)
 
 
-def test_a_file_that_was_not_finished_is_no_blob(blobs: Blobs) -> None:
+async def test_a_file_that_was_not_finished_is_no_blob(blobs: FolderBlobs) -> None:
     """S4: what a crash leaves behind is written again."""
-    key = blobs.put(b"whole")
+    key = await blobs.put(b"whole")
     blobs.path(key).rename(blobs.path(key).with_suffix(".part_1"))
     with pytest.raises(NotFound):
-        blobs.get(key)
-    assert blobs.get(blobs.put(b"whole")) == b"whole"
+        await blobs.read(key)
+    listed = blobs.keys()
+    assert [key async for key in listed] == []
+    assert await blobs.read(await blobs.put(b"whole")) == b"whole"
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_write_that_fails_leaves_nothing_and_says_what_to_do(tmp_path: Path) -> None:
     """S4"""
     (tmp_path / "blobs").write_text("a file where the folder should be")
-    with pytest.raises(OSError, match="blobs"):
-        Blobs(tmp_path / "blobs").put(b"x")
-    assert [path.name for path in tmp_path.iterdir()] == ["blobs"]
+    with pytest.raises(StoreUnavailable, match=r"cannot be stored.*has room"):
+        await FolderBlobs(tmp_path / "blobs").put(b"x")
+    assert files_in(tmp_path) == [tmp_path / "blobs"]
+
+
+async def test_the_cache_holds_what_was_used_last_and_no_more(blobs: FolderBlobs) -> None:
+    """S4: what is in it is read without the disk."""
+    cached = CachedBlobs(blobs, room=10)
+    first, second, large = [await cached.put(data) for data in (b"12345", b"67890", b"x" * 11)]
+    for key in (first, second, large):
+        blobs.path(key).unlink()
+    with pytest.raises(NotFound):
+        await cached.read(large)
+    cached = CachedBlobs(blobs, room=10)
+    first, second = [await cached.put(data) for data in (b"12345", b"67890")]
+    await cached.read(first)
+    third = await cached.put(b"abcde")
+    for key in (first, second, third):
+        blobs.path(key).unlink()
+    assert (await cached.read(first), await cached.read(third)) == (b"12345", b"abcde")
+    with pytest.raises(NotFound):
+        await cached.read(second)
+
+
+async def test_an_attachment_that_was_altered_is_not_given_out(tmp_path: Path) -> None:
+    """S4: nobody takes other bytes for those that were attached."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    key = await store.put_blob(b"as it was")
+    await store.close()
+    FolderBlobs(tmp_path / "chat.db.files" / "blobs").path(key).write_bytes(b"as it is")
+    await store.open()
+    try:
+        store._blobs = CachedBlobs(store._folder)  # as in another process
+        with pytest.raises(Unreadable, match=f"blob {key} cannot be read"):
+            await store.blob(key)
+    finally:
+        await store.close()
+
+
+# ── with the conversations that mention them ──────────────────────────────────────────────────────
+
+
+async def add(store: SqliteStore, id: str, *keys: str) -> None:
+    parts = tuple(File("text/plain", blob=key) for key in keys)
+    message = Message(f"msg_{id}", id, None, "user", parts)
+    await store.add_conversation(Conversation(id, leaf=message.id), [message])
+
+
+def grow_old(store: SqliteStore, *keys: str) -> None:
+    for key in keys:
+        os.utime(store._folder.path(key), (1, 1))
 
 
 async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: Path) -> None:
@@ -97,16 +132,33 @@ async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: 
     await store.open()
     try:
         only, shared, new = [await store.put_blob(data) for data in (b"only", b"shared", b"new")]
-        for key in (only, shared):
-            file = tmp_path / "chat.db.files" / "blobs" / key[:2] / key[2:]
-            os.utime(file, (1, 1))
-        for id, keys in (("conv_1", (only, shared, new)), ("conv_2", (shared,))):
-            parts = tuple(File("text/plain", blob=key) for key in keys)
-            message = Message(f"msg_{id}", id, None, "user", parts)
-            await store.add_conversation(Conversation(id, leaf=message.id), [message])
+        grow_old(store, only, shared)
+        await add(store, "conv_1", only, shared, new)
+        await add(store, "conv_2", shared)
         await store.delete_conversation("conv_1")
         assert (await store.blob(shared), await store.blob(new)) == (b"shared", b"new")
         with pytest.raises(NotFound):
             await store.blob(only)
+        await store.delete_conversation("conv_2")
+        with pytest.raises(NotFound):
+            await store.blob(shared)
+    finally:
+        await store.close()
+
+
+async def test_a_file_that_came_just_now_goes_later(tmp_path: Path) -> None:
+    """S4: when a store is opened, unless something mentions it again."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    gone, wanted = await store.put_blob(b"gone"), await store.put_blob(b"wanted")
+    await add(store, "conv_1", gone, wanted)
+    await store.delete_conversation("conv_1")
+    await add(store, "conv_2", wanted)
+    grow_old(store, gone, wanted)
+    await store.close()
+    await store.open()
+    try:
+        await store._sweep_blobs()
+        assert files_in(tmp_path / "chat.db.files" / "blobs") == [store._folder.path(wanted)]
     finally:
         await store.close()

@@ -3,29 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import ConfigError, EngineError
+from dragoman.errors import ConfigError, EngineError, Unreadable
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
-from dragoman.store.conformance import StoreConformance
+from dragoman.messages.parts import Error, Text
+from dragoman.store.conformance import Noun, StoreConformance, scene
+from dragoman.store.conformance.search import SearchConformance
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.sqlite.queries import migrations
-from dragoman.store.sqlite.store import SqliteStore
-from dragoman.store.store import Change, Start, Store
+from dragoman.store.store import Change, Found, Start, Store
+
+DAMAGE: dict[Noun, str] = {
+    "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = ?",
+    "message": "UPDATE messages SET body = substr(body, 1, 40) WHERE id = ?",
+    "call": 'UPDATE calls SET body = \'{"type":"song"}\' WHERE id = ?',
+    "question": "UPDATE questions SET body = X'00FF' WHERE id = ?",
+    "grant": "UPDATE grants SET action = 'allwo' WHERE id = ?",
+    "fact": "UPDATE facts SET body = '{' WHERE turn = ?1 AND seq = (SELECT facts FROM turns WHERE id = ?1)",
+    "signal": "UPDATE signals SET body = '[]' WHERE turn = ?",
+    "queued turn": "UPDATE queue SET body = '{}' WHERE turn = ?",
+}
 
 
 class TestSqlite(StoreConformance):
     async def make(self, folder: Path) -> Store:
         return SqliteStore(folder / "chat.db")
+
+    async def damage(self, folder: Path, noun: Noun, id: str) -> None:
+        with closing(sqlite3.connect(folder / "chat.db")) as db, db:
+            assert db.execute(DAMAGE[noun], (id,)).rowcount == 1
+
+
+class IndexedStore(SqliteStore):
+    """Has everything in its index before it searches."""
+
+    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+        await self._bring_index_up_to_date()
+        return await super().search(query, user=user, limit=limit)
+
+
+class TestSearchInTheIndex(SearchConformance):
+    async def make(self, folder: Path) -> Store:
+        return IndexedStore(folder / "chat.db")
 
 
 # ── opening ───────────────────────────────────────────────────────────────────────────────────────
@@ -148,6 +179,41 @@ async def test_a_store_that_is_closed_takes_nothing_more_and_says_so(tmp_path: P
         store.append("turn_1", 1, 2, Change())
 
 
+async def test_bytes_that_are_no_text_spoil_their_own_characters_alone(tmp_path: Path) -> None:
+    """S2: not the list that they are read with."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    for id in ("conv_1", "conv_2"):
+        await store.add_conversation(Conversation(id, title="fine"))
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.execute("UPDATE conversations SET title = CAST(X'41FF42' AS TEXT) WHERE id = 'conv_1'")
+    assert {one.title for one in await store.conversations()} == {"A\ufffdB", "fine"}
+    await store.close()
+
+
+@pytest.mark.parametrize("body", [b"\x00\xff", b"", "", "null", "[]", '{"type": "call"}', 17])
+async def test_whatever_is_in_a_row_it_stops_nothing_else(tmp_path: Path, body: object) -> None:
+    """S2: of a message, a call, a question and a fact."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await scene.asked(store)
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        for table in ("messages", "calls", "questions"):
+            db.execute(f"UPDATE {table} SET body = ?", (body,))
+        db.execute("DELETE FROM facts WHERE seq = 2")
+    messages, _ = await store.messages("conv_1")
+    assert [message.id for message in messages] == ["msg_1", "msg_r1"]
+    assert all(isinstance(part, Error) for message in messages for part in message.parts)
+    assert await store.questions() == await store.questions_of("turn_1") == []
+    assert await store.spent("ada") == []
+    assert len(await store.live_turns()) == 1
+    with pytest.raises(Unreadable, match="fact 2 is missing"):
+        await store.facts("turn_1")
+    assert json.dumps(await store.export_raw("conv_1"))
+    await store.delete_conversation("conv_1")
+    await store.close()
+
+
 # ── processes that die ────────────────────────────────────────────────────────────────────────────
 
 
@@ -164,7 +230,7 @@ from pathlib import Path
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Change, Start
 
 async def live():
@@ -172,7 +238,7 @@ async def live():
     await store.open()
     await store.add_conversation(Conversation("conv_1"))
     message = Message("msg_1", "conv_1", None, "user", (Text("hi"),), turn="turn_1")
-    await store.start(Start("turn_1", "conv_1", "one", 1.0, message))
+    await store.start(Start("turn_1", "conv_1", "1", 1.0, message))
     for seq in range(2, 10**6):
         await store.append("turn_1", 1, seq, Change("conv_1", [str(seq)], state="streaming"))
         print(seq, flush=True)
@@ -182,7 +248,7 @@ asyncio.run(live())
 
 
 @pytest.mark.slow
-async def test_what_a_killed_process_was_told_is_stored_is_there_and_its_turn_can_be_taken(
+async def test_what_a_killed_process_knew_to_be_stored_is_there_and_its_turn_can_be_claimed(
     tmp_path: Path,
 ) -> None:
     """S2, S3"""
@@ -193,19 +259,19 @@ async def test_what_a_killed_process_was_told_is_stored_is_there_and_its_turn_ca
         await store.open()
         assert await store.claim("turn_1") is None
         lives.send_signal(signal.SIGKILL)
-        told, _ = await asyncio.to_thread(lives.communicate)
+        reported, _ = await asyncio.to_thread(lives.communicate)
     assert await store.claim("turn_1") == 2
     facts = await store.facts("turn_1")
-    assert facts == ["one", *(str(seq) for seq in range(2, len(facts) + 1))]
-    assert len(facts) >= max(map(int, told.split()), default=2)
-    await store.append("turn_1", 2, len(facts) + 1, Change("conv_1", ["next"], state="streaming"))
+    assert facts == ["1", *(str(seq) for seq in range(2, len(facts) + 1))]
+    assert len(facts) >= max(map(int, reported.split()), default=2)
+    await store.append("turn_1", 2, len(facts) + 1, Change("conv_1", ['"next"'], state="streaming"))
     await store.close()
 
 
 OPENS = """
 import asyncio, sys
 from dragoman.conversation.tree import Conversation
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 
 async def live():
     store = SqliteStore(sys.argv[1])
@@ -222,8 +288,8 @@ asyncio.run(live())
 async def test_many_processes_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     """S2"""
     children = [child(OPENS, str(tmp_path / "chat.db"), f"conv_{number}") for number in range(4)]
-    said = await asyncio.gather(*(asyncio.to_thread(one.communicate, "go\n", 60) for one in children))
-    assert [one.returncode for one in children] == [0] * 4, said
+    output = await asyncio.gather(*(asyncio.to_thread(one.communicate, "go\n", 60) for one in children))
+    assert [one.returncode for one in children] == [0] * 4, output
     store = SqliteStore(tmp_path / "chat.db")
     await store.open()
     assert len(await store.conversations()) == 4
@@ -238,13 +304,13 @@ async def test_two_stores_on_one_file_do_not_get_in_each_others_way(tmp_path: Pa
     await one.add_conversation(Conversation("conv_1"))
     for number, store in ((1, one), (2, other)):
         message = Message(f"msg_{number}", "conv_1", None, "user", (Text("hi"),), turn=f"turn_{number}")
-        await store.start(Start(f"turn_{number}", "conv_1", "fact", 1.0, message, root=True))
+        await store.start(Start(f"turn_{number}", "conv_1", "1", 1.0, message, root=True))
     writes = [
         store.append(f"turn_{number}", 1, seq, Change("conv_1", [str(seq)], state="streaming"))
         for seq in range(2, 52)
         for number, store in ((1, one), (2, other))
     ]
     await asyncio.gather(*writes)
-    assert await one.facts("turn_1") == await other.facts("turn_2") == ["fact", *map(str, range(2, 52))]
+    assert await one.facts("turn_1") == await other.facts("turn_2") == [str(seq) for seq in range(1, 52)]
     for store in (one, other):
         await store.close()

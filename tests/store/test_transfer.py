@@ -1,4 +1,4 @@
-"""S1: a conversation out of the house and in again, and on paper."""
+"""S1: a conversation exported and imported again, and printed as Markdown."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.runtimes import calls_of, model_of, runtime_with
 
 @tool(max_lines=2)
 def much() -> str:
-    """Says much."""
+    """Prints much."""
     return "one\ntwo\nthree\n"
 
 
 SCRIPT = [calls("much"), says("I read it."), says("I read it again."), says("You are welcome.")]
 
 
-async def test_what_was_said_in_one_house_goes_on_in_another(tmp_path: Path) -> None:
+async def test_a_conversation_goes_on_in_another_store(tmp_path: Path) -> None:
     """S1: every branch, the calls with their whole outputs; through a file."""
     async with runtime_with(tmp_path / "here", SCRIPT, tools=[much]) as here:
         chat = await here.conversation(mode="auto", system="Be brief.")
@@ -100,25 +100,25 @@ async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:
         assert len(await runtime.conversations()) == 1
 
 
-# ── on paper ──────────────────────────────────────────────────────────────────────────────────────
+# ── Markdown ──────────────────────────────────────────────────────────────────────────────────────
 
 CALL = ToolCall("call_1", "add", {"a": 1}, state=CallState.COMPLETED, result=ToolResult("2"))
 
 
-def said(*parts: object, role: str = "assistant", model: str | None = "some/model") -> Message:
+def message(*parts: object, role: str = "assistant", model: str | None = "some/model") -> Message:
     return Message("msg_1", "conv_1", None, role, parts, model=model)  # type: ignore[arg-type]
 
 
 def test_markdown_is_for_reading() -> None:
     """S1"""
     path = [
-        said(
+        message(
             Text("What is 1 + 1?"),
             File("image/png", url="https://example.org/a.png", name="sum"),
             role="user",
         ),
-        said(Reasoning("Easy.\nVery."), Text("Let me see."), StepBoundary(1), CALL),
-        said(Summary("They add.", None), Text("It is **2**."), Error("gone"), model=None),
+        message(Reasoning("Easy.\nVery."), Text("Let me see."), StepBoundary(1), CALL),
+        message(Summary("They add.", None), Text("It is **2**."), Error("gone"), model=None),
     ]
     assert markdown(Conversation("conv_1", title="Sums"), path) == (
         "# Sums\n\n"
@@ -131,11 +131,11 @@ def test_markdown_is_for_reading() -> None:
 def test_markdown_is_not_broken_by_what_is_in_it() -> None:
     """S1: a fence is longer than any inside of it."""
     tricky = replace(CALL, arguments={"code": "`x` ``y``"}, result=ToolResult("```\ncode\n````"))
-    text = markdown(Conversation("conv_1"), [said(tricky)])
+    text = markdown(Conversation("conv_1"), [message(tricky)])
     assert text.startswith("# Conversation\n")
     assert "\n`````\n```\ncode\n````\n`````\n" in text
     assert '```{"code":"`x` ``y``"}```' in text
-    assert "no result yet" in markdown(Conversation("conv_1"), [said(ToolCall("c", "add"))])
+    assert "no result yet" in markdown(Conversation("conv_1"), [message(ToolCall("c", "add"))])
 
 
 async def test_the_path_to_the_leaf_is_what_is_printed(tmp_path: Path) -> None:

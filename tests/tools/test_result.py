@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue
 
 from dragoman import ToolContext, ToolOutput, tool
 from dragoman.messages.parts import CallState, File
-from dragoman.store.sqlite.rows import RESULT
+from dragoman.store.codecs import RESULT
 from dragoman.tools.tool import Tool
 from tests.tools.bench import Bench, run
 

@@ -448,7 +448,7 @@ async def test_groups_bring_their_rules_and_can_be_switched_off(tmp_path: Path) 
 
 async def test_call_started_is_stored_before_the_tool_runs(tmp_path: Path) -> None:
     """S3: a second connection sees the fact while the tool is at work."""
-    from dragoman.store.sqlite.store import SqliteStore
+    from dragoman.store.sqlite import SqliteStore
     from dragoman.turn.facts import FACT
 
     seen: list[object] = []

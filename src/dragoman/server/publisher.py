@@ -13,7 +13,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.feed import Feed, with_type
 from dragoman.server.stream import Subject
 from dragoman.server.views import SUMMARY, TREE, summaries, tree_of
-from dragoman.store.sqlite.rows import QUESTION
+from dragoman.store.codecs import QUESTION
 from dragoman.turn.live.log import TurnLog
 
 _FORGOTTEN = 120.0  # seconds after which a feed that nobody reads is dropped

@@ -1,4 +1,4 @@
-"""A conversation out of the store as JSON or Markdown, and JSON back into it."""
+"""Exporting a conversation as JSON or Markdown, and importing the JSON again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import JsonValue, ValidationError
 
 from dragoman.conversation.tree import Conversation, Tree, copied
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.messages.codec import Codec
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
@@ -18,12 +18,12 @@ from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolC
 from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
-_HARMLESS = ("system", "options")  # settings a stranger may bring; who may call what is not among them
+_HARMLESS = ("system", "options")  # settings a stranger may bring; what may be called is not among them
 _CONVERSATION: Codec[Conversation] = Codec(Conversation)
 _MESSAGES: Codec[list[Message]] = Codec(list[Message])
 
 
-async def exported(store: Store, conversation: str) -> dict[str, JsonValue]:
+async def export_conversation(store: Store, conversation: str) -> dict[str, JsonValue]:
     """Everything there is: every branch, every call with its result, attachments and long outputs."""
     info = await store.conversation(conversation)
     messages, _ = await store.messages(conversation)
@@ -31,8 +31,8 @@ async def exported(store: Store, conversation: str) -> dict[str, JsonValue]:
     for key in sorted({key for message in messages for key in _blobs(message)}):
         try:
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
-        except NotFound:
-            continue  # the file is gone; what was said about it is not
+        except (NotFound, Unreadable):
+            continue  # the file is gone; the message that mentions it is not
     return {
         "format": _FORMAT,
         "conversation": _CONVERSATION.to_json(info),
@@ -41,7 +41,9 @@ async def exported(store: Store, conversation: str) -> dict[str, JsonValue]:
     }
 
 
-async def imported(store: Store, data: Mapping[str, JsonValue], *, user: str | None, now: float) -> str:
+async def import_conversation(
+    store: Store, data: Mapping[str, JsonValue], *, user: str | None, now: float
+) -> str:
     """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole."""
     if data.get("format") != _FORMAT:
         raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
@@ -88,7 +90,7 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
 
 
 def markdown(info: Conversation, path: Sequence[Message]) -> str:
-    """For reading: who said what, and what was called with what result."""
+    """For reading: who wrote what, and what was called with what result."""
     lines = [f"# {info.title or 'Conversation'}", ""]
     for message in path:
         lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]

@@ -15,10 +15,11 @@ from dragoman.turn.services import Services
 
 async def load_grants(services: Services, conversation: str) -> list[Rule]:
     """What people gave by their answers and has not run out, in this folder."""
-    now = services.clock()
+    grants = await services.grants.of(conversation)
+    now = services.clock() if grants else 0.0
     return [
         grant.rule
-        for grant in await services.store.grants(conversation)
+        for grant in grants
         if grant.workspace in (None, services.folder) and (grant.expires is None or grant.expires > now)
     ]
 

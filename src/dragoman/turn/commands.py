@@ -15,7 +15,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part, Text, ToolResult
 from dragoman.messages.questions import MODES, VERDICTS, Action, Answer, Grant, Question, Rule
-from dragoman.store.sqlite.rows import MESSAGE, RESULT
+from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
 from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
@@ -160,6 +160,8 @@ class Commands:
         if not granted:
             answer = replace(answer, scope="once")  # where no rule would help, an answer is for this once
         settled = await self._store.answer(question, answer, granted)
+        if granted:
+            self._services.grants.forget()
         await self._wake(asked.turn)
         if granted:
             await self._settle_others(asked, answer)

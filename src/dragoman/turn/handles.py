@@ -146,6 +146,7 @@ class TurnHandle:
             if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
                 arrived.set_result(snapshot.state == state)
 
+        await live.log.stored()  # who is told of a question can answer it
         unsubscribe = live.log.subscribe(look)
         try:
             return await arrived

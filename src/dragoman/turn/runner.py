@@ -100,7 +100,8 @@ class Runner:
 
     async def _go(self, prepared: PreparedTurn) -> None:
         log = self.log
-        await self.signals.collect()
+        if log.resumed:  # what comes in for a turn that began here is brought to it
+            await self.signals.collect()
         prepared.watch_events()
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:

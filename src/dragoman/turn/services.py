@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.questions import MODES, Mode, Rule
+from dragoman.messages.questions import MODES, Grant, Mode, Rule
 from dragoman.store.store import Store
 from dragoman.tools.tool import REVIEWS, Review
 from dragoman.tools.toolbox import Toolbox
@@ -18,12 +18,39 @@ from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.plugin import Plugin
 from dragoman.wire.wire import Model
 
+_MANY = 10_000  # conversations whose grants are remembered
+
+
+class GrantCache:
+    """What people granted, by conversation, so that a call need not wait for the store.
+
+    Forgotten whenever this process grants or revokes something, and when another process has written to
+    the store. Without somebody who looks for that (`watched`), nothing is remembered.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, list[Grant]] = {}
+        self.watched = False
+
+    async def of(self, conversation: str) -> list[Grant]:
+        known = self._known.get(conversation)
+        if known is None:
+            known = await self._store.grants(conversation)
+            if self.watched and len(self._known) < _MANY:
+                self._known[conversation] = known
+        return known
+
+    def forget(self) -> None:
+        self._known.clear()
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Services:
     """Never changed by a turn."""
 
     store: Store
+    grants: GrantCache
     model: Callable[[str | None], Model]  # by name; None means the one that is set
     small_model: str | None = None  # for titles and summaries
     toolbox: Toolbox = field(default_factory=Toolbox)

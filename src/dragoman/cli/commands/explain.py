@@ -14,7 +14,7 @@ from rich.table import Table
 from dragoman.cli.terminal.text import print_json
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
-from dragoman.store.sqlite.store import SqliteStore
+from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.machine import Turn, advance

@@ -1,1 +1,1 @@
-"""Attachments and large outputs, by the hash of their content."""
+"""Attachments and long outputs by the hash of their content: the protocol, a folder, a cache before it."""

@@ -1,62 +1,97 @@
-"""Bytes in, their SHA-256 out, and back again: large outputs and attachments, each stored once."""
+"""Blobs as files of one folder, each named after its content: the default."""
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
 import os
-import re
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
-
-_KEY = re.compile(r"[0-9a-f]{64}")
-_JUST_NOW = 3600.0  # seconds in which a message that mentions it may still be on its way
+from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
 
 
-class Blobs:
-    """Files named after what is in them. A file is complete or not there, also after a crash."""
+class FolderBlobs:
+    """Implements `Blobs`. A file is complete or not there, also after a crash."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise NotFound("blob", key)
-        return self._folder / key[:2] / key[2:]
+        name = checked_key(key)
+        return self._folder / name[:2] / name[2:]
 
-    def put(self, data: bytes) -> str:
-        key = hashlib.sha256(data).hexdigest()
-        target = self.path(key)
+    async def put(self, data: bytes) -> str:
+        return await asyncio.to_thread(self._put, data)
+
+    async def read(self, key: str) -> bytes:
+        return await asyncio.to_thread(self.read_blocking, key)
+
+    async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
+        return await asyncio.to_thread(self._delete, key, unused_for)
+
+    async def keys(self) -> AsyncIterator[str]:
+        for key in await asyncio.to_thread(self._keys):
+            yield key
+
+    def read_blocking(self, key: str) -> bytes:
+        """For threads, and for the last caller that reads on the event loop."""
         try:
-            os.utime(target)  # somebody wants it now: it is not to be swept away meanwhile
-        except (FileNotFoundError, NotADirectoryError):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            partial = target.with_suffix(f".{new_id('part')}")  # nobody else's, also for the same bytes
-            try:
-                with partial.open("wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                partial.replace(target)
-            finally:
-                partial.unlink(missing_ok=True)
-        return key
-
-    def sweep(self, keys: Iterable[str]) -> None:
-        """Remove what nobody mentions any more, unless it was put here just now."""
-        for key in keys:
-            target = self.path(key)
-            try:
-                if target.stat().st_mtime < time.time() - _JUST_NOW:
-                    target.unlink()
-            except OSError:
-                continue  # gone already, or not ours to remove: it costs room and no more
-
-    def get(self, key: str) -> bytes:
-        try:
-            return self.path(key).read_bytes()
+            data = self.path(key).read_bytes()
         except FileNotFoundError:
             raise NotFound("blob", key) from None
+        except OSError as error:
+            raise _unavailable(f"blob {key} cannot be read", error) from error
+        return checked_data(key, data)
+
+    # ── what runs in a thread ─────────────────────────────────────────────────────────────────────
+
+    def _put(self, data: bytes) -> str:
+        key = key_of(data)
+        target = self.path(key)
+        try:
+            if target.read_bytes() == data:  # else it was altered: this is the copy it is restored from
+                os.utime(target)  # somebody wants it now: it is not to be swept away meanwhile
+                return key
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        try:
+            self._write(target, data)
+        except OSError as error:
+            raise _unavailable("an attachment cannot be stored", error) from error
+        return key
+
+    def _write(self, target: Path, data: bytes) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(f".{new_id('part')}")  # nobody else's, also for the same bytes
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _delete(self, key: str, unused_for: float) -> bool:
+        target = self.path(key)
+        try:
+            if unused_for and target.stat().st_mtime > time.time() - unused_for:
+                return False
+            target.unlink()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # not ours to remove: it costs room and no more
+        return True
+
+    def _keys(self) -> list[str]:
+        found = (file.parent.name + file.name for file in self._folder.glob("[0-9a-f][0-9a-f]/*"))
+        return [name for name in found if len(name) == 64 and "." not in name]
+
+
+def _unavailable(what: str, error: OSError) -> StoreUnavailable:
+    hint = f"{error.strerror or error}; see that the folder of the store can be written to and has room"
+    return StoreUnavailable(what, hint, retryable=True)

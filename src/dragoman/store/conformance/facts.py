@@ -12,15 +12,15 @@ from dragoman.messages.usage import Usage
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
-from dragoman.store.store import SignalKind
+from dragoman.store.questions import SignalKind
 
 
-class Facts(Suite):
+class FactConformance(Suite):
     """What is written with a fact is written with it or not at all."""
 
     # ── facts and what is written with them ─────────────────────────────────────────────────────────
 
-    async def test_facts_are_kept_in_order_with_what_they_change(self, tmp_path: Path) -> None:
+    async def test_facts_are_stored_in_order_with_what_they_change(self, tmp_path: Path) -> None:
         call = ToolCall("call_1", "add", {"a": 1})
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
@@ -34,7 +34,7 @@ class Facts(Suite):
             done = replace(call, state=CallState.COMPLETED, result=ToolResult("1", 1), arguments={"a": 2})
             await store.append("turn_1", 1, 4, scene.change("c", calls=[done], state="streaming"))
         async with self.opened(tmp_path) as store:
-            assert await store.facts("turn_1") == ["fact 1", "a", "b", "c"]
+            assert await store.facts("turn_1") == [scene.fact(name) for name in (1, "a", "b", "c")]
             assert (await store.turn("turn_1")).state == "streaming"
             assert (await store.conversation("conv_1")).leaf == "msg_r1"
             assert await store.message("msg_r1") == replace(reply, parts=(Text("let me see"), done))
@@ -59,7 +59,7 @@ class Facts(Suite):
                     await store.append("turn_1", 1, 3, broken)
                 assert await scene.everything(store) == before
             await store.append("turn_1", 1, 3, scene.change("x", messages=[good]))
-            assert (await store.facts("turn_1"))[-1] == "x"
+            assert (await store.facts("turn_1"))[-1] == scene.fact("x")
 
     async def test_only_the_next_fact_can_be_written(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -67,7 +67,7 @@ class Facts(Suite):
             for wrong in (1, 3):
                 with refused(Fenced, "turn_1"):
                     await store.append("turn_1", 1, wrong, scene.change("x"))
-            assert await store.facts("turn_1") == ["fact 1"]
+            assert await store.facts("turn_1") == [scene.fact(1)]
 
     async def test_writes_keep_their_order_and_fail_together(self, tmp_path: Path) -> None:
         """An append has its place when it is called; nobody need wait for it."""
@@ -77,13 +77,13 @@ class Facts(Suite):
             second = store.append("turn_1", 1, 3, scene.change("b"))
             await second
             assert first.done()
-            assert await store.facts("turn_1") == ["fact 1", "a", "b"]
+            assert await store.facts("turn_1") == [scene.fact(name) for name in (1, "a", "b")]
             failing = store.append("turn_1", 1, 4, scene.change("c", calls=[ToolCall("nowhere", "add")]))
             after = store.append("turn_1", 1, 5, scene.change("d"))
             with refused(Fenced):
                 await after
             assert failing.exception() is not None
-            assert await store.facts("turn_1") == ["fact 1", "a", "b"]
+            assert await store.facts("turn_1") == [scene.fact(name) for name in (1, "a", "b")]
 
     async def test_an_old_owner_cannot_write(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
@@ -110,15 +110,15 @@ class Facts(Suite):
     async def test_a_change_of_messages_or_calls_is_seen_by_the_revision(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             started = await scene.replied(store, ToolCall("call_1", "add"))
-            assert await store.revision("conv_1") == started.revision + 1
+            assert await scene.revision(store) == started.revision + 1
             await store.append("turn_1", 1, 3, scene.change("b"))
-            assert await store.revision("conv_1") == started.revision + 1
+            assert await scene.revision(store) == started.revision + 1
             await store.append("turn_1", 1, 4, scene.change("c", calls=[ToolCall("call_1", "add", {"a": 2})]))
             messages, revision = await store.messages("conv_1")
-            assert revision == await store.revision("conv_1") == started.revision + 2
+            assert revision == await scene.revision(store) == started.revision + 2
             assert messages[-1].calls[0].arguments == {"a": 2}
 
-    async def test_a_result_under_review_is_held_and_let_go(self, tmp_path: Path) -> None:
+    async def test_a_result_under_review_is_there_until_it_is_settled(self, tmp_path: Path) -> None:
         held = ToolResult("secret", {"n": 1})
         async with self.opened(tmp_path) as store:
             await scene.replied(store, call := ToolCall("call_1", "add"))
@@ -150,7 +150,7 @@ class Facts(Suite):
             assert await store.signals("turn_1") == []
             assert await store.turns_with_signals() == []
             assert await store.claim("turn_1") is None
-            kinds: tuple[SignalKind, ...] = ("steer", "cancel", "result", "answer")
+            kinds: tuple[SignalKind, ...] = ("steer", "cancel", "result", "answer", "follow")
             for kind in kinds:
                 assert not await store.post("turn_1", kind, {})
 
@@ -172,7 +172,7 @@ class Facts(Suite):
                 await second.release("turn_1", 2)
                 assert (await third.turn("turn_1")).owner is None
                 assert await third.claim("turn_1") == 3
-            assert await second.facts("turn_1") == ["fact 1"]
+            assert await second.facts("turn_1") == [scene.fact(1)]
 
     async def test_of_two_that_take_a_turn_one_gets_it(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:

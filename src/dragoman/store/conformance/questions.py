@@ -1,4 +1,4 @@
-"""What a store promises of questions, of signals and of what they grant."""
+"""What a store promises of questions, signals and grants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dragoman.messages.questions import Answer, Grant, Question, Rule
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
-from dragoman.store.store import Unread
+from dragoman.store.turns import Unread
 
 
-class Questions(Suite):
-    """A question is answered once; a signal is kept until it is a fact."""
+class QuestionConformance(Suite):
+    """A question is answered once; a signal is there until it is a fact."""
 
-    async def test_a_question_is_kept_until_it_is_answered(self, tmp_path: Path) -> None:
+    async def test_a_question_is_open_until_it_is_answered(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
         async with self.opened(tmp_path) as store:
@@ -39,7 +39,7 @@ class Questions(Suite):
             assert await store.turns_with_signals() == ["turn_1"]
 
     async def test_a_question_is_answered_once(self, tmp_path: Path) -> None:
-        """Two people, two processes, one answer: the other one is told."""
+        """Two people, two processes, one answer: the other one learns of it."""
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await scene.asked(one)
             grant = Grant("grant_1", Rule("add", "*", "allow"))
@@ -74,7 +74,7 @@ class Questions(Suite):
             await store.append("turn_1", 1, 4, scene.change("d", closed={"ask_1": "the turn ended"}))
             assert await store.question("ask_1") == answered
 
-    async def test_letters_are_read_in_order_until_they_are_among_the_facts(self, tmp_path: Path) -> None:
+    async def test_signals_are_read_in_order_until_they_are_among_the_facts(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             assert await store.post("turn_1", "steer", {"text": "ü", "n": None})
@@ -87,7 +87,7 @@ class Questions(Suite):
             await store.append("turn_1", 1, 2, scene.change("a", signals=[steer.seq]))
             assert await store.signals("turn_1") == [result]
 
-    async def test_a_turn_does_not_close_its_box_on_an_unread_letter(self, tmp_path: Path) -> None:
+    async def test_a_turn_that_stops_taking_steering_messages_has_read_them_all(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             await store.post("turn_1", "steer", {"text": "wait"})
@@ -102,15 +102,27 @@ class Questions(Suite):
             assert await store.post("turn_1", "cancel", {})
             assert not (await store.turn("turn_1")).steerable
 
-    async def test_whoever_looks_sees_that_something_changed(self, tmp_path: Path) -> None:
+    async def test_a_turn_is_asked_once_to_be_followed(self, tmp_path: Path) -> None:
+        """N3: however many want to, and as long as it lives."""
+        async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower:
+            await scene.begun(owner)
+            assert await follower.post("turn_1", "follow", {})
+            assert await follower.post("turn_1", "follow", {})
+            (signal,) = await owner.signals("turn_1")
+            assert (signal.kind, signal.body) == ("follow", {})
+            assert await owner.turns_with_signals() == ["turn_1"]
+            await scene.ended(owner)
+            assert not await follower.post("turn_1", "follow", {})
+
+    async def test_whoever_asks_learns_that_something_was_written(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
-            await one.changed()
-            assert not await one.changed()
+            await one.has_new_writes()
+            assert not await one.has_new_writes()
             await other.add_conversation(scene.CONVERSATION)
-            assert await one.changed()
-            assert not await one.changed()
+            assert await one.has_new_writes()
+            assert not await one.has_new_writes()
             await one.set_title("conv_1", "mine")
-            assert await one.changed()
+            assert await one.has_new_writes()
 
     async def test_grants_hold_everywhere_or_in_one_conversation(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

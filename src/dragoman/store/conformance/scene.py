@@ -1,4 +1,4 @@
-"""What the suite is played with: messages, turns and questions that differ only in what matters."""
+"""Messages, turns and questions for the tests of a store, which differ only in what matters."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CONVERSATION = Conversation("conv_1", user="ada", created=1.0, updated=1.0)
 @contextmanager
 def refused(kind: type[Exception], *words: str) -> Iterator[None]:
     """What happens inside has to raise this, with these words in it."""
-    said = None
+    text = None
     try:
         yield
     except kind as error:
-        said = str(error)
-    assert said is not None, f"{kind.__name__} was not raised"
-    assert [word for word in words if word not in said] == [], said
+        text = str(error)
+    assert text is not None, f"{kind.__name__} was not raised"
+    assert [word for word in words if word not in text] == [], text
 
 
 def user(
@@ -101,11 +101,19 @@ def every_part(name: str = "any") -> tuple[Part, ...]:
 def start(number: int, **options: Any) -> Start:
     parent = options.pop("parent", None)
     message = user(f"msg_{number}", parent, turn=f"turn_{number}")
-    return Start(f"turn_{number}", "conv_1", "fact 1", float(number), message, **options)
+    return Start(f"turn_{number}", "conv_1", fact(1), float(number), message, **options)
 
 
-def change(*facts: str, **changes: Any) -> Change:
-    return Change(**{"conversation": "conv_1", "facts": list(facts), "state": "streaming", **changes})
+def fact(name: object) -> str:
+    """Any JSON will do: a store does not know what facts mean."""
+    return f'{{"fact":"{name}"}}'
+
+
+def change(*facts: object, **changes: Any) -> Change:
+    """With facts of these names."""
+    return Change(
+        **{"conversation": "conv_1", "facts": [fact(name) for name in facts], "state": "streaming", **changes}
+    )
 
 
 def question(id: str) -> Question:
@@ -155,7 +163,8 @@ async def ended(store: Store, number: int = 1, *, epoch: int = 1, seq: int = 2) 
     await store.append(f"turn_{number}", epoch, seq, last)
 
 
-async def said(store: Store, *texts: str) -> None:
+async def written(store: Store, *texts: str) -> None:
+    """A conversation with these messages, msg_1 and so on."""
     messages = [user(f"msg_{n}", text=text) for n, text in enumerate(texts, 1)]
     await store.add_conversation(CONVERSATION, messages)
 
@@ -170,6 +179,10 @@ async def everything(store: Store) -> tuple[object, ...]:
         await store.signals("turn_1"),
         await store.questions(),
     )
+
+
+async def revision(store: Store, conversation: str = "conv_1") -> int:
+    return (await store.revisions([conversation]))[conversation]
 
 
 async def pairs(store: Store, conversation: str) -> list[tuple[list[Message], Message]]:

@@ -1,4 +1,4 @@
-"""What a store promises of bytes, and of whole conversations that leave and come."""
+"""What a store promises of attachments, and of conversations that are exported and imported."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dragoman.messages.usage import Usage
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
-from dragoman.store.transfer import exported, imported
+from dragoman.store.transfer import export_conversation, import_conversation
 
 
-class Transfer(Suite):
-    """What is kept under its own name can be moved with everything that names it."""
+class TransferConformance(Suite):
+    """What is stored under its own name can be moved with everything that names it."""
 
-    async def test_bytes_are_kept_under_their_own_name(self, tmp_path: Path) -> None:
+    async def test_bytes_are_stored_under_their_own_name(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             keys = [await store.put_blob(data) for data in (b"", b"\0\xff", b"x" * 100_000, b"\0\xff")]
             assert keys[1] == keys[3] == hashlib.sha256(b"\0\xff").hexdigest()
@@ -56,7 +56,9 @@ class Transfer(Suite):
                 usage=Usage(3, cost=0.5),
             )
             await one.add_conversation(known, messages)
-            id = await imported(other, await exported(one, "conv_1"), user="bob", now=9.0)
+            id = await import_conversation(
+                other, await export_conversation(one, "conv_1"), user="bob", now=9.0
+            )
             copy = await other.conversation(id)
             assert (copy.title, copy.user, copy.settings, copy.usage) == (
                 "T",
@@ -72,7 +74,7 @@ class Transfer(Suite):
             assert moved[1].calls[0] == replace(call, id=moved[1].calls[0].id)
             assert await other.blob(long) == b"a long output"
             assert await other.blob(picture) == b"a picture"
-            again = await imported(other, await exported(other, id), user=None, now=9.0)
+            again = await import_conversation(other, await export_conversation(other, id), user=None, now=9.0)
             assert [scene.shape(moved, m) for m in moved] == [
                 scene.shape(*pair) for pair in await scene.pairs(other, again)
             ]
@@ -85,7 +87,7 @@ class Transfer(Suite):
             await one.add_conversation(
                 replace(scene.CONVERSATION, leaf="msg_2"), [scene.user("msg_1", parts=files), reply]
             )
-            good: Any = await exported(one, "conv_1")
+            good: Any = await export_conversation(one, "conv_1")
             first, second = good["messages"]
             lost = {**second, "parent": "nowhere"}
             settled = {**second, "parts": [{**second["parts"][0], "state": "completed"}]}
@@ -107,9 +109,9 @@ class Transfer(Suite):
             )
             for damage in damages:
                 with refused(BadRequest):
-                    await imported(other, {**good, **damage}, user=None, now=1.0)
+                    await import_conversation(other, {**good, **damage}, user=None, now=1.0)
                 assert await other.conversations() == []
                 for blob in (key, hashlib.sha256(b"other").hexdigest()):
                     with refused(NotFound):
                         await other.blob(blob)
-            assert await imported(other, good, user=None, now=1.0)
+            assert await import_conversation(other, good, user=None, now=1.0)

@@ -14,7 +14,7 @@ from dragoman.store.conformance.suite import Suite
 from dragoman.store.store import Start, Started
 
 
-class Turns(Suite):
+class TurnConformance(Suite):
     """A branch has one turn at a time; others are refused, or wait in line."""
 
     # ── a turn begins ───────────────────────────────────────────────────────────────────────────────
@@ -29,9 +29,9 @@ class Turns(Suite):
             assert turn.owner is not None
             assert await store.turn("turn_1") == turn
             assert await store.live_turns() == await store.turns("conv_1") == [turn]
-            assert await store.facts("turn_1") == ["fact 1"]
+            assert await store.facts("turn_1") == [scene.fact(1)]
             assert (await store.conversation("conv_1")).leaf == "msg_1"
-            assert started.revision == await store.revision("conv_1")
+            assert started.revision == await scene.revision(store)
             await scene.ended(store)
             second = await store.start(scene.start(2))
             assert second is not None
@@ -113,7 +113,7 @@ class Turns(Suite):
             assert second is not None
             assert second.message is not None
             assert (second.message.id, second.message.parent) == ("msg_2", "msg_r1")
-            assert await store.facts("turn_2") == ["fact 1"]
+            assert await store.facts("turn_2") == [scene.fact(1)]
             assert await store.begin_queued("turn_2") is None
             assert await store.queue() == []
             await scene.ended(store, 2)

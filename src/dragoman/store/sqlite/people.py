@@ -1,16 +1,17 @@
-"""People, what they keep by name, what they spent, pins of foreign tools: their part of the SQLite store."""
+"""People in SQLite: their keys and prompts, what they spent, and the tools they pinned."""
 
 from __future__ import annotations
 
 import sqlite3
 
 from dragoman.errors import BadRequest
+from dragoman.store.codecs import USAGE
+from dragoman.store.people import Person, Spent
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.rows import USAGE
-from dragoman.store.store import Person, Spent
+from dragoman.store.sqlite.rows import load
 
 
-class People(Database):
+class SqlitePeople(Database):
     async def pin(self, user: str, tool: str) -> str | None:
         rows = await self._all("pin", user=user, tool=tool)
         return rows[0]["fingerprint"] if rows else None
@@ -53,5 +54,8 @@ class People(Database):
         await self._change("prompt", name, "remove_prompt", user=user)
 
     async def spent(self, user: str) -> list[Spent]:
-        rows = await self._all("replies", user=user)
-        return [Spent(row["model"], row["day"], USAGE.load(row["usage"])) for row in rows]
+        return self._readable(_spent_of, await self._all("replies", user=user))
+
+
+def _spent_of(row: sqlite3.Row) -> Spent:
+    return Spent(row["model"], row["day"], load(USAGE, "usage of message", row["id"], row["usage"]))

@@ -1,4 +1,4 @@
-"""`sql/queries.sql` in, named statements out: `Queries.load()["add_message"]`."""
+"""The SQL of the store, by name: `queries()["add_message"]`, and the migrations that make its tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ _SQL = files("dragoman.store.sqlite") / "sql"
 @cache
 def queries() -> Mapping[str, str]:
     """Each statement under its name."""
-    text = (_SQL / "queries.sql").read_text("utf-8")
-    pieces = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    return {name: _statement(body) for name, body in zip(pieces[::2], pieces[1::2], strict=True)}
+    statements: dict[str, str] = {}
+    for file in (_SQL / "queries").iterdir():
+        pieces = re.split(r"^-- name: (\w+)\n", file.read_text("utf-8"), flags=re.MULTILINE)[1:]
+        for name, body in zip(pieces[::2], pieces[1::2], strict=True):
+            assert name not in statements, f"two queries are called {name}"
+            statements[name] = _statement(body)
+    return statements
 
 
 def schema() -> str:

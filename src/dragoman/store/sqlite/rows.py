@@ -1,48 +1,98 @@
-"""Values to rows and back: how messages, calls and questions are spelled in the database."""
+"""Values to rows of the database and back, and what stands in place of a row that cannot be read."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar, get_args
 
-from pydantic import JsonValue
+from pydantic import ValidationError
 
 from dragoman.conversation.tree import Conversation
+from dragoman.errors import Unreadable
 from dragoman.messages.codec import Codec
-from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
-from dragoman.messages.questions import Grant, Question, Rule
+from dragoman.messages.message import Message, Role
+from dragoman.messages.parts import Error, Part, ToolCall, ToolResult
+from dragoman.messages.questions import Action, Grant, Question, Rule
 from dragoman.messages.usage import Usage
-from dragoman.store.store import TurnRow
+from dragoman.store.codecs import CALL, JSON, MESSAGE, QUESTION, RESULT, USAGE
+from dragoman.store.turns import TurnRow
 
-MESSAGE: Codec[Message] = Codec(Message)
-CALL: Codec[ToolCall] = Codec(ToolCall)
-RESULT: Codec[ToolResult] = Codec(ToolResult)
-QUESTION: Codec[Question] = Codec(Question)
-USAGE: Codec[Usage] = Codec(Usage)
-JSON: Codec[dict[str, JsonValue]] = Codec(dict[str, JsonValue])
+T = TypeVar("T")
+Calls = Mapping[str, ToolCall | Unreadable]
+
+_BLOB = re.compile(r'"blob":"([0-9a-f]{64})"')
 
 
-def message_body(message: Message) -> str:
-    """The message without what its calls' own rows say."""
+def load(codec: Codec[T], noun: str, id: str, body: str | bytes | None) -> T:
+    """The value of a body. Unreadable, without any of its contents, where it is not what it should be."""
+    try:
+        return codec.load(body or b"")
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise Unreadable(noun, id, f"{where}: {fault['msg']}" if where else fault["msg"]) from error
+
+
+def blobs_in(*bodies: object) -> set[str]:
+    """The keys of blobs that these mention."""
+    return {key for body in bodies if isinstance(body, str) for key in _BLOB.findall(body)}
+
+
+# ── messages and calls ────────────────────────────────────────────────────────────────────────────
+
+
+def message_row(message: Message) -> dict[str, object]:
+    """The body is the message without what its calls' own rows say."""
     parts = tuple(
         ToolCall(part.id, part.tool) if isinstance(part, ToolCall) else part for part in message.parts
     )
-    return MESSAGE.dump(replace(message, parts=parts))
+    return {
+        "id": message.id,
+        "conversation": message.conversation,
+        "parent": message.parent,
+        "turn": message.turn,
+        "role": message.role,
+        "body": MESSAGE.dump(replace(message, parts=parts)),
+    }
 
 
-def whole_message(body: str, calls: Mapping[str, ToolCall]) -> Message:
-    message = MESSAGE.load(body)
+def message_of(row: sqlite3.Row, calls: Calls) -> Message:
+    """The message, or one that says in its place that it cannot be read."""
+    try:
+        message = load(MESSAGE, "message", row["id"], row["body"])
+        if (message.id, message.parent) != (row["id"], row["parent"]):
+            raise Unreadable("message", row["id"], "what is stored there is another message")
+    except Unreadable as error:
+        role: Role = "user" if row["role"] == "user" else "assistant"
+        parts = (_in_place_of(error),)
+        return Message(row["id"], row["conversation"], row["parent"], role, parts, turn=row["turn"])
     if not message.calls:
         return message
-    parts = tuple(calls[part.id] if isinstance(part, ToolCall) else part for part in message.parts)
-    return replace(message, parts=parts)
+    return replace(message, parts=tuple(_with_call(part, calls) for part in message.parts))
 
 
-def calls_by_id(bodies: Iterable[str]) -> dict[str, ToolCall]:
-    calls = (CALL.load(body) for body in bodies)
-    return {call.id: call for call in calls}
+def _with_call(part: Part, calls: Calls) -> Part:
+    if not isinstance(part, ToolCall):
+        return part
+    call = calls.get(part.id) or Unreadable("call", part.id, "it is not there")
+    return _in_place_of(call) if isinstance(call, Unreadable) else call
+
+
+def _in_place_of(error: Unreadable) -> Error:
+    return Error(f"{error}. Everything else can be.", "unreadable")
+
+
+def calls_of(rows: Iterable[sqlite3.Row]) -> Calls:
+    calls: dict[str, ToolCall | Unreadable] = {}
+    for row in rows:
+        try:
+            calls[row["id"]] = load(CALL, "call", row["id"], row["body"])
+        except Unreadable as error:
+            calls[row["id"]] = error
+    return calls
 
 
 def call_row(call: ToolCall, held: ToolResult | None = None) -> dict[str, object]:
@@ -53,6 +103,9 @@ def call_row(call: ToolCall, held: ToolResult | None = None) -> dict[str, object
         "body": CALL.dump(call),
         "held": RESULT.dump(held) if held else None,
     }
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────
 
 
 def conversation_row(conversation: Conversation) -> dict[str, object]:
@@ -71,18 +124,42 @@ def conversation_row(conversation: Conversation) -> dict[str, object]:
 
 
 def conversation_of(row: sqlite3.Row) -> Conversation:
+    settings = load(JSON, "conversation", row["id"], row["settings"])
+    usage = load(USAGE, "conversation", row["id"], row["usage"])
+    return replace(_bare_conversation(row), settings=settings, usage=usage)
+
+
+def listed_conversation(row: sqlite3.Row) -> Conversation:
+    """The same for a list, which shows what cannot be read too."""
+    try:
+        return conversation_of(row)
+    except Unreadable:
+        title = f"{row['title'] or 'untitled'} (cannot be read)"
+        return replace(_bare_conversation(row), title=title)
+
+
+def _bare_conversation(row: sqlite3.Row) -> Conversation:
     return Conversation(
         row["id"],
         row["title"],
         row["leaf"],
         row["user"],
-        JSON.load(row["settings"]),
-        USAGE.load(row["usage"]),
-        row["created"],
-        row["updated"],
-        row["parent"],
-        row["call"],
+        created=row["created"],
+        updated=row["updated"],
+        parent=row["parent"],
+        call=row["call"],
     )
+
+
+def added_usage(before: str, usage: Usage) -> str | None:
+    """A conversation's usage with a turn's. None where it cannot be read: then it is left as it is."""
+    try:
+        return USAGE.dump(load(USAGE, "usage", "", before) + usage)
+    except Unreadable:
+        return None
+
+
+# ── turns, questions, grants ──────────────────────────────────────────────────────────────────────
 
 
 def turn_of(row: sqlite3.Row) -> TurnRow:
@@ -99,6 +176,28 @@ def turn_of(row: sqlite3.Row) -> TurnRow:
     )
 
 
+def question_of(row: sqlite3.Row) -> Question:
+    return load(QUESTION, "question", row["id"], row["body"])
+
+
+def grant_row(grant: Grant) -> dict[str, object]:
+    return {
+        "id": grant.id,
+        "conversation": grant.conversation,
+        "permission": grant.rule.permission,
+        "pattern": grant.rule.pattern,
+        "action": grant.rule.action,
+        "created": grant.created,
+        "user": grant.user,
+        "workspace": grant.workspace,
+        "expires": grant.expires,
+    }
+
+
 def grant_of(row: sqlite3.Row) -> Grant:
+    if row["action"] not in get_args(Action):
+        raise Unreadable("grant", row["id"], "its action is none of allow, ask and deny")
     rule = Rule(row["permission"], row["pattern"], row["action"])
-    return Grant(row["id"], rule, row["conversation"], row["created"], row["user"], row["workspace"])
+    return Grant(
+        row["id"], rule, row["conversation"], row["created"], row["user"], row["workspace"], row["expires"]
+    )

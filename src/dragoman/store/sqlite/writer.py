@@ -1,20 +1,26 @@
-"""Operations in from the event loop, commits out: one thread writes, and many callers share a commit."""
+"""The one thread that writes: operations run in the order in which they came, and many share a commit."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from dragoman.errors import EngineError
+from dragoman.store.sqlite.faults import translate
 
 T = TypeVar("T")
 
 Operation = Callable[[sqlite3.Connection], T]
 _Job = tuple[Operation[Any], "asyncio.Future[Any]", bool]
+_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+_log = logging.getLogger("dragoman.store")
 
 
 class _Write(asyncio.Future[T]):
@@ -25,13 +31,15 @@ class _Write(asyncio.Future[T]):
 
 
 class Writer:
-    """The one thread that changes the database. Operations run in the order in which they came."""
+    """Changes the database, from a thread of its own, which survives every error."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
+        self._path = path
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        self.commits = 0
         self._thread = threading.Thread(target=self._work, name="dragoman-store", daemon=True)
         self._thread.start()
 
@@ -47,7 +55,9 @@ class Writer:
         self._closed = True
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
-        self._connection.close()
+        await asyncio.to_thread(self._connection.close)
+
+    # ── what runs in the thread ───────────────────────────────────────────────────────────────────
 
     def _work(self) -> None:
         while (first := self._jobs.get()) is not None:
@@ -59,50 +69,66 @@ class Writer:
             except Empty:
                 pass
             outcomes = self._commit(batch)
-            self._loop.call_soon_threadsafe(_resolve, outcomes)
+            try:
+                self._loop.call_soon_threadsafe(_resolve, outcomes)
+            except RuntimeError:  # the loop is closed: nobody waits, and what was handed over is written
+                _log.warning("the event loop was closed before the store was")
             if last:
                 return
 
-    def _commit(self, batch: list[_Job]) -> list[tuple[asyncio.Future[Any], Any, BaseException | None]]:
-        execute = self._connection.execute
+    def _commit(self, batch: list[_Job]) -> list[_Outcome]:
         sync = any(job[2] for job in batch)
         try:
             if sync:
-                execute("PRAGMA synchronous = FULL")
-            execute("BEGIN IMMEDIATE")
-            outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]]
-            if len(batch) == 1:
-                outcomes = [(batch[0][1], batch[0][0](self._connection), None)]
-            else:
-                outcomes = [self._run(operation, future) for operation, future, _ in batch]
-            execute("COMMIT")
+                self._connection.execute("PRAGMA synchronous = FULL")
+            return self._attempt(batch)
         except BaseException as error:  # a refusal, a full disk, a lost file: nobody's write happened
+            failure = translate(error, self._path)
             if self._connection.in_transaction:
-                execute("ROLLBACK")
-            return [(future, None, error) for _, future, _ in batch]
+                self._quietly("ROLLBACK")
+            return [(future, None, failure) for _, future, _ in batch]
         finally:
             if sync:
-                execute("PRAGMA synchronous = NORMAL")
+                self._quietly("PRAGMA synchronous = NORMAL")
+
+    def _attempt(self, batch: list[_Job]) -> list[_Outcome]:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        outcomes: list[_Outcome]
+        if len(batch) == 1:
+            outcomes = [(batch[0][1], batch[0][0](self._connection), None)]
+        else:
+            outcomes = [self._run(operation, future) for operation, future, _ in batch]
+        execute("COMMIT")
+        self.commits += 1
         return outcomes
 
-    def _run(
-        self, operation: Operation[Any], future: asyncio.Future[Any]
-    ) -> tuple[asyncio.Future[Any], Any, BaseException | None]:
+    def _run(self, operation: Operation[Any], future: asyncio.Future[Any]) -> _Outcome:
         """One operation of the batch, undone alone if it fails."""
         self._connection.execute("SAVEPOINT one")
         try:
             result = operation(self._connection)
         except Exception as error:
+            if not self._connection.in_transaction:
+                raise  # SQLite has undone the whole batch, as it does when the disk is full
             self._connection.execute("ROLLBACK TO one")
             self._connection.execute("RELEASE one")
-            return future, None, error
+            return future, None, translate(error, self._path)
         self._connection.execute("RELEASE one")
         return future, result, None
 
+    def _quietly(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except sqlite3.Error:
+            _log.warning("the store %s: %s failed", self._path, statement, exc_info=True)
 
-def _resolve(outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+
+def _resolve(outcomes: list[_Outcome]) -> None:
     for future, result, error in outcomes:
-        if error is not None:
-            future.set_exception(error)
-        else:
+        if error is None:
             future.set_result(result)
+        elif isinstance(error, StopIteration):  # which no future takes
+            future.set_exception(EngineError(f"a write raised {error!r}"))
+        else:
+            future.set_exception(error)

@@ -46,6 +46,7 @@ class TaskDriver:
             return
         await self._adopt_all()
         await self._begin_queued()
+        self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_GLANCE)
         self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
 
@@ -123,7 +124,8 @@ class TaskDriver:
     async def _look_for_signals(self) -> None:
         """Signals of this process are read at once; those of others are found here, also those for turns
         that nobody runs."""
-        if await self._store.changed():
+        if await self._store.has_new_writes():
+            self._services.grants.forget()
             for turn in await self._store.turns_with_signals():
                 with suppress(TurnSetAside, NotFound):
                     await self.wake(turn)

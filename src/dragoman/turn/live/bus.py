@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from dragoman.background import Background
-from dragoman.messages.events import EVENT, Event
+from dragoman.messages.events import EVENT, Event, TurnEnd
 from dragoman.store.store import Store
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -22,6 +22,7 @@ _COALESCE = 0.025  # seconds in which mirrored events are put together
 _GLANCE = 0.05  # seconds between looks for events that another process mirrors
 _MANY = 1000  # events read at once
 _REMEMBERED = 10_000  # conversations of which it is known when a turn last began
+_PATIENCE = 1.0  # seconds in which the last events of a turn that is over may still arrive
 _LINGER = 30.0  # seconds for which mirrored events stay after the end, for who is behind
 
 
@@ -93,23 +94,25 @@ class EventBus:
 
     async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[Event]:
         owner: str | None = None
-        at = after
-        while True:
-            row = await self._store.turn(turn)  # looked at first: what it told before it ended is read after
+        at, patience, ended = after, _PATIENCE, False
+        while patience > 0 and not ended:
+            row = await self._store.turn(turn)
             if row.live and row.owner is not None and row.owner != owner:
                 await self._store.post(turn, "follow", {})
                 owner = row.owner
             while found := await self._store.events(turn, at, _MANY):
                 for number, body in found:
-                    yield EVENT.load(body)
+                    event = EVENT.load(body)
+                    ended = isinstance(event, TurnEnd)
+                    yield event
                     at = number
-            if not row.live:
-                return
             if (live := self.here(turn)) is not None:  # it was taken up here
                 async for event in live.log.events.follow(at):
                     yield event
                 return
-            await asyncio.sleep(_GLANCE)
+            if not ended:
+                await asyncio.sleep(_GLANCE)
+                patience -= 0 if row.live else _GLANCE  # its last words are on their way
 
     def mirror(self, log: TurnLog) -> None:
         """Somebody in another process wants to follow this turn."""
@@ -118,11 +121,20 @@ class EventBus:
             self._background.run(f"mirroring turn {log.id}", partial(self._mirror, log))
 
     async def _mirror(self, log: TurnLog) -> None:
+        at = 0
         try:
             async for batch in log.events.batches():
-                await self._store.put_events(log.id, [(event.seq, EVENT.dump(event)) for event in batch])
+                await self._put(log.id, batch)
+                at = batch[-1].seq
                 await asyncio.sleep(_COALESCE)
+        except asyncio.CancelledError:  # the program stops: what was told is told there, too
+            if rest := log.events.since(at):
+                await self._put(log.id, rest)
+            raise
         finally:
             self._mirrored.discard(log.id)
         await asyncio.sleep(_LINGER)
         await self._store.drop_events(log.id)
+
+    async def _put(self, turn: str, events: Sequence[Event]) -> None:
+        await self._store.put_events(turn, [(event.seq, EVENT.dump(event)) for event in events])

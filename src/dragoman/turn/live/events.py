@@ -97,11 +97,10 @@ class EventLog(Generic[S]):
     async def batches(self, after: int = 0) -> AsyncIterator[list[Event]]:
         """The same, all that has come since the last look at once. Of an earlier owner's numbers none are
         left: all of ours are new."""
-        place = max(0, after - self._base)
+        at = after
         while True:
-            if place < len(self._events):
-                batch = self._events[place:]
-                place += len(batch)
+            if batch := self.since(at):
+                at = batch[-1].seq
                 yield batch
             elif self.closed:
                 return
@@ -109,6 +108,10 @@ class EventLog(Generic[S]):
                 waiter = asyncio.get_running_loop().create_future()
                 self._waiting.append(waiter)
                 await waiter
+
+    def since(self, number: int) -> list[Event]:
+        """What came after this number."""
+        return self._events[max(0, number - self._base) :]
 
     def subscribe(self, listener: Callable[[S], None], now: S) -> Callable[[], None]:
         """Call it now and on every change. Returns the way to end that."""

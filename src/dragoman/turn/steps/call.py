@@ -13,7 +13,7 @@ from dragoman.errors import NotFound
 from dragoman.messages import events as e
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
-from dragoman.store.sqlite.rows import RESULT
+from dragoman.store.codecs import RESULT
 from dragoman.store.store import Change
 from dragoman.tools.execute import Outcome, Permit, execute, failed
 from dragoman.tools.output import bounded

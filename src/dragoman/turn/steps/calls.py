@@ -97,23 +97,23 @@ def _stopped(prepared: PreparedTurn) -> bool:
 
 
 async def all_of(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
-    """Do it all at the same time. The first error stops the rest and is raised as it is."""
-    if len(work) == 1:
-        return await work[0]()
-    tasks = [asyncio.create_task(one()) for one in work]
+    """Do it all at the same time. The first error stops the rest and is raised as it is.
+
+    The first piece runs in this very task: what it records right away is written together with what was
+    recorded before.
+    """
+    if not work:
+        return None
+    first, *others = work
+    if not others:
+        return await first()
     try:
-        if tasks:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        unfinished = [task for task in tasks if not task.done()]
-        for task in unfinished:
-            task.cancel()
-        if unfinished:
-            await asyncio.wait(unfinished)
-    errors = [error for task in tasks if not task.cancelled() and (error := task.exception())]
-    if errors:
-        raise errors[0]
-    return None
+        async with asyncio.TaskGroup() as group:
+            for other in others:
+                group.create_task(other())
+            await first()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 # ── what plugins append ───────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part
-from dragoman.store.sqlite.rows import MESSAGE
+from dragoman.store.codecs import MESSAGE
 from dragoman.store.store import Change
 from dragoman.turn.facts import Steered
 from dragoman.turn.live.log import TurnLog

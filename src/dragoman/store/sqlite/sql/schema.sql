@@ -1,4 +1,4 @@
--- The whole memory of a house, in one place. Equal to the sum of the migrations: a test says so.
+-- Every table of the store, in one place. Equal to the sum of the migrations: a test says so.
 
 CREATE TABLE conversations (
   id        TEXT PRIMARY KEY,
@@ -11,8 +11,10 @@ CREATE TABLE conversations (
   created   REAL NOT NULL,
   updated   REAL NOT NULL,
   parent    TEXT REFERENCES conversations ON DELETE CASCADE,    -- of a sub-conversation: whose call opened it
-  call      TEXT                                                -- and which
+  call      TEXT,                                               -- and which
+  deleted   INTEGER NOT NULL DEFAULT 0                          -- nobody sees it any more; its rows are being removed
 );
+CREATE INDEX conversations_deleted ON conversations (id) WHERE deleted = 1;
 CREATE INDEX conversations_by_parent ON conversations (parent) WHERE parent IS NOT NULL;
 CREATE INDEX conversations_by_update ON conversations (updated DESC, id);
 
@@ -26,6 +28,7 @@ CREATE TABLE messages (
   body          TEXT NOT NULL              -- the message; its calls are rows of their own
 );
 CREATE INDEX messages_of_conversation ON messages (conversation, seq);
+CREATE INDEX messages_by_parent ON messages (parent);
 
 CREATE TABLE calls (
   id        TEXT PRIMARY KEY,
@@ -52,6 +55,7 @@ CREATE TABLE turns (
 );
 CREATE INDEX turns_alive ON turns (conversation) WHERE live = 1;
 CREATE INDEX turns_of_conversation ON turns (conversation, created);
+CREATE INDEX turns_of_message ON turns (message);
 
 CREATE TABLE facts (
   turn   TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
@@ -70,9 +74,18 @@ CREATE TABLE questions (
   body          TEXT NOT NULL
 );
 CREATE INDEX questions_open ON questions (conversation) WHERE open = 1;
+CREATE INDEX questions_of_conversation ON questions (conversation);
 CREATE INDEX questions_of_turn ON questions (turn);
 
--- What came in for a turn and is not yet among its facts: answers, results, steering, cancel.
+-- What turns publish while they run, for followers in other processes. Nothing depends on it.
+CREATE TABLE events (
+  turn  TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
+  seq   INTEGER NOT NULL,
+  body  TEXT NOT NULL,
+  PRIMARY KEY (turn, seq)
+) WITHOUT ROWID;
+
+-- What came in for a turn and is not yet among its facts: answers, results, steering, cancel, followers.
 CREATE TABLE signals (
   seq   INTEGER PRIMARY KEY AUTOINCREMENT,
   turn  TEXT NOT NULL REFERENCES turns ON DELETE CASCADE,
@@ -89,6 +102,8 @@ CREATE TABLE queue (
   conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
   body          TEXT NOT NULL
 );
+CREATE INDEX queue_by_after ON queue (after);
+CREATE INDEX queue_of_conversation ON queue (conversation);
 
 CREATE TABLE grants (
   id            TEXT PRIMARY KEY,
@@ -98,8 +113,10 @@ CREATE TABLE grants (
   action        TEXT NOT NULL,
   created       REAL NOT NULL,
   user          TEXT,
-  workspace     TEXT
+  workspace     TEXT,
+  expires       REAL
 );
+CREATE INDEX grants_of_conversation ON grants (conversation);
 
 -- How a foreign tool described itself when it was last allowed to run.
 CREATE TABLE pins (
@@ -123,7 +140,36 @@ CREATE TABLE prompts (
   PRIMARY KEY (user, name)
 ) WITHOUT ROWID;
 
--- Text of messages for full-text search, filled when somebody searches.
-CREATE VIRTUAL TABLE message_text USING fts5 (text, tokenize = 'trigram');
+-- Which row mentions, or once mentioned, which blob. Goes with the conversation.
+CREATE TABLE blob_references (
+  blob          TEXT NOT NULL,
+  noun          TEXT NOT NULL,             -- message, call, question, queue or signal
+  owner         TEXT NOT NULL,             -- its id; of what is queued or a signal, the turn's
+  conversation  TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  PRIMARY KEY (blob, noun, owner)
+) WITHOUT ROWID;
+CREATE INDEX blob_references_of_conversation ON blob_references (conversation);
+
+-- Blobs of deleted conversations whose bytes are still to be removed.
+CREATE TABLE unwanted_blobs (blob TEXT PRIMARY KEY) WITHOUT ROWID;
+
+-- What can be found: the text of messages, and tool, arguments and result of calls. Rows never change, except
+-- that a deleted message leaves them behind, until their words are out of the index.
+CREATE TABLE texts (
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  message  INTEGER REFERENCES messages (seq) ON DELETE SET NULL,
+  text     TEXT NOT NULL
+);
+CREATE INDEX texts_of_message ON texts (message);
+
+-- The texts up to this one are in the index; the rest follows in small steps.
+CREATE TABLE texts_indexed (upto INTEGER NOT NULL);
+INSERT INTO texts_indexed VALUES (0);
+
+-- `detail = none` halves it: a search checks what it finds against the text itself. It is merged by hand, in
+-- small steps, since a merge that FTS5 begins by itself holds up whoever writes.
+CREATE VIRTUAL TABLE text_index USING fts5 (text, content = 'texts', content_rowid = 'id', tokenize = 'trigram', detail = 'none');
+INSERT INTO text_index (text_index, rank) VALUES ('automerge', 0);
+INSERT INTO text_index (text_index, rank) VALUES ('crisismerge', 1999);
 
 CREATE TABLE schema_version (version INTEGER NOT NULL);

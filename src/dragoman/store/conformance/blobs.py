@@ -1,0 +1,74 @@
+"""What any place for blobs promises: bytes under the hash of their content, whole or not there."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+from dragoman.errors import NotFound, Unreadable
+from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.conformance.scene import refused
+
+
+async def keys_in(blobs: Blobs) -> list[str]:
+    found = blobs.keys()
+    return [key async for key in found]
+
+
+class BlobConformance:
+    """S4. Two that were made for the same folder hold the same blobs."""
+
+    async def make(self, folder: Path) -> Blobs:
+        """Yours to override."""
+        raise NotImplementedError
+
+    async def alter(self, folder: Path, key: str) -> None:
+        """Change the stored bytes, as a failing disk would. Yours to override."""
+        raise NotImplementedError
+
+    async def test_bytes_are_read_as_they_were_put(self, tmp_path: Path) -> None:
+        """S4: by whoever asks, and each is there once."""
+        one, other = await self.make(tmp_path), await self.make(tmp_path)
+        kinds = (b"", b"hello", b"\0\xff" * 500_000)
+        keys = [await one.put(data) for data in kinds]
+        assert keys == [hashlib.sha256(data).hexdigest() for data in kinds]
+        assert [await other.read(key) for key in keys] == list(kinds)
+        assert await other.put(b"hello") == keys[1]
+        assert sorted(await keys_in(other)) == sorted(keys)
+
+    async def test_many_may_put_the_same_bytes_at_once(self, tmp_path: Path) -> None:
+        """S4"""
+        blobs = [await self.make(tmp_path) for _ in range(3)]
+        keys = await asyncio.gather(*(blobs[n % 3].put(b"the same") for n in range(12)))
+        assert len(set(keys)) == 1
+        assert await keys_in(blobs[0]) == keys[:1]
+
+    async def test_what_is_not_there_is_missed(self, tmp_path: Path) -> None:
+        """S4: whatever it is called."""
+        blobs = await self.make(tmp_path)
+        key = await blobs.put(b"something")
+        for wrong in ("", "0" * 64, "../../secret", "/etc/passwd", key.upper(), key + "\n", key[:63] + "g"):
+            with refused(NotFound, "blob"):
+                await blobs.read(wrong)
+
+    async def test_what_was_altered_is_not_given_out(self, tmp_path: Path) -> None:
+        """S4: and putting the right bytes again mends it."""
+        key = await (await self.make(tmp_path)).put(b"as it was")
+        await self.alter(tmp_path, key)
+        with refused(Unreadable, "blob", key, "changed"):
+            await (await self.make(tmp_path)).read(key)
+        await (await self.make(tmp_path)).put(b"as it was")
+        assert await (await self.make(tmp_path)).read(key) == b"as it was"
+
+    async def test_what_is_deleted_is_gone_unless_it_came_just_now(self, tmp_path: Path) -> None:
+        """S4: a message that mentions it may be on its way."""
+        blobs = await self.make(tmp_path)
+        key, other = await blobs.put(b"gone"), await blobs.put(b"stays")
+        assert not await blobs.delete(key, unused_for=3600)
+        assert await blobs.read(key) == b"gone"
+        assert await blobs.delete(key)
+        with refused(NotFound, key):
+            await blobs.read(key)
+        assert await blobs.delete(key)
+        assert await keys_in(blobs) == [other]

@@ -1,0 +1,104 @@
+"""What a store promises of deleting a conversation: gone for everybody at once, with all that was in it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import Fenced, NotFound
+from dragoman.messages.parts import File
+from dragoman.messages.questions import Answer, Grant, Rule
+from dragoman.store.conformance import scene
+from dragoman.store.conformance.scene import refused
+from dragoman.store.conformance.suite import Suite
+
+
+class DeletionConformance(Suite):
+    """Nothing of it is found again, and nothing else is touched."""
+
+    async def test_deleting_a_conversation_leaves_nothing_of_it(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            grant = Grant("grant_1", Rule("x"), "conv_1", 1.0)
+            await store.answer("ask_1", Answer("allow"), [grant])
+            await store.start(scene.start(2, parent="msg_r1", queue=True))
+            await store.add_conversation(
+                Conversation("conv_2"), [scene.user("msg_9", conversation="conv_2", text="hello")]
+            )
+            assert len(await store.search("hello")) == 2
+            await store.delete_conversation("conv_1")
+            assert [found.conversation for found in await store.search("hello")] == ["conv_2"]
+            assert await store.live_turns() == []
+            assert await store.turns("conv_1") == []
+            assert await store.questions() == []
+            assert await store.grants() == []
+            assert await store.turns_with_signals() == []
+            assert not await store.is_queued("turn_2")
+            for look, id in ((store.message, "msg_1"), (store.call, "call_1"), (store.question, "ask_1")):
+                with refused(NotFound):
+                    await look(id)
+            await scene.begun(store)  # its ids are free again
+            assert len(await store.search("hello")) == 2
+
+    async def test_a_conversation_is_deleted_with_those_its_calls_opened(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for id, parent in (("conv_1", None), ("conv_2", "conv_1"), ("conv_3", "conv_2")):
+                messages = [scene.user(f"{id}_a", None, id), scene.user(f"{id}_b", f"{id}_a", id)]
+                await store.add_conversation(Conversation(id, parent=parent, call="call_1"), messages)
+            await store.add_conversation(Conversation("conv_4"))
+            assert await store.within("conv_1") == ["conv_3", "conv_2", "conv_1"]
+            assert (await store.conversation("conv_2")).parent == "conv_1"
+            await store.delete_conversation("conv_1")
+            assert [one.id for one in await store.conversations()] == ["conv_4"]
+
+    async def test_whoever_runs_a_turn_in_it_is_fenced_off(self, tmp_path: Path) -> None:
+        """S3: also in another process."""
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await scene.begun(one)
+            await other.delete_conversation("conv_1")
+            with refused(Fenced, "turn_1"):
+                await one.append("turn_1", 1, 2, scene.change("x"))
+            with refused(NotFound):
+                await one.start(scene.start(2))
+
+    async def test_of_two_that_delete_one_finds_nothing(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            await scene.replied(one)
+            outcomes = await asyncio.gather(
+                one.delete_conversation("conv_1"), other.delete_conversation("conv_1"), return_exceptions=True
+            )
+            assert [type(outcome) for outcome in outcomes if outcome] == [NotFound]
+            assert await one.conversations() == []
+
+    async def test_others_write_while_a_long_conversation_is_deleted(self, tmp_path: Path) -> None:
+        """S2: it is removed in steps, and nobody sees a half of it."""
+        messages = [scene.user("msg_0"), *(scene.user(f"msg_{n}", f"msg_{n - 1}") for n in range(1, 2000))]
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION, messages)
+            await store.add_conversation(Conversation("conv_2"))
+            deletion = asyncio.create_task(store.delete_conversation("conv_1"))
+            seen, writes = set(), 0
+            while not deletion.done():
+                await store.set_title("conv_2", str(writes))
+                writes += 1
+                try:
+                    seen.add(len((await store.messages("conv_1"))[0]))
+                except NotFound:
+                    seen.add(0)
+            await deletion
+            assert seen <= {0, 2000}
+            assert writes > 1
+            assert [one.id for one in await store.conversations()] == ["conv_2"]
+
+    async def test_a_file_that_others_mention_stays(self, tmp_path: Path) -> None:
+        """S4: whoever mentions it: a message, a queued one, or a conversation that was forked."""
+        async with self.opened(tmp_path) as store:
+            key = await store.put_blob(b"a picture")
+            files = (File("image/png", blob=key),)
+            await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1", parts=files)])
+            await store.add_conversation(
+                Conversation("conv_2"), [scene.user("msg_2", None, "conv_2", parts=files)]
+            )
+            await store.delete_conversation("conv_1")
+            assert await store.blob(key) == b"a picture"

@@ -1,0 +1,99 @@
+"""What a store does with conversations, their messages and calls, and the values it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall, ToolResult
+
+
+@dataclass(slots=True, frozen=True)
+class Busy:
+    """What goes on in a conversation: whether a turn is alive, and how many questions are open."""
+
+    live: bool = False
+    waiting: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class Found:
+    """Where a search found its words: in a message or one of its calls, or (`message` None) in the title."""
+
+    message: str | None
+    conversation: str
+    title: str | None
+    snippet: str
+
+
+class ConversationStore(Protocol):
+    """Conversations: what is known of them besides their messages."""
+
+    async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
+        """Both or neither. Each message comes after its parent."""
+
+    async def conversation(self, id: str) -> Conversation:
+        """Unreadable where its settings are damaged: nothing is to run under settings nobody knows."""
+
+    async def conversations(
+        self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
+    ) -> list[Conversation]:
+        """One page, the most recently used first. `before`: `updated` and `id` of the last one seen.
+
+        One that cannot be read is listed too: its title says so, and its settings are empty.
+        """
+
+    async def within(self, conversation: str) -> list[str]:
+        """A conversation and those that its calls opened, the innermost first."""
+
+    async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
+        """What goes on in each of these."""
+
+    async def set_title(self, conversation: str, title: str) -> None: ...
+
+    async def change_settings(
+        self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
+    ) -> None:
+        """Make new settings of the old ones, with nobody in between. What `change` raises changes nothing."""
+
+    async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
+        """Move to another branch. `at` is when; it makes the conversation no older."""
+
+    async def delete_conversation(self, id: str) -> None:
+        """And with it the conversations that its calls opened, and files that nothing else mentions.
+
+        Gone for everybody at once, also where the process dies on the way; a long one is removed in small
+        steps between which others write.
+        """
+
+    async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
+        """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
+
+
+class MessageStore(Protocol):
+    """Messages and calls: written with turns, read by conversation, found by their words."""
+
+    async def messages(self, conversation: str) -> tuple[list[Message], int]:
+        """All of them with their calls, oldest first, and the revision they were read at.
+
+        In place of one that cannot be read stands a message whose only part is an `Error`.
+        """
+
+    async def revisions(self, conversations: Sequence[str]) -> dict[str, int]:
+        """A number each, which grows with every change of messages or calls."""
+
+    async def message(self, id: str) -> Message: ...
+
+    async def call(self, id: str) -> tuple[ToolCall, str, ToolResult | None]:
+        """A call, its conversation, and its result where that waits for a person. May be Unreadable."""
+
+    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+        """Where all these words are found, as parts of words too: titles first, then the newest messages.
+
+        A query is text: it has no operators, and no character in it means anything but itself.
+        """

@@ -1,0 +1,68 @@
+"""What a store does with questions to a person, with signals to a turn and with grants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages.questions import Answer, Grant, Question
+
+SignalKind: TypeAlias = Literal[
+    "answer",  # a question was answered
+    "result",  # a client delivers what its tool gave
+    "steer",  # a person says something while the turn runs
+    "cancel",
+    "follow",  # another process wants to read the turn's events while it runs
+]
+
+
+@dataclass(slots=True, frozen=True)
+class Signal:
+    """Something that came in for a turn from outside and is not yet among its facts."""
+
+    seq: int
+    kind: SignalKind
+    body: dict[str, JsonValue]
+
+
+class QuestionStore(Protocol):
+    """Questions: written with a turn's facts, answered once. One that cannot be read is in no list."""
+
+    async def question(self, id: str) -> Question:
+        """May be Unreadable."""
+
+    async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
+        """The open ones, oldest first."""
+
+    async def questions_of(self, turn: str) -> list[Question]:
+        """The open and the settled ones, oldest first."""
+
+    async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
+        """Settle a question, once, with what it grants, and post the answer to its turn."""
+
+
+class SignalStore(Protocol):
+    """Signals: posted by anybody, read by the turn's owner, who strikes them off with a fact."""
+
+    async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
+        """Put a signal where the turn's owner finds it. False where the turn takes none of this kind.
+
+        A `follow` is there once, however often it is posted, and stays until the turn ends.
+        """
+
+    async def signals(self, turn: str) -> list[Signal]:
+        """Those not yet struck off, oldest first, without any that cannot be read."""
+
+    async def turns_with_signals(self) -> list[str]: ...
+
+
+class GrantStore(Protocol):
+    """Rules that answers left behind."""
+
+    async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
+        """Those that hold in a conversation; or all of a user's; or all."""
+
+    async def revoke(self, grant: str) -> None: ...

@@ -1,0 +1,70 @@
+"""Conversations in SQLite: added, listed, changed. `deletion` removes them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import NotFound
+from dragoman.messages.message import Message
+from dragoman.store.codecs import JSON
+from dragoman.store.conversations import Busy
+from dragoman.store.sqlite.messages import SqliteMessages
+from dragoman.store.sqlite.rows import conversation_of, conversation_row, listed_conversation, load
+
+
+class SqliteConversations(SqliteMessages):
+    async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            db.execute(self._sql["add_conversation"], conversation_row(conversation))
+            for message in messages:
+                self._add_message(db, message)
+
+        await self._writer.submit(write)
+
+    async def conversation(self, id: str) -> Conversation:
+        return conversation_of(await self._one("conversation", "conversation", id=id))
+
+    async def conversations(
+        self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
+    ) -> list[Conversation]:
+        updated, id = before or (None, None)
+        rows = await self._all("conversations", user=user, limit=limit, updated=updated, id=id)
+        return [listed_conversation(row) for row in rows]
+
+    async def within(self, conversation: str) -> list[str]:
+        return [row["id"] for row in await self._all("within", id=conversation)]
+
+    async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
+        rows = await self._all("busy_conversations", ids=json.dumps(list(conversations)))
+        return {row["id"]: Busy(bool(row["live"]), row["waiting"]) for row in rows}
+
+    async def set_title(self, conversation: str, title: str) -> None:
+        await self._change("conversation", conversation, "set_title", title=title)
+
+    async def change_settings(
+        self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
+    ) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            row = self._conversation_row(db, conversation)
+            settings = change(load(JSON, "conversation", conversation, row["settings"]))
+            db.execute(self._sql["set_settings"], {"id": conversation, "settings": JSON.dump(settings)})
+
+        await self._writer.submit(write)
+
+    async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            self._own_message(db, conversation, leaf)
+            db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": at})
+
+        await self._writer.submit(write)
+
+    def _conversation_row(self, db: sqlite3.Connection, id: str) -> sqlite3.Row:
+        row: sqlite3.Row | None = db.execute(self._sql["conversation"], {"id": id}).fetchone()
+        if row is None:
+            raise NotFound("conversation", id)
+        return row

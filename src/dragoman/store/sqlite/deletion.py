@@ -1,0 +1,72 @@
+"""Deleting conversations from SQLite: hidden at once, removed in small steps, finished after a crash."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+
+from dragoman.errors import NotFound
+from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.sqlite.search import SqliteSearch
+
+_STEP = 0.008  # seconds after which a step lets others write
+_ROWS = 20  # removed between two looks at the clock
+_UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
+
+
+class SqliteDeletion(SqliteSearch):
+    _blobs: Blobs
+
+    async def delete_conversation(self, id: str) -> None:
+        def mark(db: sqlite3.Connection) -> list[str]:
+            inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
+            for each in inner:
+                key = {"id": each}
+                if not db.execute(self._sql["mark_deleted"], key).rowcount:
+                    raise NotFound("conversation", each)
+                for name in ("delete_live_turns", "delete_queue", "delete_grants", "delete_questions"):
+                    db.execute(self._sql[name], key)
+            return inner
+
+        for each in await self._writer.submit(mark):
+            await self._remove(each)
+        await self._sweep_blobs()
+
+    async def _finish_deletions(self) -> None:
+        """What an earlier process began, and what it could not remove from the disk yet."""
+        for row in await self._all("deleted_conversations"):
+            await self._remove(row["id"])
+        await self._sweep_blobs()
+
+    async def _remove(self, conversation: str) -> None:
+        key = {"id": conversation}
+
+        def last(db: sqlite3.Connection) -> None:
+            db.execute(self._sql["give_up_blobs"], key)
+            db.execute(self._sql["remove_conversation"], key)
+
+        while await self._writer.submit(lambda db: self._remove_some(db, conversation)):
+            pass
+        await self._writer.submit(last)
+        self._texts_changed = True  # some are left behind, to be taken out of the index
+
+    def _remove_some(self, db: sqlite3.Connection, conversation: str) -> bool:
+        """Turns first, since they name messages. Whether there is more."""
+        end = time.perf_counter() + _STEP
+        key = {"id": conversation, "limit": _ROWS}
+        for name in ("delete_some_turns", "delete_some_messages"):
+            while db.execute(self._sql[name], key).rowcount:
+                if time.perf_counter() > end:
+                    return True
+        return False
+
+    async def _sweep_blobs(self) -> None:
+        """Remove the bytes of blobs that nothing mentions any more, except those put here just now."""
+        done = []
+        for row in await self._all("unwanted_blobs"):
+            if row["mentioned"] or await self._blobs.delete(row["blob"], unused_for=_UNUSED):
+                done.append(row["blob"])
+        if done:
+            gone = {"blobs": json.dumps(done)}
+            await self._writer.submit(lambda db: db.execute(self._sql["forget_unwanted"], gone).rowcount)

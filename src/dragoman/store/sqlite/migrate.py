@@ -1,0 +1,58 @@
+"""Connections to the database file, and the steps that bring an older one to the schema of today."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from dragoman.errors import ConfigError
+from dragoman.store.sqlite.queries import migrations
+
+
+def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    """A connection that any thread may use, one at a time."""
+    db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
+    db.row_factory = sqlite3.Row
+    db.text_factory = _text
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB, since upkeep does it beside the writer
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _text(raw: bytes) -> str:
+    """Damaged bytes spoil their own characters, and not the whole list they are read with."""
+    return raw.decode("utf-8", "replace")
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the file to today's schema, a step at a time, each in a transaction of its own."""
+    steps = migrations()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and not _is_ours(db):
+        raise ConfigError("the file is a database, but it is no store of Dragoman's: name another one")
+    if (version := _version(db)) > steps[-1][0]:
+        raise ConfigError(
+            f"the store was written by a newer Dragoman (schema {version}, this one knows {steps[-1][0]}): "
+            "upgrade Dragoman, or name another file"
+        )
+    for number, script in steps:
+        if number > version:
+            done = f"INSERT INTO schema_version VALUES ({number})"
+            try:
+                db.executescript(f"BEGIN IMMEDIATE;\n{script}\n{done};\nCOMMIT;")
+            except sqlite3.OperationalError:
+                db.rollback()
+                if _version(db) < number:  # else another process was faster
+                    raise
+
+
+def _version(db: sqlite3.Connection) -> int:
+    row = db.execute("SELECT max(version) FROM schema_version").fetchone() if _is_ours(db) else None
+    return (row[0] if row else None) or 0
+
+
+def _is_ours(db: sqlite3.Connection) -> bool:
+    (there,) = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'").fetchone()
+    return bool(there)

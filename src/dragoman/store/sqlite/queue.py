@@ -1,0 +1,62 @@
+"""The queue in SQLite: turns that begin when the one before them on their branch is over."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+from dragoman.errors import Unreadable
+from dragoman.messages.message import Message
+from dragoman.store.codecs import JSON, MESSAGE
+from dragoman.store.sqlite.rows import load
+from dragoman.store.sqlite.turns import SqliteTurns
+from dragoman.store.turns import Queued, Start, Started
+
+
+class SqliteQueue(SqliteTurns):
+    async def begin_queued(self, turn: str) -> Started | None:
+        def write(db: sqlite3.Connection) -> Started | None:
+            row = db.execute(self._sql["queued"], {"turn": turn, "conversation": None}).fetchone()
+            if row is None:
+                return None
+            message, fact = _read(row)
+            place = {"conversation": row["conversation"], "after": row["after"]}
+            parent = db.execute(self._sql["place_in_line"], place).fetchone()["id"]
+            message = replace(message, parent=parent)
+            db.execute(self._sql["dequeue"], {"turn": turn})
+            start = Start(turn, row["conversation"], fact, message.created, message, queue=True)
+            started = self._start(db, start)
+            if started is not None:
+                db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
+                if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
+                    db.execute(self._sql["set_leaf"], {"id": row["conversation"], "leaf": leaf, "at": 0})
+            return started
+
+        return await self._writer.submit(write)
+
+    async def is_queued(self, turn: str) -> bool:
+        return bool(await self._all("queued", turn=turn, conversation=None))
+
+    async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
+        return self._readable(_queued_of, await self._all("queued", turn=turn, conversation=conversation))
+
+    async def unqueue(self, turn: str) -> bool:
+        return bool(
+            await self._writer.submit(lambda db: db.execute(self._sql["dequeue"], {"turn": turn}).rowcount)
+        )
+
+    async def queue(self) -> list[str]:
+        return [one.turn for one in self._readable(_queued_of, await self._all("queue"))]
+
+
+def _queued_of(row: sqlite3.Row) -> Queued:
+    return Queued(row["turn"], row["conversation"], _read(row)[0])
+
+
+def _read(row: sqlite3.Row) -> tuple[Message, str]:
+    """What it begins with: its message, and its first fact."""
+    body = load(JSON, "queued turn", row["turn"], row["body"])
+    try:
+        return MESSAGE.from_json(body["message"]), str(body["fact"])
+    except (KeyError, ValueError) as error:
+        raise Unreadable("queued turn", row["turn"], "there is no message in it") from error

@@ -1,0 +1,37 @@
+"""A conversation's rows as SQLite has them: how a damaged one is taken out of the store."""
+
+from __future__ import annotations
+
+import base64
+import sqlite3
+
+from pydantic import JsonValue
+
+from dragoman.errors import NotFound
+from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.readers import snapshot
+
+_FORMAT = "dragoman.rows/1"
+_TABLES = ("conversations", "messages", "calls", "turns", "facts", "questions", "signals", "queue", "grants")
+
+
+class SqliteRaw(Database):
+    async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
+        def read(db: sqlite3.Connection) -> dict[str, JsonValue]:
+            key = {"id": conversation}
+            with snapshot(db):
+                rows = {table: db.execute(self._sql[f"raw_{table}"], key).fetchall() for table in _TABLES}
+            return {table: [_columns(row) for row in found] for table, found in rows.items()}
+
+        tables = await self._readers.run_slow(read)
+        if not tables["conversations"]:
+            raise NotFound("conversation", conversation)
+        return {"format": _FORMAT, "tables": tables}
+
+
+def _columns(row: sqlite3.Row) -> dict[str, JsonValue]:
+    return {name: _json(row[name]) for name in row.keys()}  # noqa: SIM118 - a row iterates over its values
+
+
+def _json(value: str | int | float | bytes | None) -> JsonValue:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value

@@ -1,0 +1,76 @@
+-- Questions, signals and grants.
+
+-- name: add_question
+INSERT INTO questions (id, conversation, turn, call, body) VALUES (:id, :conversation, :turn, :call, :body);
+
+-- name: close_questions_of
+UPDATE questions SET open = 0 WHERE turn = :turn AND open = 1;
+
+-- name: question
+SELECT id, body FROM questions WHERE id = :id;
+
+-- name: open_questions
+-- What waits for a person: the approval list.
+SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
+WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
+ORDER BY q.rowid;
+
+-- name: questions_of_turn
+SELECT id, body FROM questions WHERE turn = :turn ORDER BY rowid;
+
+-- name: settle_question
+-- Only the first one finds it open.
+UPDATE questions SET open = 0, body = :body WHERE id = :id AND open = 1;
+
+-- name: close_unreadable_question
+-- What cannot be read is left as it is, and waits for nobody.
+UPDATE questions SET open = 0 WHERE id = :id;
+
+-- ── signals ──────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_signal
+INSERT INTO signals (turn, kind, body) VALUES (:turn, :kind, :body);
+
+-- name: delivered
+-- Whether a client's result for this call is there already, or was taken.
+SELECT 1 FROM signals WHERE turn = :turn AND kind = 'result'
+  AND CASE WHEN json_valid(body) THEN json_extract(body, '$.call') = :call END
+UNION ALL SELECT 1 FROM calls WHERE id = :call AND state <> 'running';
+
+-- name: followed
+SELECT 1 FROM signals WHERE turn = :turn AND kind = 'follow';
+
+-- name: signals
+SELECT seq, kind, body FROM signals WHERE turn = :turn ORDER BY seq;
+
+-- name: steering
+-- How many steering messages are there, without any that nobody can read.
+SELECT count(*) FROM signals WHERE turn = :turn AND kind = 'steer'
+  AND CASE WHEN json_valid(body) THEN json_type(body) = 'object' END;
+
+-- name: drop_signal
+DELETE FROM signals WHERE seq = :seq;
+
+-- name: drop_signals
+DELETE FROM signals WHERE turn = :turn;
+
+-- name: turns_with_signals
+SELECT DISTINCT turn FROM signals;
+
+-- ── grants ───────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_grant
+INSERT INTO grants (id, conversation, permission, pattern, action, created, user, workspace, expires)
+VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user, :workspace, :expires);
+
+-- name: grants
+-- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are.
+SELECT id, conversation, permission, pattern, action, created, user, workspace, expires FROM grants
+WHERE (:conversation IS NULL OR (
+    (conversation IS NULL OR conversation = :conversation)
+    AND coalesce(user, 'local') = (SELECT coalesce(user, 'local') FROM conversations WHERE id = :conversation)))
+  AND (:user IS NULL OR coalesce(user, 'local') = :user)
+ORDER BY conversation IS NOT NULL, created, id;
+
+-- name: revoke_grant
+DELETE FROM grants WHERE id = :id;

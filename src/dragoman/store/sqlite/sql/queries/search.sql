@@ -1,0 +1,65 @@
+-- Texts to search in, and their index.
+
+-- name: add_text
+INSERT INTO texts (message, text) VALUES (:message, :text);
+
+-- name: add_text_of_call
+INSERT INTO texts (message, text)
+SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id = :id;
+
+-- name: indexed_upto
+SELECT upto FROM texts_indexed;
+
+-- name: texts_to_index
+SELECT id, length(text) AS size FROM texts WHERE id > (SELECT upto FROM texts_indexed) ORDER BY id LIMIT :limit;
+
+-- name: index_texts
+INSERT INTO text_index (rowid, text)
+SELECT id, text FROM texts WHERE id > (SELECT upto FROM texts_indexed) AND id <= :last;
+
+-- name: set_indexed
+UPDATE texts_indexed SET upto = :last;
+
+-- name: drop_texts
+-- Left behind by messages that were deleted before their texts were in the index.
+DELETE FROM texts WHERE id IN (
+  SELECT id FROM texts WHERE message IS NULL AND id > (SELECT upto FROM texts_indexed) LIMIT :limit);
+
+-- name: texts_to_forget
+-- Left behind later: their words have to be taken out of the index.
+SELECT id, length(text) AS size FROM texts WHERE message IS NULL AND id <= (SELECT upto FROM texts_indexed)
+ORDER BY id LIMIT :limit;
+
+-- name: unindex_texts
+INSERT INTO text_index (text_index, rowid, text)
+SELECT 'delete', id, text FROM texts WHERE message IS NULL AND id <= :last;
+
+-- name: forget_texts
+DELETE FROM texts WHERE message IS NULL AND id <= :last;
+
+-- name: merge_index
+INSERT INTO text_index (text_index, rank) VALUES ('merge', :pages);
+
+-- name: search_index
+-- Texts that have these trigrams, the newest first.
+SELECT t.text, m.id AS message, m.conversation, c.title
+FROM (SELECT rowid FROM text_index WHERE text_index MATCH :query ORDER BY rowid DESC) i
+  CROSS JOIN texts t ON t.id = i.rowid
+  CROSS JOIN messages m ON m.seq = t.message
+  CROSS JOIN conversations c ON c.id = m.conversation
+WHERE c.deleted = 0 AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
+ORDER BY i.rowid DESC;
+
+-- name: scan_texts
+-- Texts after one, the newest first: those not yet in the index, or all where every word is too short for it.
+-- `part` is in lower case, and must be in them; it may be empty.
+SELECT t.text, m.id AS message, m.conversation, c.title
+FROM texts t CROSS JOIN messages m ON m.seq = t.message CROSS JOIN conversations c ON c.id = m.conversation
+WHERE t.id > max(:after, (SELECT max(id) FROM texts) - :scanned) AND instr(lower(t.text), :part)
+  AND c.deleted = 0 AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
+ORDER BY t.id DESC;
+
+-- name: titles
+SELECT id, title FROM conversations
+WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce(user, 'local') = :user)
+ORDER BY updated DESC, id LIMIT :scanned;

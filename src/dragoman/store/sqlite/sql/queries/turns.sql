@@ -1,0 +1,109 @@
+-- Turns, their facts, their events, and the queue.
+
+-- name: add_turn
+INSERT INTO turns (id, conversation, message, state, owner, epoch, created)
+VALUES (:id, :conversation, :message, :state, :owner, 1, :created);
+
+-- name: turn
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE id = :id;
+
+-- name: turn_of_call
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
+
+-- name: live_turns
+-- What a starting process looks through: turns that nobody may be running any more.
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE live = 1
+ORDER BY created;
+
+-- name: live_turn_at
+-- The running turn that a message belongs to, or that was started by it: its branch is busy.
+SELECT t.id FROM turns t WHERE t.live = 1 AND t.conversation = :conversation
+  AND (t.message = :message OR t.id = (SELECT turn FROM messages WHERE id = :message));
+
+-- name: turns_of_conversation
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE conversation = :conversation ORDER BY created, id;
+
+-- name: claim_turn
+-- A new owner: whatever an old one still wants to write is refused from here on.
+UPDATE turns SET owner = :owner, epoch = epoch + 1 WHERE id = :id AND live = 1 AND epoch = :epoch
+RETURNING epoch;
+
+-- name: release_turn
+UPDATE turns SET owner = NULL WHERE id = :id AND epoch = :epoch;
+
+-- name: move_turn
+-- Finds no row when the epoch is no longer ours, or when a fact before these was not written.
+UPDATE turns SET state = :state, facts = facts + :count
+WHERE id = :id AND epoch = :epoch AND facts = :before;
+
+-- name: shut_turn
+-- It takes no more steering messages.
+UPDATE turns SET steerable = 0 WHERE id = :id;
+
+-- name: end_turn
+UPDATE turns SET live = 0 WHERE id = :id;
+
+-- name: close_turn
+-- Nobody can bring it to an end by its facts: it is over.
+UPDATE turns SET live = 0, steerable = 0, state = 'cancelled', owner = NULL, epoch = epoch + 1 WHERE id = :id;
+
+-- name: add_fact
+INSERT INTO facts (turn, seq, epoch, body) VALUES (:turn, :seq, :epoch, :body);
+
+-- name: facts
+-- With how many there are to be, to see whether one is missing.
+SELECT f.seq, f.body, json_valid(f.body) AS valid, t.facts AS count
+FROM turns t LEFT JOIN facts f ON f.turn = t.id WHERE t.id = :turn ORDER BY f.seq;
+
+-- ── events ───────────────────────────────────────────────────────────────────────────────────────
+
+-- name: put_event
+INSERT INTO events (turn, seq, body) VALUES (:turn, :seq, :body)
+ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
+
+-- name: events
+SELECT seq, body FROM events WHERE turn = :turn AND seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: drop_events
+DELETE FROM events WHERE turn = :turn;
+
+-- name: turns_with_ended_events
+SELECT DISTINCT turn FROM events WHERE turn NOT IN (SELECT id FROM turns WHERE live = 1);
+
+-- ── the queue ────────────────────────────────────────────────────────────────────────────────────
+
+-- name: enqueue
+INSERT INTO queue (turn, after, conversation, body) VALUES (:turn, :after, :conversation, :body);
+
+-- name: queue
+-- Turns that may begin: the one they wait for is over.
+SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id = q.after
+WHERE t.live = 0 ORDER BY q.seq;
+
+-- name: queued
+SELECT turn, conversation, body, after FROM queue
+WHERE (:turn IS NULL OR turn = :turn) AND (:conversation IS NULL OR conversation = :conversation) ORDER BY seq;
+
+-- name: place_in_line
+-- Where a queued message hangs: on the leaf, if that has grown from the turn it waited for, else on that turn's end.
+WITH RECURSIVE
+  waited (id) AS (
+    SELECT coalesce(
+      (SELECT m.id FROM messages m WHERE m.conversation = t.conversation AND m.turn = t.id ORDER BY m.seq DESC LIMIT 1),
+      t.message)
+    FROM turns t WHERE t.id = :after),
+  path (id) AS (
+    SELECT leaf FROM conversations WHERE id = :conversation
+    UNION ALL
+    SELECT m.parent FROM path JOIN messages m ON m.id = path.id WHERE m.id <> (SELECT id FROM waited))
+SELECT CASE WHEN (SELECT id FROM waited) IN path THEN (SELECT leaf FROM conversations WHERE id = :conversation)
+  ELSE (SELECT id FROM waited) END AS id;
+
+-- name: requeue
+-- The rest of a queue waits for the one that has just begun.
+UPDATE queue SET after = :turn WHERE after = :after;
+
+-- name: dequeue
+DELETE FROM queue WHERE turn = :turn;

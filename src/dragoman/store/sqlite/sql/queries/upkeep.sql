@@ -1,0 +1,56 @@
+-- Upkeep: deleting a conversation in small steps, blobs that nothing mentions any more, the log.
+
+-- name: mark_deleted
+-- From here on nobody sees it.
+UPDATE conversations SET deleted = 1 WHERE id = :id AND deleted = 0;
+
+-- name: delete_live_turns
+-- With their facts, questions, signals and events: whoever runs one is fenced off.
+DELETE FROM turns WHERE conversation = :id AND live = 1;
+
+-- name: delete_queue
+DELETE FROM queue WHERE conversation = :id;
+
+-- name: delete_grants
+DELETE FROM grants WHERE conversation = :id;
+
+-- name: delete_questions
+DELETE FROM questions WHERE conversation = :id AND open = 1;
+
+-- name: deleted_conversations
+-- Those whose removal is not finished, the innermost first.
+SELECT id FROM conversations WHERE deleted = 1 ORDER BY parent IS NULL, created DESC;
+
+-- name: delete_some_turns
+DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE conversation = :id LIMIT :limit);
+
+-- name: delete_some_messages
+-- The newest first, so that none goes before those that hang on it.
+DELETE FROM messages WHERE seq IN (
+  SELECT seq FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
+
+-- name: give_up_blobs
+-- Those that only conversations mention that are being deleted.
+INSERT OR IGNORE INTO unwanted_blobs
+SELECT r.blob FROM blob_references r WHERE r.conversation = :id AND NOT EXISTS (
+  SELECT 1 FROM blob_references other JOIN conversations c ON c.id = other.conversation
+  WHERE other.blob = r.blob AND c.deleted = 0);
+
+-- name: remove_conversation
+DELETE FROM conversations WHERE id = :id AND deleted = 1;
+
+-- name: add_blob_reference
+INSERT OR IGNORE INTO blob_references (blob, noun, owner, conversation)
+VALUES (:blob, :noun, :owner, :conversation);
+
+-- name: unwanted_blobs
+SELECT blob, EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = unwanted_blobs.blob) AS mentioned
+FROM unwanted_blobs;
+
+-- name: forget_unwanted
+-- They are gone, or somebody mentions them again.
+DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
+
+-- name: checkpoint
+-- As far as it goes without anybody having to wait.
+PRAGMA wal_checkpoint(PASSIVE);

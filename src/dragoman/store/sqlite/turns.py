@@ -1,0 +1,158 @@
+"""Turns and their facts in SQLite: begun, written to by one owner, claimed by the next."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from dataclasses import replace
+
+from dragoman.errors import Fenced, NotFound, TurnBusy, Unreadable
+from dragoman.messages.message import Message
+from dragoman.store.codecs import JSON, MESSAGE
+from dragoman.store.sqlite.conversations import SqliteConversations
+from dragoman.store.sqlite.questions import SqliteQuestions
+from dragoman.store.sqlite.rows import added_usage, conversation_of, turn_of
+from dragoman.store.turns import Change, Start, Started, TurnRow, Unread
+
+
+class SqliteTurns(SqliteConversations, SqliteQuestions):
+    async def start(self, start: Start) -> Started | None:
+        return await self._writer.submit(lambda db: self._start(db, start))
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[None]:
+        return self._writer.submit(lambda db: self._append(db, turn, epoch, seq, change), sync=sync)
+
+    async def turn(self, id: str) -> TurnRow:
+        return turn_of(await self._one("turn", "turn", id=id))
+
+    async def turn_of_call(self, call: str) -> TurnRow:
+        return turn_of(await self._one("turn_of_call", "running call", id=call))
+
+    async def turns(self, conversation: str) -> list[TurnRow]:
+        return [turn_of(row) for row in await self._all("turns_of_conversation", conversation=conversation)]
+
+    async def live_turns(self) -> list[TurnRow]:
+        return [turn_of(row) for row in await self._all("live_turns")]
+
+    async def facts(self, turn: str) -> list[str]:
+        rows = await self._all("facts", turn=turn)
+        for place, row in enumerate(rows, 1):
+            if row["seq"] != place:
+                raise Unreadable("turn", turn, f"its fact {place} is missing")
+            if not row["valid"]:
+                raise Unreadable("turn", turn, f"its fact {place} is no JSON")
+        if rows and len(rows) != rows[0]["count"]:
+            raise Unreadable("turn", turn, f"it has {len(rows)} facts of {rows[0]['count']}")
+        return [row["body"] for row in rows]
+
+    async def claim(self, turn: str) -> int | None:
+        def claimable(db: sqlite3.Connection) -> int | None:
+            row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
+            if row is None:
+                raise NotFound("turn", turn)
+            owned = row["owner"] is not None and self._owner.alive(row["owner"])
+            return row["epoch"] if row["live"] and not owned else None
+
+        if (epoch := await self._read(claimable)) is None:
+            return None
+        key = {"id": turn, "owner": self._owner.name, "epoch": epoch}
+        claimed = await self._writer.submit(
+            lambda db: db.execute(self._sql["claim_turn"], key).fetchone(), sync=True
+        )
+        return claimed["epoch"] if claimed else None
+
+    async def close_turn(self, turn: str) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            db.execute(self._sql["close_turn"], {"id": turn})
+            db.execute(self._sql["close_questions_of"], {"turn": turn})
+            db.execute(self._sql["drop_signals"], {"turn": turn})
+
+        await self._writer.submit(write)
+
+    async def release(self, turn: str, epoch: int) -> None:
+        key = {"id": turn, "epoch": epoch}
+        await self._writer.submit(lambda db: db.execute(self._sql["release_turn"], key).rowcount)
+
+    # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+
+    def _start(self, db: sqlite3.Connection, start: Start) -> Started | None:
+        row = self._conversation_row(db, start.conversation)
+        conversation = conversation_of(row)
+        message = start.message
+        if message is not None and message.parent is None and not start.root:
+            message = replace(message, parent=conversation.leaf)
+        at = start.again if message is None else message.parent
+        if at is not None:
+            self._own_message(db, start.conversation, at)
+            key = {"conversation": start.conversation, "message": at}
+            if (busy := db.execute(self._sql["live_turn_at"], key).fetchone()) is not None:
+                if not start.queue or message is None:
+                    raise TurnBusy(busy["id"])
+                self._enqueue(db, start, message, busy["id"])
+                return None
+        if message is not None:
+            self._add_message(db, message)
+        first = message.id if message is not None else start.again
+        turn = {
+            "id": start.turn,
+            "conversation": start.conversation,
+            "message": first,
+            "state": "preparing",
+            "owner": self._owner.name,
+            "created": start.at,
+        }
+        db.execute(self._sql["add_turn"], turn)
+        db.execute(self._sql["add_fact"], {"turn": start.turn, "seq": 1, "epoch": 1, "body": start.fact})
+        touched: dict[str, object] = {"id": start.conversation, "at": start.at}
+        db.execute(self._sql["set_leaf"], {**touched, "leaf": first})
+        db.execute(self._sql["touch_conversation"], touched)
+        begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
+        return Started(begun, conversation, message, row["revision"] + 1)
+
+    def _enqueue(self, db: sqlite3.Connection, start: Start, message: Message, busy: str) -> None:
+        body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})
+        row = {"turn": start.turn, "after": busy, "conversation": start.conversation, "body": body}
+        db.execute(self._sql["enqueue"], row)
+        self._mention_blobs(db, "queue", start.turn, start.conversation, body)
+
+    def _append(self, db: sqlite3.Connection, turn: str, epoch: int, seq: int, change: Change) -> None:
+        count = len(change.facts)
+        moved = {"id": turn, "epoch": epoch, "before": seq - 1, "count": count, "state": change.state}
+        if not db.execute(self._sql["move_turn"], moved).rowcount:
+            raise Fenced(turn, epoch)
+        for place, fact in enumerate(change.facts, seq):
+            db.execute(self._sql["add_fact"], {"turn": turn, "seq": place, "epoch": epoch, "body": fact})
+        for message in change.messages:
+            self._add_message(db, message)
+        for call in change.calls:
+            self._change_call(db, change.conversation, call, change.held.get(call.id))
+        for question in change.questions:
+            self._add_question(db, question)
+        for question_id, why in change.closed.items():
+            self._close_question(db, question_id, why)
+        for signal in change.signals:
+            db.execute(self._sql["drop_signal"], {"seq": signal})
+        if not change.steerable:
+            if db.execute(self._sql["steering"], {"turn": turn}).fetchone()[0]:
+                raise Unread
+            db.execute(self._sql["shut_turn"], {"id": turn})
+        if not change.live:
+            db.execute(self._sql["end_turn"], {"id": turn})
+            db.execute(self._sql["drop_signals"], {"turn": turn})
+        self._touch(db, change)
+
+    def _touch(self, db: sqlite3.Connection, change: Change) -> None:
+        """The conversation's own row: its revision, its leaf, its usage."""
+        key: dict[str, object] = {"id": change.conversation}
+        if change.messages or change.calls:
+            at = max((message.created for message in change.messages), default=0)
+            db.execute(self._sql["touch_conversation"], {**key, "at": at})
+        if change.leaf is not None:
+            before, to = change.leaf
+            db.execute(self._sql["move_leaf"], {**key, "from": before, "to": to})
+        if change.usage is not None:
+            before = db.execute(self._sql["usage_of"], key).fetchone()["usage"]
+            if (usage := added_usage(before, change.usage)) is not None:
+                db.execute(self._sql["set_usage"], {**key, "usage": usage})

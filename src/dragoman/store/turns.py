@@ -1,0 +1,176 @@
+"""What a store does with turns, their facts, the queue and live events, and the values it takes and gives.
+
+The store knows nothing of what facts and events mean: they come as JSON text and are given back in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.questions import Question
+from dragoman.messages.usage import Usage
+
+
+@dataclass(slots=True, frozen=True)
+class TurnRow:
+    """A turn as the store sees it. `owner` is the process that runs it, or None."""
+
+    id: str
+    conversation: str
+    message: str
+    state: str
+    live: bool
+    steerable: bool
+    epoch: int
+    owner: str | None
+    created: float
+
+
+@dataclass(slots=True, frozen=True)
+class Start:
+    """A turn that is to begin: with a new message, or (`message` None) once more at one that is there.
+
+    A message whose parent is None hangs on the conversation's leaf, unless `root` is set.
+    """
+
+    turn: str
+    conversation: str
+    fact: str
+    at: float
+    message: Message | None = None
+    again: str | None = None
+    root: bool = False
+    queue: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Started:
+    """A turn that has begun, and what it begins with. `message` is None where it answers an old one."""
+
+    turn: TurnRow
+    conversation: Conversation
+    message: Message | None
+    revision: int
+
+
+@dataclass(slots=True, frozen=True)
+class Queued:
+    """A turn that begins when the one before it is over, and what it begins with."""
+
+    turn: str
+    conversation: str
+    message: Message
+
+
+@dataclass(slots=True)
+class Change:
+    """Everything one transaction writes for a turn."""
+
+    conversation: str = ""
+    facts: list[str] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    held: dict[str, ToolResult] = field(default_factory=dict)  # results under review, by call
+    questions: list[Question] = field(default_factory=list)  # new ones
+    closed: dict[str, str] = field(default_factory=dict)  # questions nobody need answer, and why
+    signals: list[int] = field(default_factory=list)  # read and now among the facts
+    leaf: tuple[str | None, str] | None = None  # moved from, to
+    usage: Usage | None = None  # of the whole turn, when it ends: what it adds to the conversation's
+    state: str = ""
+    live: bool = True
+    steerable: bool = True
+
+    def add(self, other: Change) -> None:
+        """Put in what another change writes, later."""
+        self.messages += other.messages
+        later = {call.id for call in other.calls}
+        self.calls = [call for call in self.calls if call.id not in later] + other.calls
+        self.held.update(other.held)
+        self.questions += other.questions
+        self.closed.update(other.closed)
+        self.signals += other.signals
+
+
+class Unread(Exception):
+    """A steering message came in before the turn could stop taking them."""
+
+
+class TurnStore(Protocol):
+    """Turns and their facts: one owner at a time writes, and what it writes is whole."""
+
+    async def start(self, start: Start) -> Started | None:
+        """Begin a turn, or (None) put it in the queue. TurnBusy where its branch is running."""
+
+    def append(
+        self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
+    ) -> asyncio.Future[None]:
+        """Write a change whose first fact has number `seq`.
+
+        Takes its place in the order of writes when it is called; it need not be awaited. The next one
+        fails if this one did. A change of messages or calls raises the conversation's revision by one.
+
+        Fenced where the epoch is old. `Unread` where the turn is to stop taking steering messages
+        and one has come in meanwhile.
+        """
+
+    async def turn(self, id: str) -> TurnRow: ...
+
+    async def turn_of_call(self, call: str) -> TurnRow: ...
+
+    async def turns(self, conversation: str) -> list[TurnRow]:
+        """All of them, oldest first."""
+
+    async def live_turns(self) -> list[TurnRow]:
+        """Those that are not over, in every conversation, oldest first."""
+
+    async def facts(self, turn: str) -> list[str]:
+        """All of them in order; none for a turn that is not there. Unreadable where one is damaged."""
+
+    async def claim(self, turn: str) -> int | None:
+        """Become the owner. The new epoch, or None where the turn is over or its owner is alive."""
+
+    async def close_turn(self, turn: str) -> None:
+        """End, as cancelled and without a fact, a turn whose facts cannot be read."""
+
+    async def release(self, turn: str, epoch: int) -> None:
+        """Own it no longer, so that anybody may claim it."""
+
+
+class QueueStore(Protocol):
+    """Turns that begin when the one before them is over. One that cannot be read never begins."""
+
+    async def begin_queued(self, turn: str) -> Started | None:
+        """Begin it where the one it waited for ended. None where it is gone, or has to wait for another."""
+
+    async def is_queued(self, turn: str) -> bool: ...
+
+    async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
+        """What waits for its turn, the first first."""
+
+    async def unqueue(self, turn: str) -> bool:
+        """Call it off. False where it has begun, or was never there."""
+
+    async def queue(self) -> list[str]:
+        """Turns that may begin now: the one they waited for is over."""
+
+
+class EventStore(Protocol):
+    """What turns publish while they run, for followers in other processes.
+
+    Nothing depends on events: they may be lost when a machine dies, and those of turns that have ended are
+    dropped when a store is opened.
+    """
+
+    async def put_events(self, turn: str, events: Sequence[tuple[int, str]]) -> None:
+        """Numbers and bodies. A number that is there already gets the new body."""
+
+    async def events(self, turn: str, after: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
+        """Those with a higher number than `after`, in order."""
+
+    async def drop_events(self, turn: str) -> None: ...

@@ -1,0 +1,111 @@
+"""S2: a store that cannot be used says so in words, and works again as soon as it can be."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dragoman import Runtime, ScriptedModel
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import ConfigError, StoreUnavailable
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.store.sqlite import SqliteStore
+
+LONG = "x" * 200_000
+
+
+def large(id: str) -> Message:
+    return Message(id, "conv_1", None, "user", (Text(LONG),))
+
+
+def overwrite_table(path: Path, table: str) -> None:
+    """Its first page, as a failing disk would."""
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up(tmp_path: Path) -> None:
+    """S2: nothing is written, reading goes on, and so does the writer when the lock is gone."""
+    store = SqliteStore(tmp_path / "chat.db", busy_timeout=0.1)
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"))
+    with closing(sqlite3.connect(tmp_path / "chat.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        outcomes = await asyncio.gather(
+            store.set_title("conv_1", "one"), store.put_events("turn_1", []), return_exceptions=True
+        )
+        for error in outcomes:
+            assert isinstance(error, StoreUnavailable)
+            assert error.retryable
+            assert "chat.db: another program is writing to it" in str(error)
+            assert "try again" in str(error)
+        assert (await store.conversation("conv_1")).title is None
+    await store.set_title("conv_1", "two")
+    assert (await store.conversation("conv_1")).title == "two"
+    await store.close()
+
+
+async def test_a_full_disk_is_reported_and_nobodys_write_is_half_done(tmp_path: Path) -> None:
+    """S2: also where several share a commit."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"))
+    pages = await store._read(lambda db: db.execute("PRAGMA page_count").fetchone()[0])
+    limit = await store._writer.submit(
+        lambda db: db.execute(f"PRAGMA max_page_count = {pages}").fetchone()[0]
+    )
+    assert limit == pages
+    writes = [store.add_conversation(Conversation(f"conv_{n}"), [large(f"msg_{n}")]) for n in (2, 3)]
+    for error in await asyncio.gather(*writes, return_exceptions=True):
+        assert isinstance(error, StoreUnavailable)
+        assert "the disk is full" in str(error)
+        assert "make room" in str(error)
+    await store._writer.submit(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
+    assert [one.id for one in await store.conversations()] == ["conv_1"]
+    await store.add_conversation(Conversation("conv_2"), [large("msg_2")])
+    await store.close()
+
+
+async def test_a_file_that_is_damaged_is_reported_to_whoever_reads_or_writes(tmp_path: Path) -> None:
+    """S2"""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"), [large("msg_1")])
+    await store.close()
+    overwrite_table(tmp_path / "chat.db", "messages")
+    await store.open()
+    try:
+        with pytest.raises(StoreUnavailable, match="its file is damaged"):
+            await store.messages("conv_1")
+        with pytest.raises(StoreUnavailable, match="restore it from a copy"):
+            await store.add_conversation(Conversation("conv_2"), [large("msg_2")])
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:secret@db.example.org/chat",
+        Path("postgresql://u:secret@db.example.org/chat"),
+        Path("/data/postgres:/u:secret@db.example.org/chat"),
+    ],
+)
+def test_the_address_of_a_database_server_is_refused_without_its_password(
+    address: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S2: it would else be the name of a folder."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"postgres.*SQLite file") as error:
+        Runtime(address, model=ScriptedModel([]))
+    assert "secret" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []

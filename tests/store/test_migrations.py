@@ -1,0 +1,71 @@
+"""S2: a store of an earlier version is brought to today's schema, with everything that is in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, File, Text, ToolCall, ToolResult
+from dragoman.store.codecs import CALL, MESSAGE
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.queries import migrations
+
+ATTACHED, OUTPUT = "ab" * 32, "cd" * 32
+RESULT = ToolResult("three of them", blob=OUTPUT)
+CALLED = ToolCall("call_1", "find", {"what": "Käse"}, state=CallState.COMPLETED, result=RESULT)
+MESSAGE_1 = Message(
+    "msg_1", "conv_1", None, "user", (File("text/plain", blob=ATTACHED), Text("an old raven"))
+)
+MESSAGE_2 = Message("msg_2", "conv_1", "msg_1", "assistant", (ToolCall("call_1", "find"), Text("eggs")))
+
+
+def store_of_version_3(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        for number, script in migrations()[:3]:
+            db.executescript(script)
+            db.execute("INSERT INTO schema_version VALUES (?)", (number,))
+        db.execute("INSERT INTO conversations (id, created, updated) VALUES ('conv_1', 1, 1)")
+        add = "INSERT INTO messages (id, conversation, parent, role, body) VALUES (?, 'conv_1', ?, ?, ?)"
+        for message in (MESSAGE_1, MESSAGE_2):
+            db.execute(add, (message.id, message.parent, message.role, MESSAGE.dump(message)))
+        db.execute(add, ("msg_3", "msg_2", "user", '{"id": "msg_3", "blob":"'))
+        add = "INSERT INTO calls (id, message, tool, state, body) VALUES ('call_1', 'msg_2', 'find', ?, ?)"
+        db.execute(add, (CALLED.state, CALL.dump(CALLED)))
+
+
+async def test_what_an_older_store_holds_is_read_found_and_deleted_with_its_files(tmp_path: Path) -> None:
+    """S1, S2, S4: also beside something in it that cannot be read."""
+    store_of_version_3(tmp_path / "chat.db")
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    try:
+        messages, _ = await store.messages("conv_1")
+        assert messages[0] == MESSAGE_1
+        assert messages[1].calls == (CALLED,)
+        assert [part.type for part in messages[2].parts] == ["error"]
+        for query, found in (("raven", "msg_1"), ("käse", "msg_2"), ("three of", "msg_2"), ("gg", "msg_2")):
+            assert [hit.message for hit in await store.search(query)] == [found], query
+        for blob in (ATTACHED, OUTPUT):
+            store._folder.path(blob).parent.mkdir(parents=True, exist_ok=True)
+            store._folder.path(blob).write_bytes(b"not what its name says")
+        await store.delete_conversation("conv_1")
+        assert len(await store._all("unwanted_blobs")) == 2
+    finally:
+        await store.close()
+
+
+async def test_a_step_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    """S2"""
+    store_of_version_3(tmp_path / "chat.db")
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:
+        db.execute("CREATE TABLE events (mine TEXT)")  # in the way of the fourth step
+    with pytest.raises(Exception, match="events"):
+        await SqliteStore(tmp_path / "chat.db").open()
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db:
+        assert db.execute("SELECT max(version) FROM schema_version").fetchone() == (3,)
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'texts'").fetchone() == (0,)
+        assert db.execute("SELECT count(*) FROM messages").fetchone() == (3,)

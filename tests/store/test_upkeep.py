@@ -1,0 +1,117 @@
+"""S1, S2: what the store does in the background is finished after a crash, and holds nobody up."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def until(reached: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(60):
+        while not await reached():  # noqa: ASYNC110 - it happens in a file
+            await asyncio.sleep(0.05)
+
+
+async def count(store: SqliteStore, table: str) -> int:
+    return await store._read(lambda db: int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]))
+
+
+async def unindexed(store: SqliteStore) -> int:
+    query = "SELECT count(*) FROM texts WHERE id > (SELECT upto FROM texts_indexed)"
+    return await store._read(lambda db: int(db.execute(query).fetchone()[0]))
+
+
+def chain(conversation: str, length: int) -> list[Message]:
+    ids = [f"{conversation}_{n}" for n in range(length)]
+    parents = [None, *ids]
+    return [
+        Message(id, conversation, parent, "user", (Text(f"a raven, number {n}"),))
+        for n, (id, parent) in enumerate(zip(ids, parents, strict=False))
+    ]
+
+
+async def test_texts_are_in_the_index_after_a_while(store: SqliteStore) -> None:
+    """S1: and nobody has to search for that."""
+    await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))
+    assert await unindexed(store) == 50
+
+    async def indexed() -> bool:
+        return await unindexed(store) == 0
+
+    await until(indexed)
+    assert len(await store.search("raven", limit=100)) == 50
+
+
+async def test_the_words_of_a_deleted_conversation_are_not_in_the_file(tmp_path: Path) -> None:
+    """S1: neither in the texts nor in the index, when the store is closed."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))
+    await store._bring_index_up_to_date()
+    await store.add_conversation(Conversation("conv_2"), chain("conv_2", 5))
+    for id in ("conv_1", "conv_2"):
+        await store.delete_conversation(id)
+    assert await store.search("raven") == []
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db:
+        assert db.execute("SELECT count(*) FROM texts").fetchone() == (0,)
+        found = db.execute("SELECT count(*) FROM text_index WHERE text_index MATCH 'rav'").fetchone()
+        assert found == (0,)
+
+
+async def test_a_deletion_that_was_cut_off_is_finished_when_the_store_is_opened(tmp_path: Path) -> None:
+    """S3: and until then nobody sees the half that is left."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))
+    await store.add_conversation(Conversation("conv_2"), chain("conv_2", 1))
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "chat.db")) as db, db:  # as a process that died left it
+        db.execute("UPDATE conversations SET deleted = 1 WHERE id = 'conv_1'")
+        db.execute("DELETE FROM messages WHERE id IN ('conv_1_48', 'conv_1_49')")
+    await store.open()
+    assert [one.id for one in await store.conversations()] == ["conv_2"]
+    assert [hit.conversation for hit in await store.search("raven")] == ["conv_2"]
+
+    async def removed() -> bool:
+        return await count(store, "messages") == await count(store, "conversations") == 1
+
+    await until(removed)
+    await store.close()
+
+
+async def test_a_reader_that_is_slow_holds_up_no_other(store: SqliteStore) -> None:
+    """S2: however many search at once."""
+    await store.add_conversation(Conversation("conv_1"))
+    gate = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(db: sqlite3.Connection) -> None:
+        asyncio.run_coroutine_threadsafe(gate.wait(), loop).result()
+
+    searches = [asyncio.create_task(store._readers.run_slow(slow)) for _ in range(10)]
+    try:
+        async with asyncio.timeout(10):
+            assert (await store.conversation("conv_1")).id == "conv_1"
+            await store.set_title("conv_1", "written meanwhile")
+    finally:
+        gate.set()
+        await asyncio.gather(*searches)

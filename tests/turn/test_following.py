@@ -1,0 +1,102 @@
+"""Events can be followed wherever the turn runs, under the same numbers, each once (E2, N3)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dragoman import allow_once, tool
+from dragoman.messages.events import Event, TextDelta, TurnEnd
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import runtime_with
+
+OWNER = textwrap.dedent(
+    """
+    import asyncio, sys
+    from dragoman import Runtime, ScriptedModel
+    from dragoman.wire.scripted import says
+
+    async def main():
+        async with Runtime(sys.argv[1], model=ScriptedModel([says("word " * 60, waits=0.02)])) as runtime:
+            turn = await runtime.send("go")
+            print(turn.id, flush=True)
+            await turn.result()
+
+    asyncio.run(main())
+    """
+)
+
+
+@pytest.mark.slow
+async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path) -> None:
+    """E2: while they come, in order and without a gap; a second follower goes on where the first left off."""
+    store = str(tmp_path / "chat.db")
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OWNER, store, stdout=asyncio.subprocess.PIPE
+    )
+    assert owner.stdout is not None
+    turn = (await owner.stdout.readline()).decode().strip()
+    async with runtime_with(tmp_path, [], adopts=False) as follower:
+        first: list[Event] = []
+        async for event in follower.turn(turn).events():
+            first.append(event)
+            if sum(isinstance(one, TextDelta) for one in first) == 5:
+                break
+        assert (await follower.store.turn(turn)).live  # they came while it ran
+        rest = [event async for event in follower.turn(turn).events(after=first[-1].seq)]
+    await owner.wait()
+    numbers = [event.seq for event in (*first, *rest)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert "".join(event.text for event in (*first, *rest) if isinstance(event, TextDelta)) == "word " * 60
+    assert isinstance(rest[-1], TurnEnd)
+
+
+async def test_what_another_runtime_asks_can_be_heard_and_answered(tmp_path: Path) -> None:
+    """E2, P6"""
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    script = [calls("add", a=1, b=2), says("3")]
+    async with (
+        runtime_with(tmp_path, script, tools=[add], allow=()) as owner,
+        runtime_with(tmp_path, [], adopts=False) as follower,
+    ):
+        turn = await owner.send("go")
+        kinds = []
+        async for event in follower.turn(turn.id).events():
+            kinds.append(event.type)
+            if event.type == "call.asked":
+                await follower.answer(event.question, allow_once())
+        assert kinds.count("call.asked") == 1
+        assert kinds[-1] == "turn.end"
+        assert "call.end" in kinds
+        assert (await follower.turn(turn.id).result()).text == "3"
+
+
+async def test_a_turn_that_is_taken_up_here_is_followed_on(tmp_path: Path) -> None:
+    """E2, S3: the numbers of the new owner come after those of the old one."""
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    async with runtime_with(tmp_path, [calls("add", a=1, b=2)], tools=[add], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        seen = (await turn.snapshot()).last
+    async with runtime_with(tmp_path, [says("3")], tools=[add], allow=()) as second:
+        numbers = []
+        async for event in second.turn(turn.id).events(after=seen):
+            numbers.append(event.seq)
+            if event.type == "call.asked":
+                await second.answer(event.question, allow_once())
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] > seen

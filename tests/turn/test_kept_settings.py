@@ -1,0 +1,161 @@
+"""A turn keeps what it was started with, and a repeated send keeps what it was sent with (T14)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, tool
+from dragoman.errors import TurnSetAside
+from dragoman.messages.parts import CallState
+from dragoman.messages.request import Request
+from dragoman.turn.handles import TurnHandle
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import calls_of, model_of, runtime_with
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class Marks(Plugin):
+    async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        request.system += " marked"
+
+
+CAREFUL = Agent(name="careful", prompt="Be careful.")
+
+
+@pytest.mark.parametrize("again", ["rerun", "edit"])
+async def test_a_repeated_send_keeps_its_own_settings(tmp_path: Path, again: str) -> None:
+    """T10, T14: mode, agent, options, prompt, plugins, tools; unless told otherwise."""
+    script = [calls("add", a=1, b=1), says("2"), calls("add", a=1, b=1), says("2"), says("plain")]
+    options: dict[str, Any] = {"tools": [add], "agents": [CAREFUL], "plugins": [Marks()]}
+    async with runtime_with(tmp_path, script, **options) as runtime:
+        chat = await runtime.conversation()
+        sent: dict[str, Any] = {
+            "mode": "ask",
+            "agent": "careful",
+            "system": "Be brief.",
+            "options": {"temperature": 0.5},
+            "disable": ["marks"],
+            "tools": {"agents": False},
+        }
+        first = await chat.send("add", **sent)
+        assert await first.reached("waiting")
+        await first.answer(first.question, allow_once())
+        result = await first.result()
+        message = (await runtime.store.turn(first.id)).message
+
+        async def repeat(**told: Any) -> TurnHandle:
+            if again == "edit":
+                return await chat.edit(message, "add them", **told)
+            return await chat.rerun(result.messages[-1].id, **told)
+
+        second = await repeat()
+        assert await second.reached("waiting")
+        await second.answer(second.question, allow_once())
+        await second.result()
+        before, after = model_of(runtime).requests[0], model_of(runtime).requests[2]
+        assert (after.system, after.options, after.tools) == (before.system, before.options, before.tools)
+        assert "marked" not in after.system
+        third = await repeat(mode="off", options={"temperature": 1})
+        await third.result()
+        told = model_of(runtime).requests[-1]
+        assert (told.tools, told.options) == ((), {"temperature": 1})
+
+
+async def test_settings_changed_meanwhile_are_for_the_next_turn(tmp_path: Path) -> None:
+    """T14"""
+    script = [calls("add", a=1, b=1), says("2"), says("x")]
+    async with runtime_with(tmp_path, script, tools=[add], mode="ask") as runtime:
+        chat = await runtime.conversation(system="Old.")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        await chat.change(system="New.", mode="off")
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+        await (await chat.send("and now")).result()
+        prompts = [request.system.split("\n\n")[-1] for request in model_of(runtime).requests]
+    assert prompts == ["Old.", "Old.", "New."]
+
+
+async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """T14: it stays as it is, can be cancelled, and goes on where the model is."""
+    store = tmp_path / "chat.db"
+    old = ScriptedModel([calls("add", a=1, b=1), says("2")], name="old/model")
+    async with Runtime(store, model=old, tools=[add]) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    with caplog.at_level(logging.WARNING, logger="dragoman.turn"):
+        async with Runtime(
+            store, model=ScriptedModel([says("x")], name="new/model"), tools=[add]
+        ) as stranger:
+            await stranger.answer(turn.question, allow_once())
+            with pytest.raises(TurnSetAside, match="old/model"):
+                await stranger.turn(turn.id).result()
+            assert (await stranger.store.turn(turn.id)).live
+    assert "old/model" in caplog.text
+    back = ScriptedModel([says("two")], name="old/model")
+    async with Runtime(store, model=back, tools=[add]) as second:
+        assert (await second.turn(turn.id).result()).text == "two"
+
+
+def damage(store: Path, turn: str) -> None:
+    with closing(sqlite3.connect(store)) as db:
+        change = "UPDATE facts SET body = replace(body, 'request_built', 'request_made') WHERE turn = ?"
+        db.execute(change, (turn,))
+        db.commit()
+
+
+async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> None:
+    """S3, T14: others go on, it is told what it is, and cancelling or deleting it frees its branch."""
+    script = [calls("add", a=1, b=1), calls("add", a=2, b=2)]
+    async with runtime_with(tmp_path, script, tools=[add], allow=()) as first:
+        bad, good = await first.send("bad"), await first.send("good")
+        assert await bad.reached("waiting")
+        assert await good.reached("waiting")
+        question = good.question
+    damage(tmp_path / "chat.db", bad.id)
+    async with runtime_with(tmp_path, lambda _: says("done"), tools=[add], allow=()) as second:
+        async with runtime_with(tmp_path, [], adopts=False) as other:  # as another process would
+            await other.answer(question, allow_once())
+        result = await asyncio.wait_for(second.turn(good.id).result(), 10)
+        assert calls_of(result.messages)[0].state is CallState.COMPLETED
+        with pytest.raises(TurnSetAside, match="cannot be read"):
+            await second.turn(bad.id).result()
+        conversation = (await second.store.turn(bad.id)).conversation
+        assert await second.turn(bad.id).cancel()
+        assert not (await second.store.turn(bad.id)).live
+        chat = await second.conversation(conversation)
+        assert (await (await chat.send("go on")).result()).text == "done"
+        await second.delete(conversation)
+
+
+async def test_a_watch_that_fails_is_told_and_begun_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S3: a store that is locked for a while costs nobody an answer."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1), says("2")], tools=[add], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        with closing(sqlite3.connect(tmp_path / "chat.db", isolation_level=None)) as db:
+            db.execute("ALTER TABLE signals RENAME TO hidden")  # whoever looks for signals fails
+            with caplog.at_level(logging.ERROR, logger="dragoman.turn"):
+                while "the watch for signals failed" not in caplog.text:
+                    db.execute("UPDATE conversations SET updated = updated + 1")
+                    await asyncio.sleep(0.05)
+            db.execute("ALTER TABLE hidden RENAME TO signals")
+        async with runtime_with(tmp_path, [], adopts=False) as other:
+            await other.answer(turn.question, allow_once())
+        assert (await asyncio.wait_for(turn.result(), 20)).text == "2"
