@@ -102,10 +102,11 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
             site.events("/api/events", "other:5") as of_list,
             site.events(f"/api/conversations/{id}/events") as of_conversation,
         ):
+            told = [await anext(of_conversation)]  # the snapshot is taken: what comes now is not in it
             turn = await site.say("go", id)
             asked = await site.question()
             await site.post(f"/api/questions/{asked['id']}/answer", {"verdict": "allow", "scope": "hour"})
-            told = await _up_to(of_conversation, "turn.end")
+            told += await _up_to(of_conversation, "turn.end")
             of_turn = await site.until(f"/api/turns/{turn}/events", "turn.end")
             await site.ask("DELETE", f"/api/conversations/{id}")
             told += await _up_to(of_list, "conversation.deleted")

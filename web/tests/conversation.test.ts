@@ -2,10 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import type { LiveEvent } from "../src/api/events";
+import type { EventOf, LiveEvent } from "../src/api/events";
 import type { Message } from "../src/api/types";
 import { ConversationView } from "../src/state/conversation.svelte";
-import { event, events, message as sample, question, summary, tree, USAGE } from "./samples";
+import { call, event, events, message as sample, question, summary, tree, USAGE } from "./samples";
 
 const message = (id: string, parent: string | null, role: Message["role"], text: string, more: Partial<Message> = {}): Message =>
   sample(id, parent, role, { parts: [{ type: "text", text }], finish: role === "assistant" ? "stop" : null, ...more });
@@ -34,7 +34,7 @@ const ASKED = events(
   { type: "call.input.end", call: "c", tool: "rm", arguments: {}, turn: "turn_2" },
   { type: "call.asked", call: "c", question: "ask_1", kind: "approve", tool: "rm", arguments: {}, text: "", whole: question("ask_1", "c"), turn: "turn_2" },
 );
-const END = event({ type: "turn.end", state: "completed", usage: USAGE, turn: "turn_2" });
+const END = event({ type: "turn.end", state: "completed", usage: USAGE, turn: "turn_2" }) as EventOf<"turn.end">;
 const saying = (text: string): LiveEvent => event({ type: "text.delta", text, turn: "turn_2" });
 
 beforeEach(() => void vi.useFakeTimers());
@@ -120,5 +120,34 @@ describe("a conversation", () => {
     const view = told(...TURN, ...ASKED);
     for (const value of ["one\n", "two\n", 0.5]) view.take(event({ type: "call.progress", call: "c", value, turn: "turn_2" }));
     expect(view.progress.get("c")).toEqual({ last: 0.5, log: "one\ntwo\n" });
+  });
+
+  it("says that a request is tried again, until anything else is heard (R6)", () => {
+    const view = told(...TURN, event({ type: "step.retry", attempt: 2, seconds: 4, reason: "overloaded", turn: "turn_2" }));
+    expect(view.running?.retry).toEqual({ at: Date.now() / 1000 + 4, reason: "overloaded" });
+    view.take(saying("at last"));
+    expect(view.running?.retry).toBeNull();
+  });
+
+  it("knows the limit at which its last turn ended, and no other's (T7)", () => {
+    const view = told(...TURN);
+    expect(view.limit).toBeNull();
+    view.take({ ...END, limit: "10 rounds" });
+    expect(shown(view)).toHaveLength(4);
+    expect(view.limit).toBe("10 rounds");
+    view.take(event({ type: "message.added", message: message("q3", "a2", "user", "Go on.", { turn: "turn_3" }), turn: "turn_3" }));
+    expect(view.limit).toBeNull();
+  });
+
+  it("knows after a reload that calls were skipped, if not why (T7)", () => {
+    const skipped = sample("a2", "a1", "assistant", { turn: "turn_2", finish: "tool_calls", parts: [call("c", { state: "skipped" })] });
+    const view = new ConversationView("conv_1");
+    view.take({ type: "snapshot", ...tree("a3", [...TREE.messages, skipped, message("a3", "a2", "assistant", "so", { turn: "turn_2" })]) });
+    expect(view.limit).toBe("");
+  });
+
+  it("takes no harm from events that a newer server tells", () => {
+    const view = told(...TURN, { type: "provider.data", wire: "x", data: {}, turn: "turn_2" } as unknown as LiveEvent, saying("what"));
+    expect(shown(view).at(-1)).toBe("so what");
   });
 });

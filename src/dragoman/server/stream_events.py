@@ -56,12 +56,12 @@ class _NamesItsTurn:
         return {"allOf": [handler(core), turn]}
 
 
-_TOLD: Any = Union[tuple(QuestionAsked if event is CallAsked else event for event in get_args(Event))]  # noqa: UP007 - of a tuple
+_IN_STREAM: Any = Union[tuple(QuestionAsked if event is CallAsked else event for event in get_args(Event))]  # noqa: UP007 - of a tuple
 
 TurnEvent = TypeAliasType("TurnEvent", Annotated[Event, Field(discriminator="type")])
 LiveEvent = TypeAliasType(
     "LiveEvent",
-    Annotated[_TOLD, Field(discriminator="type"), _NamesItsTurn()]
+    Annotated[_IN_STREAM, Field(discriminator="type"), _NamesItsTurn()]
     | ConversationSnapshot
     | ConversationChanged
     | ConversationDeleted

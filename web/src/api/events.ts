@@ -2,7 +2,7 @@
 
 import type * as server from "./generated";
 
-/** The provider did not answer: it is asked again after a wait. */
+/** The provider did not answer: it is asked again after a wait. To go as soon as the description has it. */
 export interface StepRetry {
   type: "step.retry";
   turn: string;

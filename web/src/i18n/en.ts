@@ -181,7 +181,7 @@ export const en = {
   limitUnknown: "Calls of this turn did not run: it came to a limit, or was stopped.",
   callsStopped: "The calls of this turn were stopped.",
   goOn: "Go on",
-  goOnSaid: "Go on.",
+  goOnText: "Go on.",
   emptyAnswer: "The model answered with nothing.",
   // remote images
   remoteImage: (host: string) => `Image from ${host}`,
@@ -236,7 +236,7 @@ export const en = {
   editBack: "Back to the original",
   asForm: "Form",
   asJson: "JSON",
-  longerCovers: "An answer for longer covers",
+  longerCovers: "Beyond this once, the answer covers",
   ruleAll: (permission: string) => `${permission} for everything`,
   ruleFor: (permission: string, pattern: string) => `${permission} for “${pattern}”`,
   release: "Let the model see it",
