@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+_log = logging.getLogger("dragoman.background")
 _LONGEST = 30.0  # seconds between two tries of a loop that fails again and again
 
 
 class Background:
-    """The tasks of one component. Each has a name, by which the log tells of its failure."""
+    """The tasks of one runtime. Each has a name, by which the log tells of its failure."""
 
-    def __init__(self, room: str) -> None:
-        self._log = logging.getLogger(f"dragoman.{room}")
+    def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -40,7 +40,7 @@ class Background:
         try:
             await work()
         except Exception:
-            self._log.exception("%s failed", name)
+            _log.exception("%s failed", name)
 
     async def _for_ever(self, name: str, work: Callable[[], Awaitable[None]], every: float) -> None:
         failures = 0
@@ -50,10 +50,10 @@ class Background:
             try:
                 await work()
                 if failures:
-                    self._log.warning("%s works again", name)
+                    _log.warning("%s works again", name)
                 failures, last = 0, ""
             except Exception as error:
                 failures += 1
                 if (text := f"{type(error).__name__}: {error}") != last:  # the same failure is told once
-                    self._log.exception("%s failed, and is tried again", name)
+                    _log.exception("%s failed, and is tried again", name)
                     last = text

@@ -45,6 +45,7 @@ from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.services import GrantCache, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
+from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 
 T = TypeVar("T")
@@ -136,9 +137,9 @@ class Runtime:
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
-        self._background = Background("turn")
-        self.bus = EventBus(self.store, self._background)
-        self.driver: Driver = TaskDriver(self.services, self.bus, self._background, adopts=adopts)
+        self.background = Background()
+        self.bus = EventBus(self.store, self.background)
+        self.driver: Driver = TaskDriver(self.services, self.bus, self.background, adopts=adopts)
         self.commands = Commands(self.services, self.driver)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
@@ -313,11 +314,12 @@ def _models(
     if model is None or isinstance(model, str):
         from dragoman.providers.models import Models
 
-        models = Models(model, load=store.read_blob)
+        models = Models(model, blobs=store.blob)
         return models, models.close
     if callable(model):
-        if (use_blobs := getattr(model, "use_blobs", None)) is not None:
-            use_blobs(store.read_blob)
+        models_of_caller: object = model
+        if isinstance(models_of_caller, UsesBlobs):
+            models_of_caller.use_blobs(store.blob)
         return model, _nothing
 
     def only(name: str | None) -> Model:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
-from tests.loopback import Body, loopback
+from tests.loopback import Answer, Body, Reply, loopback
 
 LONG = "\n\n".join(
     f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
@@ -107,13 +107,18 @@ PLAYS: dict[str, list[Line]] = {
 }
 
 
-def obey(body: Body) -> Line:
+BUSY = Answer(503, {"error": {"message": "too many people ask"}}, {"retry-after": "20"})
+
+
+def obey(body: Body) -> Reply:
     """The next line of the play that the last message of the person names."""
     said = [message for message in body["messages"] if message["role"] == "user" and not _is_result(message)]
     name = _text(said[-1]["content"]).strip().partition("\n")[0]
     place = max(n for n, message in enumerate(body["messages"]) if message is said[-1])
     after = body["messages"][place + 1 :]
     place = sum(message["role"] == "assistant" for message in after)
+    if name == "busy":
+        return BUSY
     if name == EXAMPLE:
         play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])
     elif name.startswith("js: "):

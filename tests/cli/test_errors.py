@@ -107,7 +107,7 @@ def test_a_chat_survives_a_full_disk(stage: Path, cli: Cli) -> None:
     cli("run", "hello")
     somebody = Person("chat", folder=stage, room=36_000)
     somebody.says("hello")
-    somebody.sees("the store cannot be written or read")
+    somebody.sees("see whether it is full")
     somebody.says("/help")
     somebody.sees("/quit")
     before = somebody.sees("› ")

@@ -62,7 +62,7 @@ def test_switching_to_a_branch_lands_at_its_newest_end(tree: Tree) -> None:
 
 
 def test_an_answer_is_run_again_from_the_question_it_answers() -> None:
-    """T10: past calls, and past what plugins said in the person's place."""
+    """T10: past calls, and past what plugins sent in the person's place."""
     tree = Tree(
         [
             message("q"),
@@ -81,7 +81,7 @@ def test_a_message_can_grow_but_not_move(tree: Tree) -> None:
     tree.add(replace(tree["a1"], parts=(Text("more"),)))
     assert (tree["a1"].text, len(tree)) == ("more", 6)
     assert tree.versions("a1") == ["a1", "a1b"]
-    with pytest.raises(BadRequest, match="message q1 hangs on None, and cannot be hung elsewhere"):
+    with pytest.raises(BadRequest, match="message q1 hangs on None, and cannot be moved"):
         tree.add(message("q1", "a1"))
     assert ids(tree.path("a2b")) == ["q1", "a1", "q2b", "a2b"]
 

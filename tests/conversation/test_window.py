@@ -48,15 +48,15 @@ NEXT = [user("q2", turn="t2")]
 
 
 def shown(path: list[Message], policy: Policy = "full", turn: str = "t2") -> list[tuple[str, str]]:
-    """Who said what, calls written as their ids."""
+    """Roles and texts, calls written as their ids."""
     return [
         (
-            said.role,
+            message.role,
             "".join(
-                part.id if isinstance(part, ToolCall) else getattr(part, "text", "") for part in said.parts
+                part.id if isinstance(part, ToolCall) else getattr(part, "text", "") for part in message.parts
             ),
         )
-        for said in window(path, policy, turn)
+        for message in window(path, policy, turn)
     ]
 
 
@@ -159,8 +159,8 @@ async def test_the_boundary_of_a_hint_is_recorded_with_the_answer(tmp_path: Path
         answer = (await chat.messages())[-1]
         await (await chat.send("thanks")).result()
         running, later = model_of(runtime).requests[2].messages, model_of(runtime).requests[3].messages
-    assert [len(said.parts) for said in running] == [1, 2, 2]
-    assert [said.role for said in later] == ["user", "assistant", "user"]
+    assert [len(message.parts) for message in running] == [1, 2, 2]
+    assert [message.role for message in later] == ["user", "assistant", "user"]
     (sent,) = later[1].parts
     assert isinstance(sent, Text)
     boundary = answer.metadata["boundary"]
@@ -172,10 +172,12 @@ async def test_the_boundary_of_a_hint_is_recorded_with_the_answer(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("policy", "roles", "kept"),
+    ("policy", "roles", "calls"),
     [("full", 4, 3), ("results", 4, 0), ("hint", 2, 0), ("none", 3, 0)],
 )
-async def test_a_policy_holds_in_the_next_turn(tmp_path: Path, policy: Policy, roles: int, kept: int) -> None:
+async def test_a_policy_holds_in_the_next_turn(
+    tmp_path: Path, policy: Policy, roles: int, calls: int
+) -> None:
     """R4"""
     async with runtime_with(tmp_path, SCRIPT, tools=[add], tool_history=policy) as runtime:
         chat = await runtime.conversation()
@@ -184,14 +186,14 @@ async def test_a_policy_holds_in_the_next_turn(tmp_path: Path, policy: Policy, r
         await (await chat.send("thanks")).result()
         sent = model_of(runtime).requests[-1].messages
     assert len(sent) == roles + 1
-    assert sum(isinstance(part, ToolCall) for said in sent for part in said.parts) == kept
+    assert sum(isinstance(part, ToolCall) for message in sent for part in message.parts) == calls
 
 
 # ── R7 ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_summary_takes_the_place_of_what_it_sums_up() -> None:
-    """R7: what it keeps comes after it, then what was said since."""
+    """R7: what it keeps comes after it, then what came since."""
     path = [user("a"), model("b"), user("c"), model("d"), user("s", Summary("so far", "c")), user("e")]
     assert shown(path) == [
         ("user", "so far"),
@@ -239,14 +241,14 @@ PARTS = st.sampled_from(
     st.sampled_from(get_args(Policy)),
 )
 def test_no_policy_sends_an_empty_message_or_an_earlier_call(
-    said: list[tuple[bool, tuple[Part, ...], str]], policy: Policy
+    drawn: list[tuple[bool, tuple[Part, ...], str]], policy: Policy
 ) -> None:
     """R4"""
     path = [
         user(str(n), Text("hi"), turn=turn) if asks else model(str(n), *parts, turn=turn)
-        for n, (asks, parts, turn) in enumerate(said)
+        for n, (asks, parts, turn) in enumerate(drawn)
     ]
     sent = window(path, policy, "running")
     assert all(one.parts and not model("x", *one.parts).says_nothing for one in sent)
     assert policy == "full" or not any(isinstance(part, ToolCall) for one in sent for part in one.parts)
-    assert sum(one.role == "user" for one in sent) == sum(asks for asks, _, _ in said)
+    assert sum(one.role == "user" for one in sent) == sum(asks for asks, _, _ in drawn)

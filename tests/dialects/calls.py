@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from keyword import iskeyword
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import TextCall, dialect
+from dragoman.dialects.dialect import Dialect, TextCall, dialect
+from dragoman.dialects.scanner import Scanner, Tools
+from dragoman.dialects.visible import Piece
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 
@@ -84,11 +87,11 @@ def tools_of(calls: list[TextCall]) -> list[ToolSpec]:
 
 def replies(name: str) -> SearchStrategy[str]:
     """Replies in a dialect: its markers, calls and pieces of calls, code and prose, in any order."""
-    speaks = dialect(name)
-    call = speaks.call("read_file", {"path": 'a {b} "c"\n```\n', "lines": 3})
+    language = dialect(name)
+    call = language.call("read_file", {"path": 'a {b} "c"\n```\n', "lines": 3})
     words = [
-        *speaks.opens,
-        *speaks.drops,
+        *language.opens,
+        *language.drops,
         *PROSE,
         *NASTY,
         "```json\n",
@@ -99,7 +102,7 @@ def replies(name: str) -> SearchStrategy[str]:
     ]
     words += [
         call[len(call) // 2 :],
-        speaks.call("get_time", {}),
+        language.call("get_time", {}),
         '{"name": "get_time", "arguments": {',
         "</parameter>",
         "<arg_key>",
@@ -120,3 +123,20 @@ _TYPES: dict[type, JsonValue] = {
 
 def _properties(arguments: Arguments) -> dict[str, JsonValue]:
     return {key: {"type": _TYPES[type(value)]} for key, value in arguments.items()}
+
+
+class ShownText:
+    """What a person sees of a reply while it streams."""
+
+    def __init__(self, dialect: Dialect, tools: Tools | None = None) -> None:
+        self._scanner = Scanner(dialect, tools)
+
+    def feed(self, piece: str) -> str:
+        return _text(self._scanner.feed(piece))
+
+    def end(self) -> str:
+        return _text(self._scanner.end())
+
+
+def _text(pieces: Sequence[Piece]) -> str:
+    return "".join(text for voice, text in pieces if voice == "text")

@@ -11,7 +11,6 @@ from dragoman.messages.parts import (
     Error,
     File,
     Reasoning,
-    StepBoundary,
     Text,
     ToolCall,
     ToolResult,
@@ -29,7 +28,7 @@ def _call(id: str, tool: str, text: str | None = None, **arguments: str) -> Tool
 
 
 def _request(*messages: RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **more: object) -> Request:
-    return Request("house/model", messages, system="Be kind.", tools=tools, **more)  # type: ignore[arg-type]
+    return Request("acme/model", messages, system="Be kind.", tools=tools, **more)  # type: ignore[arg-type]
 
 
 def _user(text: str) -> RequestMessage:
@@ -38,7 +37,7 @@ def _user(text: str) -> RequestMessage:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_d4_calls_become_text_that_reads_the_same_and_results_a_users_message(name: str) -> None:
-    speaks = dialect(name)
+    language = dialect(name)
     request = _request(
         _user("What is in a and b?"),
         RequestMessage(
@@ -52,17 +51,23 @@ def test_d4_calls_become_text_that_reads_the_same_and_results_a_users_message(na
         RequestMessage("assistant", (Text("A and B."),)),
         _user("Thanks."),
     )
-    disguised = disguise(request, speaks)
+    disguised = disguise(request, language)
 
     assert disguised.tools == ()
     assert disguised.tool_choice is None
-    assert disguised.system == speaks.system("Be kind.", TOOLS)
-    assert [said.role for said in disguised.messages] == ["user", "assistant", "user", "assistant", "user"]
-    assert all(isinstance(part, Text) for said in disguised.messages for part in said.parts)
+    assert disguised.system == language.system("Be kind.", TOOLS)
+    assert [message.role for message in disguised.messages] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert all(isinstance(part, Text) for message in disguised.messages for part in message.parts)
     [written], [results] = disguised.messages[1].parts, disguised.messages[2].parts
     assert isinstance(written, Text)
     assert isinstance(results, Text)
-    parsed = speaks.parse(written.text, TOOLS)
+    parsed = language.parse(written.text, TOOLS)
     assert parsed.text == "I look."
     assert [call.arguments for call in parsed.calls] == [{"path": "a"}, {"path": "b"}]
     assert results.text.index("AAA") < results.text.index("BBB")
@@ -85,18 +90,11 @@ def test_r5_results_and_what_a_person_says_next_are_one_message() -> None:
     )
     disguised = disguise(request, dialect("hermes")).messages
 
-    assert [said.role for said in disguised] == ["user", "assistant", "user"]
+    assert [message.role for message in disguised] == ["user", "assistant", "user"]
     [text] = disguised[-1].parts
     assert isinstance(text, Text)
     assert "noon" in text.text
     assert text.text.endswith("\n\nHurry!")
-
-
-def test_r5_a_message_of_several_steps_is_taken_apart() -> None:
-    steps = (_call("c", "get_time", "noon"), StepBoundary(1), Text("It is noon."))
-    disguised = disguise(_request(_user("?"), RequestMessage("assistant", steps)), dialect("hermes")).messages
-
-    assert [said.role for said in disguised] == ["user", "assistant", "user", "assistant"]
 
 
 def test_r5_a_call_without_a_result_is_closed_and_a_broken_one_is_no_example_to_follow() -> None:

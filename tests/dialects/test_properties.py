@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dragoman.dialects.dialect import NAMES, Holding, TextCall, dialect
-from tests.dialects.calls import calls, prose, replies, tools_of
+from dragoman.dialects.dialect import NAMES, TextCall, dialect
+from tests.dialects.calls import ShownText, calls, prose, replies, tools_of
 from tests.dialects.replies import TOOLS
 from tests.dialects.test_replies import in_pieces
 
@@ -25,15 +25,15 @@ every_dialect = pytest.mark.parametrize("name", NAMES)
 def test_d1_what_a_dialect_writes_it_reads_and_the_prose_around_stays(
     name: str, written: list[TextCall], before: str, between: str, behind: str
 ) -> None:
-    speaks = dialect(name)
-    together = speaks.calls(written)
-    apart = [speaks.calls([call]) for call in written]
+    language = dialect(name)
+    together = language.calls(written)
+    apart = [language.calls([call]) for call in written]
 
     for reply, texts in (
         (f"{before}\n{together}\n{behind}", [before, behind]),
         (f"{before}\n" + f"\n{between}\n".join(apart), [before, *[between] * (len(written) - 1)]),
     ):
-        parsed = speaks.parse(reply, tools_of(written))
+        parsed = language.parse(reply, tools_of(written))
         assert [(call.name, call.arguments) for call in parsed.calls] == [
             (call.name, call.arguments) for call in written
         ]
@@ -53,17 +53,17 @@ def test_d2_any_cut_shows_the_same_text_and_finds_the_same_calls(name: str, data
     assert in_pieces(name, pieces) == whole
     assert in_pieces(name, list(reply)) == whole
 
-    holding = Holding(dialect(name), TOOLS)
-    assert "".join([*map(holding.feed, pieces), holding.end()]) == whole.text
+    shown_text = ShownText(dialect(name), TOOLS)
+    assert "".join([*map(shown_text.feed, pieces), shown_text.end()]) == whole.text
 
 
 @every_dialect
 @quick
 @given(reply=st.text(max_size=200))
 def test_d3_text_that_is_no_protocol_stays_as_it_is(name: str, reply: str) -> None:
-    speaks = dialect(name)
-    parsed = speaks.parse(reply, TOOLS)
-    assume(not parsed.found and not any(mark in reply for mark in (*speaks.opens, *speaks.drops)))
+    language = dialect(name)
+    parsed = language.parse(reply, TOOLS)
+    assume(not parsed.found and not any(mark in reply for mark in (*language.opens, *language.drops)))
 
     assert parsed.text == reply
 
@@ -74,13 +74,13 @@ def test_d3_text_that_is_no_protocol_stays_as_it_is(name: str, reply: str) -> No
 def test_d2_protocol_is_never_shown_and_prose_is_not_kept_waiting(
     name: str, written: list[TextCall], before: str, behind: str
 ) -> None:
-    speaks = dialect(name)
-    call = speaks.calls(written)
-    holding = Holding(speaks, tools_of(written))
+    language = dialect(name)
+    call = language.calls(written)
+    shown_text = ShownText(language, tools_of(written))
 
-    shown = "".join(map(holding.feed, f"{before}\n"))
+    shown = "".join(map(shown_text.feed, f"{before}\n"))
     assert shown == before
-    shown = "".join(map(holding.feed, call))
+    shown = "".join(map(shown_text.feed, call))
     assert shown == ""
-    shown = "".join(map(holding.feed, f"\n\n{behind}")) + holding.end()
+    shown = "".join(map(shown_text.feed, f"\n\n{behind}")) + shown_text.end()
     assert shown.strip() == behind

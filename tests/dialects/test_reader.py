@@ -1,4 +1,4 @@
-"""A reply that speaks a dialect, as events (D2, C4): text while it streams, calls when it is complete."""
+"""A reply in a dialect, as events (D2, C4): text while it streams, calls when it is complete."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def streamed(pieces: Iterable[str], finish: str = "stop") -> list[Event]:
     return [TextStart(), *map(TextDelta, pieces), TextEnd(), MessageEnd(finish, USAGE)]
 
 
-def thought(text: str, said: str = "") -> list[Event]:
-    return [ReasoningStart(), ReasoningDelta(text), ReasoningEnd("sig", "w"), *streamed([said])]
+def thought(text: str, sent: str = "") -> list[Event]:
+    return [ReasoningStart(), ReasoningDelta(text), ReasoningEnd("sig", "w"), *streamed([sent])]
 
 
 def folded(events: Iterable[Event]) -> Message:
@@ -202,4 +202,4 @@ def test_w4_text_that_turns_out_to_be_a_thought_takes_its_calls_with_it() -> Non
     message = folded(read("xml_tag", [*events, *streamed(["No need."])]))
     assert (message.reasoning, message.text, message.calls) == ("I could here.", "No need.", ())
     message = folded(read("xml_tag", [*events, MessageEnd("stop", USAGE)]))
-    assert [call.arguments for call in message.calls] == [{"a": 1}]  # nothing was said after it
+    assert [call.arguments for call in message.calls] == [{"a": 1}]  # no text follows it

@@ -11,8 +11,8 @@ from tests.dialects.replies import REPLIES, TABLE, TITLES, TOOLS, Reply
 
 def in_pieces(name: str, pieces: list[str]) -> Parsed:
     scanner = Scanner(dialect(name), TOOLS)
-    said = [said for piece in pieces for said in scanner.feed(piece)] + scanner.end()
-    text, reasoning = ("".join(text for by, text in said if by == voice) for voice in ("text", "reasoning"))
+    seen = [one for piece in pieces for one in scanner.feed(piece)] + scanner.end()
+    text, reasoning = ("".join(text for by, text in seen if by == voice) for voice in ("text", "reasoning"))
     return Parsed(text, tuple(scanner.found), reasoning)
 
 

@@ -8,25 +8,26 @@ from types import FrameType
 
 import pytest
 
-from dragoman.dialects.dialect import NAMES, Dialect, Holding, dialect
+from dragoman.dialects.dialect import NAMES, Dialect, dialect
+from tests.dialects.calls import ShownText
 from tests.dialects.replies import TOOLS
 
 pytestmark = pytest.mark.slow
 
-every_dialect = pytest.mark.parametrize("speaks", [dialect(name) for name in NAMES], ids=NAMES)
+every_dialect = pytest.mark.parametrize("language", [dialect(name) for name in NAMES], ids=NAMES)
 
 
-def hard_words(speaks: Dialect) -> list[str]:
+def hard_words(language: Dialect) -> list[str]:
     """Words that, again and again, open something and never close it, or close what was never open."""
-    openers = [*speaks.opens[:2], *speaks.drops[:1]]
+    openers = [*language.opens[:2], *language.drops[:1]]
     return [
         *openers,
         *(f'{opener}{{"' for opener in openers),
         *(f"`{opener}" for opener in openers),
         *(f"```py\nx{opener}" for opener in openers),
         *(f'{opener}{{"name": "a", "arguments": {{}}}} x ' for opener in openers),
-        speaks.call("f", {"a": "}{"}),
-        speaks.call("f", {"a": 1})[:-3],
+        language.call("f", {"a": "}{"}),
+        language.call("f", {"a": 1})[:-3],
         "{",
         '{"',
         '{"a": [',
@@ -58,31 +59,31 @@ def work(task: Callable[..., object], *arguments: object) -> int:
 
 
 @every_dialect
-def test_a_reply_of_twice_the_length_is_twice_the_work(speaks: Dialect) -> None:
-    for word in hard_words(speaks):
-        for head in ("", speaks.call("read_file", {"path": ""})[:-6]):
-            short, long = (work(speaks.parse, head + word * times, TOOLS) for times in (30, 60))
+def test_a_reply_of_twice_the_length_is_twice_the_work(language: Dialect) -> None:
+    for word in hard_words(language):
+        for head in ("", language.call("read_file", {"path": ""})[:-6]):
+            short, long = (work(language.parse, head + word * times, TOOLS) for times in (30, 60))
             assert long < 2.2 * short + 300, (head, word)
 
 
 @every_dialect
-def test_a_megabyte_comes_to_an_end(speaks: Dialect) -> None:
+def test_a_megabyte_comes_to_an_end(language: Dialect) -> None:
     size = 1_000_000
     argument = 'x"\\\n}{' * (size // 6)
-    call = speaks.call("read_file", {"path": argument})
+    call = language.call("read_file", {"path": argument})
 
-    assert speaks.parse("the quick brown fox < { [ ( ` jumps over it\n" * (size // 44), TOOLS).found == ()
-    assert speaks.parse(call, TOOLS).calls[0].arguments == {"path": argument}
+    assert language.parse("the quick brown fox < { [ ( ` jumps over it\n" * (size // 44), TOOLS).found == ()
+    assert language.parse(call, TOOLS).calls[0].arguments == {"path": argument}
 
-    holding = Holding(speaks, TOOLS)
-    shown = [holding.feed(call[at : at + 1000]) for at in range(0, len(call), 1000)]
-    assert "".join([*shown, holding.end()]) == ""
+    shown_text = ShownText(language, TOOLS)
+    shown = [shown_text.feed(call[at : at + 1000]) for at in range(0, len(call), 1000)]
+    assert "".join([*shown, shown_text.end()]) == ""
 
 
 @every_dialect
-def test_a_piece_of_plain_prose_is_passed_on_with_little_work(speaks: Dialect) -> None:
-    holding = Holding(speaks, TOOLS)
-    holding.feed("The")
+def test_a_piece_of_plain_prose_is_passed_on_with_little_work(language: Dialect) -> None:
+    shown_text = ShownText(language, TOOLS)
+    shown_text.feed("The")
     pieces = [" quick", " brown", " fox "] * 100
 
-    assert work(lambda: [*map(holding.feed, pieces)]) < 12 * len(pieces)
+    assert work(lambda: [*map(shown_text.feed, pieces)]) < 12 * len(pieces)

@@ -53,9 +53,9 @@ def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> No
 
 def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
     for provider in catalog.providers.values():
-        for pattern, said in provider.models.items():
+        for pattern, sent in provider.models.items():
             traits = catalog.traits(provider, pattern.replace("*", "x"))
-            assert traits.context == said.get("context"), f"{provider.name}/{pattern} is hidden by another"
+            assert traits.context == sent.get("context"), f"{provider.name}/{pattern} is hidden by another"
             assert traits.tools in ("native", *NAMES)
 
 
@@ -70,7 +70,7 @@ def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
         ("ollama/qwen3:8b", Traits(spills="hermes")),
         ("vllm/Qwen/Qwen3-4B-Thinking-2507", Traits(spills="hermes", reasoning="inside")),
         ("together/Qwen/Qwen3-Coder-480B", Traits(spills="qwen_coder")),
-        ("lmstudio/never-heard-of-it", Traits()),
+        ("lmstudio/never-received-of-it", Traits()),
         ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek", reasoning="apart")),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_model_may_have_slashes_in_its_name(catalog: Catalog) -> None:
         ("opnai/gpt-4o", r"no provider 'opnai': did you mean openai"),
         ("nobody/x", r"there are openai, anthropic.* \[providers\.nobody\], or comes with a base URL"),
         ("gpt-4o", r"no model 'gpt-4o': did you mean openai/gpt-4o or azure/gpt-4o\?"),
-        ("never-heard-of-it", r"write it as PROVIDER/MODEL"),
+        ("never-received-of-it", r"write it as PROVIDER/MODEL"),
         ("openai/", r"no model 'openai/'"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.choice import Choice, choose
+from dragoman.providers.choice import ModelChoice, choose
 from dragoman.providers.discover import LocalServer
 from dragoman.providers.keys import Keys
 
@@ -17,7 +17,7 @@ EMPTY = LocalServer("vllm", "http://127.0.0.1:8000/v1", ())
 
 async def chosen(
     named: str | None = None, *servers: LocalServer, boxed: bool = True, **environment: str
-) -> Choice:
+) -> ModelChoice:
     async def running() -> tuple[LocalServer, ...]:
         return servers
 
@@ -27,12 +27,12 @@ async def chosen(
 
 async def test_what_is_named_wins_over_everything() -> None:
     choice = await chosen("groq/x", OLLAMA, OPENAI_API_KEY="k")
-    assert choice == Choice("groq/x", "it is named")
+    assert choice == ModelChoice("groq/x", "it is named")
 
 
 async def test_a_server_that_runs_comes_before_a_key() -> None:
     choice = await chosen(None, EMPTY, OLLAMA, OPENAI_API_KEY="k")
-    assert choice == Choice("ollama/qwen3:8b", "Ollama runs at http://127.0.0.1:11434/v1")
+    assert choice == ModelChoice("ollama/qwen3:8b", "Ollama runs at http://127.0.0.1:11434/v1")
 
 
 async def test_a_key_comes_before_the_box_and_says_its_name() -> None:

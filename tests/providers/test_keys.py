@@ -12,7 +12,7 @@ from dragoman.providers.catalog import Provider
 from dragoman.providers.keys import Keys
 
 SECRET = "sk-very-secret-0123456789"
-HOUSE = Provider("house", "House", "https://house.example/v1", keys=("HOUSE_KEY", "HOME_KEY"))
+ACME = Provider("acme", "Acme", "https://acme.example/v1", keys=("ACME_KEY", "OTHER_KEY"))
 
 
 class Keyring(ModuleType):
@@ -29,34 +29,34 @@ class Keyring(ModuleType):
 
 
 def test_a_key_that_is_given_comes_first_then_the_environment_in_order() -> None:
-    environment = {"HOUSE_KEY": "", "HOME_KEY": "second"}
-    found = Keys({"house": "given"}, environment=environment).find(HOUSE)
+    environment = {"ACME_KEY": "", "OTHER_KEY": "second"}
+    found = Keys({"acme": "given"}, environment=environment).find(ACME)
     assert found is not None
     assert (found.value, found.source) == ("given", "given")
-    found = Keys(environment=environment, use_keyring=False).find(HOUSE)
+    found = Keys(environment=environment, use_keyring=False).find(ACME)
     assert found is not None
-    assert (found.value, found.name, found.source) == ("second", "HOME_KEY", "environment")
+    assert (found.value, found.name, found.source) == ("second", "OTHER_KEY", "environment")
 
 
 def test_the_keyring_is_asked_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", Keyring({"dragoman/HOME_KEY": SECRET}))
-    found = Keys(environment={}).find(HOUSE)
+    monkeypatch.setitem(sys.modules, "keyring", Keyring({"dragoman/OTHER_KEY": SECRET}))
+    found = Keys(environment={}).find(ACME)
     assert found is not None
-    assert (found.value, found.name, found.source) == (SECRET, "HOME_KEY", "keyring")
-    assert Keys(environment={}, use_keyring=False).find(HOUSE) is None
+    assert (found.value, found.name, found.source) == (SECRET, "OTHER_KEY", "keyring")
+    assert Keys(environment={}, use_keyring=False).find(ACME) is None
 
 
 def test_a_keyring_that_is_locked_or_not_installed_has_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", Keyring(None))
-    assert Keys(environment={}).find(HOUSE) is None
+    assert Keys(environment={}).find(ACME) is None
     monkeypatch.setitem(sys.modules, "keyring", None)
-    assert Keys(environment={}).find(HOUSE) is None
+    assert Keys(environment={}).find(ACME) is None
 
 
 def test_a_missing_key_is_told_with_its_variables_and_the_way_to_store_it() -> None:
-    says = "no key for House: set HOUSE_KEY or HOME_KEY .* `keyring set dragoman HOUSE_KEY`"
+    says = "no key for Acme: set ACME_KEY or OTHER_KEY .* `keyring set dragoman ACME_KEY`"
     with pytest.raises(ConfigError, match=says):
-        Keys(environment={}, use_keyring=False).needed(HOUSE)
+        Keys(environment={}, use_keyring=False).needed(ACME)
 
 
 def test_a_server_on_this_machine_needs_no_key() -> None:
@@ -65,5 +65,5 @@ def test_a_server_on_this_machine_needs_no_key() -> None:
 
 
 def test_a_key_is_never_printed() -> None:
-    keys = Keys({"house": SECRET})
-    assert SECRET not in repr(keys) + repr(keys.find(HOUSE)) + str(keys.find(HOUSE))
+    keys = Keys({"acme": SECRET})
+    assert SECRET not in repr(keys) + repr(keys.find(ACME)) + str(keys.find(ACME))

@@ -23,26 +23,26 @@ from dragoman.wire.scripted import says
 from dragoman.wire.wire import Model
 from tests.loopback import Answer, delta, loopback, stream
 
-KEY = "sk-house-0123456789"
+KEY = "sk-acme-0123456789"
 ADD = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 NO_KEYS = Keys(environment={}, use_keyring=False)
 
 
 def runtime_with(
-    url: str, default: str | None = "house/model", *, dialect: str = "auto", **provider: Any
+    url: str, default: str | None = "acme/model", *, dialect: str = "auto", **provider: Any
 ) -> Models:
     """All models there are, and those of a provider at this address."""
-    catalog = load_catalog().with_provider(Provider("house", "House", url, **provider))
-    return Models(default, catalog=catalog, keys=Keys({"house": KEY}, environment={}), dialect=dialect)
+    catalog = load_catalog().with_provider(Provider("acme", "Acme", url, **provider))
+    return Models(default, catalog=catalog, keys=Keys({"acme": KEY}, environment={}), dialect=dialect)
 
 
 def question(**changes: Any) -> Request:
-    return Request("house/model", (RequestMessage("user", (Text("Hello?"),)),), **changes)
+    return Request("acme/model", (RequestMessage("user", (Text("Hello?"),)),), **changes)
 
 
 async def ask(model: Model, request: Request | None = None) -> list[Event]:
     batches = [batch async for batch in model.stream(request or question(), "msg_1")]
-    assert all(batches)  # nothing is told in vain
+    assert all(batches)  # no batch is empty
     return [event for batch in batches for event in batch]
 
 
@@ -72,7 +72,7 @@ async def test_m2_the_bytes_of_an_attachment_reach_the_provider(tmp_path: Path) 
 
 async def test_w2_a_name_is_enough_to_ask_a_model() -> None:
     async with loopback(says("Hi.")) as server, runtime_with(server.url) as models:
-        events = await ask(models("house/big/model"))
+        events = await ask(models("acme/big/model"))
     assert text_of(events) == "Hi."
     assert server.bodies[0]["model"] == "big/model"
     assert server.keys == [f"Bearer {KEY}"]
@@ -90,7 +90,7 @@ async def test_the_registry_is_what_a_runtime_takes(tmp_path: Path) -> None:
 
 def test_a_model_is_made_once() -> None:
     models = runtime_with("http://127.0.0.1:9/v1")
-    assert models("house/model") is models(None) is models()
+    assert models("acme/model") is models(None) is models()
 
 
 def test_a_model_knows_what_the_catalog_knows_of_it() -> None:
@@ -157,7 +157,7 @@ async def test_r1_what_the_catalog_asks_for_lies_under_what_the_request_does() -
 
 async def test_d1_the_catalog_picks_the_dialect_of_a_model_without_tools() -> None:
     written = '<tool_code>{"name": "add", "arguments": {"a": 1}}</tool_code>'
-    async with loopback(says(written)) as server, runtime_with(server.url, "house/gemma3:4b") as models:
+    async with loopback(says(written)) as server, runtime_with(server.url, "acme/gemma3:4b") as models:
         events = await ask(models(), question(tools=(ADD,), tool_choice="auto"))
     (call,) = (event for event in events if isinstance(event, CallInputEnd))
     assert (call.tool, call.arguments, text_of(events)) == ("add", {"a": 1}, "")
@@ -168,9 +168,9 @@ async def test_d1_the_catalog_picks_the_dialect_of_a_model_without_tools() -> No
 
 async def test_d1_a_caller_may_have_it_otherwise() -> None:
     async with loopback(says("Hi.")) as server:
-        async with runtime_with(server.url, "house/gemma3:4b", dialect="native") as models:
+        async with runtime_with(server.url, "acme/gemma3:4b", dialect="native") as models:
             await ask(models(), question(tools=(ADD,)))
-        async with runtime_with(server.url, "house/model", dialect="json_strict") as models:
+        async with runtime_with(server.url, "acme/model", dialect="json_strict") as models:
             await ask(models(), question(tools=(ADD,)))
     assert ["tools" in body for body in server.bodies] == [True, False]
 
@@ -198,9 +198,9 @@ async def test_any_other_refusal_is_one() -> None:
 
 
 async def test_text_that_looks_like_a_call_is_text_where_there_are_no_tools() -> None:
-    said = 'Hermes writes <tool_call>{"name": "add", "arguments": {}}</tool_call>, and then waits.'
-    async with loopback(says(said)) as server, runtime_with(server.url) as models:
-        assert text_of(await ask(models())) == said
+    sent = 'Hermes writes <tool_call>{"name": "add", "arguments": {}}</tool_call>, and then waits.'
+    async with loopback(says(sent)) as server, runtime_with(server.url) as models:
+        assert text_of(await ask(models())) == sent
 
 
 async def test_w4_tags_are_left_in_the_text_of_who_tells_thoughts_apart() -> None:
@@ -214,7 +214,7 @@ async def test_w4_tags_are_left_in_the_text_of_who_tells_thoughts_apart() -> Non
 
 async def test_w4_a_model_known_to_begin_inside_its_thoughts_streams_them_as_such() -> None:
     lone = stream(delta(content="hm</think>yes"))
-    async with loopback(lone) as server, runtime_with(server.url, "house/qwen3-4b-thinking") as models:
+    async with loopback(lone) as server, runtime_with(server.url, "acme/qwen3-4b-thinking") as models:
         events = await ask(models())
     assert text_of(events) == "yes"
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["hm"]
@@ -227,7 +227,7 @@ USED = Usage(input=1000, output=100)
 
 async def test_t11_the_end_of_a_reply_says_what_it_cost(tmp_path: Path) -> None:
     async with loopback(says("Hi.", usage=USED)) as server:
-        models = runtime_with(server.url, "house/gpt-4o", prices="openai")
+        models = runtime_with(server.url, "acme/gpt-4o", prices="openai")
         async with models, Runtime(tmp_path / "chat.db", model=models) as runtime:
             assert end_of(await ask(models())).usage.cost == pytest.approx(0.0035)
             result = await (await runtime.send("Hello?")).result()

@@ -30,8 +30,8 @@ async def test_t11_cached_tokens_are_cheaper_and_counted_among_the_input() -> No
 @pytest.mark.parametrize(
     ("usage", "provider", "model"),
     [
-        (USED, "openai", "never-heard-of-it"),
-        (USED, "never-heard-of-them", "gpt-4o"),
+        (USED, "openai", "never-received-of-it"),
+        (USED, "never-received-of-them", "gpt-4o"),
         (USED, None, "gpt-4o"),
         (Usage(), "openai", "gpt-4o"),
         (Usage(input=1, cached=5), "openai", "gpt-4o"),
@@ -43,8 +43,8 @@ async def test_t11_what_is_unknown_is_not_free(usage: Usage, provider: str | Non
 
 
 async def test_a_cost_the_provider_tells_itself_stands() -> None:
-    told = Usage(input=1000, output=100, cost=0.5)
-    assert await cost_of(told, "openai", "gpt-4o") == 0.5
+    counted = Usage(input=1000, output=100, cost=0.5)
+    assert await cost_of(counted, "openai", "gpt-4o") == 0.5
 
 
 async def test_without_the_price_list_every_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -313,3 +313,27 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
     assert places(text, [one, other]) == {one.name: 3, other.name: 5}
     assert places(text, [Feed()]) == {}
     assert places("::,x:,:-1,\x00", [one]) == {}
+
+
+async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:
+    """E2, N3: its pieces, its questions, and its end; then what it left, whole."""
+    script = [says("before ", waits=0.01) + calls("add", a=1, b=2), says(TEXT, waits=0.005)]
+    async with served(tmp_path, []) as site:
+        id = await site.conversation()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            assert (await anext(events)).type == "snapshot"
+            async with runtime_with(tmp_path, script, tools=[add], allow=()) as other:
+                turn = await (await other.conversation(id)).send("go")
+                told: list[Told] = []
+                async for event in events:
+                    told.append(event)
+                    if event.type == "call.asked":
+                        question = event.data["whole"]["id"]
+                        await site.post(f"/api/questions/{question}/answer", {"verdict": "allow"})
+                    if event.type == "text.delta" and event.data["text"].startswith("0"):
+                        assert (await other.store.turn(turn.id)).live
+                    if event.type == "snapshot" and told[-2].type == "turn.end":
+                        break
+        assert text_of(told) == "before " + TEXT
+        assert [event.type for event in told].count("call.asked") == 1
+        assert told[-1].data["messages"][-1]["finish"] == "stop"

@@ -17,7 +17,6 @@ from dragoman.messages.parts import (
     Error,
     File,
     Reasoning,
-    StepBoundary,
     Summary,
     Text,
     ToolCall,
@@ -117,7 +116,7 @@ def test_markdown_is_for_reading() -> None:
             File("image/png", url="https://example.org/a.png", name="sum"),
             role="user",
         ),
-        message(Reasoning("Easy.\nVery."), Text("Let me see."), StepBoundary(1), CALL),
+        message(Reasoning("Easy.\nVery."), Text("Let me see."), CALL),
         message(Summary("They add.", None), Text("It is **2**."), Error("gone"), model=None),
     ]
     assert markdown(Conversation("conv_1", title="Sums"), path) == (

@@ -415,4 +415,4 @@ async def test_the_mode_of_a_send_goes_before_that_of_the_conversation(tmp_path:
         request = model_of(runtime).requests[0]
     assert request.tools
     assert request.tool_choice == "auto"
-    assert request.options == {"temperature": 0.5, "seed": 7, "top_p": 0.1}
+    assert request.options == {"temperature": 0.5, "seed": 7, "stop": None, "top_p": 0.1}

@@ -151,7 +151,7 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
         assert await turn.reached("waiting")
         with closing(sqlite3.connect(tmp_path / "chat.db", isolation_level=None)) as db:
             db.execute("ALTER TABLE signals RENAME TO hidden")  # whoever looks for signals fails
-            with caplog.at_level(logging.ERROR, logger="dragoman.turn"):
+            with caplog.at_level(logging.ERROR, logger="dragoman.background"):
                 while "the watch for signals failed" not in caplog.text:
                     db.execute("UPDATE conversations SET updated = updated + 1")
                     await asyncio.sleep(0.05)

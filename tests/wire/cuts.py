@@ -1,4 +1,4 @@
-"""Something whole in; the ways to cut it out."""
+"""Ways to cut something whole into pieces."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 
 from hypothesis import strategies as st
@@ -15,30 +16,31 @@ from dragoman.messages.parts import (
     Json,
     Part,
     Reasoning,
-    StepBoundary,
     Summary,
     Text,
     ToolCall,
     ToolResult,
 )
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
+from dragoman.wire.files import Attachments
 
-MODEL = "house/model"  # the one that is asked
-OTHER_MODEL = "elsewhere/model"  # the one that was asked before the person switched
+MODEL = "acme/model"  # the one that is asked
+OTHER_MODEL = "other/model"  # the one that was asked before the person switched
 
 WEATHER = ToolSpec(
     "get_weather",
     "The weather in a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+
 CLOCK = ToolSpec("clock", "What time it is.", {"type": "object", "properties": {}})
 
 BLOBS = {"sha-image": b"\x89PNG", "sha-sound": b"RIFF", "sha-text": "für später".encode(), "sha-pdf": b"%PDF"}
 
 
-def load(blob: str) -> bytes:
-    return BLOBS[blob]
-
+ATTACHMENTS = Attachments(
+    {name: b64encode(data).decode() for name, data in BLOBS.items()}, {"sha-text": "für später"}
+)
 
 IMAGE = File("image/png", blob="sha-image", name="cat.png")
 FILES = (
@@ -51,7 +53,7 @@ FILES = (
 )
 
 # What each wire hands out with its thoughts, and wants back as it came.
-SEALED: dict[str, tuple[str | None, Json]] = {
+SIGNED: dict[str, tuple[str | None, Json]] = {
     "openai_chat": (
         None,
         [
@@ -104,23 +106,22 @@ def calls(draw: st.DrawFn) -> ToolCall:
 
 @st.composite
 def thoughts(draw: st.DrawFn) -> Reasoning:
-    """Reasoning of any wire, sealed or not, or of none: made from tags in the text."""
-    wire = draw(st.sampled_from([*SEALED, "tags", None]))
-    sealed = draw(st.sampled_from([True, True, False]))
-    signature, opaque = SEALED.get(wire or "", (None, None)) if sealed else (None, None)
+    """Reasoning of any wire, signed or not, or of none: made from tags in the text."""
+    wire = draw(st.sampled_from([*SIGNED, "tags", None]))
+    signed = draw(st.sampled_from([True, True, False]))
+    signature, opaque = SIGNED.get(wire or "", (None, None)) if signed else (None, None)
     model = draw(st.sampled_from([MODEL, MODEL, OTHER_MODEL]))
     return Reasoning(draw(st.sampled_from(["hm", "", "I should look."])), signature, wire, model, opaque)
 
 
 def replies() -> SearchStrategy[RequestMessage]:
-    """What models said: one request each, or several in one message."""
+    """Replies of models."""
     part: SearchStrategy[Part] = st.one_of(
         texts.map(Text),
         thoughts(),
         thoughts(),
         calls(),
         calls(),
-        st.integers(1, 3).map(StepBoundary),
         st.just(Error("the provider hung up")),
         st.just(IMAGE),
     )
@@ -128,7 +129,7 @@ def replies() -> SearchStrategy[RequestMessage]:
 
 
 def questions() -> SearchStrategy[RequestMessage]:
-    """What people said, and summaries that stand for what was said before."""
+    """Messages of people, and summaries."""
     part: SearchStrategy[Part] = st.one_of(
         texts.map(Text), st.sampled_from(FILES), st.just(Summary("They spoke of rain.", None))
     )
@@ -138,7 +139,7 @@ def questions() -> SearchStrategy[RequestMessage]:
 def histories() -> SearchStrategy[tuple[RequestMessage, ...]]:
     """Messages in any order. The last is a person's, and says something."""
     before = st.lists(st.one_of(questions(), replies(), replies()), max_size=6)
-    return before.map(lambda said: (*said, RequestMessage("user", (Text("And now?"),))))
+    return before.map(lambda sent: (*sent, RequestMessage("user", (Text("And now?"),))))
 
 
 def requests() -> SearchStrategy[Request]:

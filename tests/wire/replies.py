@@ -1,4 +1,4 @@
-"""A recorded stream in; what its reader is left with out."""
+"""Decodes a recorded stream, and gathers what its reader is left with."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNFINISHED = "the stream ended before the reply was finished"
 
 @dataclass
 class Reply:
-    """Everything a stream said, until it ended or broke off with `error`."""
+    """Everything a stream sent, until it ended or broke off with `error`."""
 
     events: list[Event] = field(default_factory=list)
     error: ProviderError | None = None
@@ -62,7 +62,7 @@ class Reply:
     @property
     def parts(self) -> tuple[Part, ...]:
         """As they are stored."""
-        draft = Draft(Message("msg_r", "conversation", None, "assistant", (), model="house/model"))
+        draft = Draft(Message("msg_r", "conversation", None, "assistant", (), model="acme/model"))
         for event in self.events:
             draft.apply(event)
         return draft.message.parts
@@ -85,7 +85,7 @@ def decode(wire: Wire, pieces: Iterable[bytes]) -> Reply:
         reply.events += decoder.end()
     except ProviderError as error:
         reply.error = error
-    reply.finish_word = getattr(decoder, "finish_word", None)
+    reply.finish_word = decoder.finish_word
     assert_in_order(reply.events)
     return reply
 
@@ -97,7 +97,7 @@ def _feed(reply: Reply, decoder: Decoder, frames: Iterable[bytes]) -> None:
 
 
 def assert_in_order(events: list[Event]) -> None:
-    """Every start has its end, nothing is told outside of them, and text and reasoning never overlap."""
+    """Every start has its end, no piece comes outside of them, and text and reasoning never overlap."""
     prose: type | None = None
     open_calls: set[str] = set()
     ended_calls: set[str] = set()

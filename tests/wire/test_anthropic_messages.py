@@ -20,21 +20,21 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
     MODEL,
     OTHER_MODEL,
-    SEALED,
+    SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import UNFINISHED, Reply, decode, sse
 
 NAME = "anthropic_messages"
-SIGNATURE = SEALED[NAME][0]
+SIGNATURE = SIGNED[NAME][0]
 
 
 def start(index: int, type: str, **fields: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def ended(word: str | None, **usage: Any) -> dict[str, Any]:
     return {"type": "message_delta", "delta": {"stop_reason": word}, "usage": usage}
 
 
-def spoke(text: str, index: int = 0) -> list[dict[str, Any]]:
+def text_block(text: str, index: int = 0) -> list[dict[str, Any]]:
     return [start(index, "text", text=""), delta(index, "text_delta", text=text), stop(index)]
 
 
@@ -88,7 +88,7 @@ REPLY = sse(
     stop(0),
     start(1, "redacted_thinking", data="EtgB=="),
     stop(1),
-    *spoke("One moment 🐉.", 2),
+    *text_block("One moment 🐉.", 2),
     *called("get_weather", "", '{"city":', ' "München"}', index=3),
     *called("clock", "", index=4),
     ended("tool_use", output_tokens=5),
@@ -125,7 +125,7 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
     ],
 )
 def test_the_finish_is_told_in_our_words_and_kept_in_theirs(word: str, finish: str) -> None:
-    reply = read(*spoke("Hi"), ended(word))
+    reply = read(*text_block("Hi"), ended(word))
     assert (reply.end.finish, reply.finish_word) == (finish, word)
 
 
@@ -144,7 +144,7 @@ def test_a_stream_that_ends_before_the_reply_does_is_an_error_that_keeps_what_ca
     frames: list[object],
 ) -> None:
     """T8"""
-    reply = read(*spoke("Hi"), *called("clock", "", index=1), *frames)
+    reply = read(*text_block("Hi"), *called("clock", "", index=1), *frames)
     assert reply.error is not None
     assert (reply.error.message, reply.error.retryable) == (UNFINISHED, True)
     assert reply.parts[0] == Text("Hi")
@@ -154,7 +154,7 @@ def test_a_stream_that_ends_before_the_reply_does_is_an_error_that_keeps_what_ca
 @pytest.mark.parametrize("end", [ended("end_turn"), {"type": "message_stop"}], ids=["the word", "the stop"])
 def test_a_reply_is_finished_when_it_says_how_or_that_it_is(end: object) -> None:
     """Some proxies leave out the one or the other."""
-    reply = read(*spoke("Hi"), end)
+    reply = read(*text_block("Hi"), end)
     assert reply.error is None
     assert reply.end.finish in ("stop", "unknown")
 
@@ -201,12 +201,12 @@ def test_blocks_that_are_open_at_the_same_time_are_told_apart() -> None:
 
 def test_texts_with_citations_are_one_text() -> None:
     reply = read(
-        *spoke("It says: "),
+        *text_block("It says: "),
         start(1, "text", text="", citations=[]),
         delta(1, "citations_delta", citation={"cited_text": "rain", "url": "https://example.org"}),
         delta(1, "text_delta", text="rain"),
         stop(1),
-        *spoke(".", 2),
+        *text_block(".", 2),
         ended("end_turn"),
     )
     assert reply.parts == (Text("It says: rain."),)
@@ -244,7 +244,7 @@ def test_what_the_servers_own_tools_did_is_kept_as_it_came() -> None:
         stop(0),
         {**start(1, ""), "content_block": FOUND},
         stop(1),
-        *spoke("Rain.", 2),
+        *text_block("Rain.", 2),
         start(3, "compaction", content=None),
         delta(3, "compaction_delta", content="in short"),
         stop(3),
@@ -271,13 +271,13 @@ def test_usage_counts_cached_tokens_as_input_and_the_last_totals_win() -> None:
         ended("end_turn", output_tokens=30, output_tokens_details={"thinking_tokens": 20}, input_tokens=None),
     )
     assert reply.end.usage == Usage(111, 30, cached=100, cache_written=7, reasoning=20)
-    assert read(*spoke("Hi"), {"type": "message_stop"}).end.usage == Usage()
+    assert read(*text_block("Hi"), {"type": "message_stop"}).end.usage == Usage()
 
 
 def test_an_error_inside_a_stream_that_began_well_is_raised() -> None:
     """W3"""
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    reply = read(*spoke("Hi"), error)
+    reply = read(*text_block("Hi"), error)
     assert reply.text == "Hi"
     assert reply.error is not None
     assert (reply.error.message, reply.error.kind, reply.error.retryable) == (
@@ -296,7 +296,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, **extra: Any) -> list[dict[str, Any]]:
@@ -422,9 +422,9 @@ def test_thoughts_go_back_only_where_they_came_from_and_as_they_came(request: Re
         if isinstance(part, Reasoning) and part.wire == NAME and part.model == MODEL and part.signature
     ]
     thoughts = blocks_of(body_of(request), "thinking")
-    kept = iter(ours)
+    stored = iter(ours)
     for thought in thoughts:  # some have nothing behind them that could be said; the rest is in order
-        assert any(thought == thinking(part.text) for part in kept)
+        assert any(thought == thinking(part.text) for part in stored)
 
 
 def thinking(text: str) -> dict[str, Any]:

@@ -22,20 +22,20 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
     MODEL,
     OTHER_MODEL,
-    SEALED,
+    SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import UNFINISHED, Reply, decode, sse
 
-SIGNATURE = SEALED["gemini"][0]
+SIGNATURE = SIGNED["gemini"][0]
 
 
 def chunk(*parts: dict[str, Any], finish: str | None = None, **candidate: Any) -> dict[str, Any]:
@@ -43,16 +43,16 @@ def chunk(*parts: dict[str, Any], finish: str | None = None, **candidate: Any) -
     return {"candidates": [{"content": {"role": "model", "parts": [*parts]}, "index": 0, **candidate}]}
 
 
-def text(said: str, **fields: Any) -> dict[str, Any]:
-    return {"text": said, **fields}
+def text(sent: str, **fields: Any) -> dict[str, Any]:
+    return {"text": sent, **fields}
 
 
 def call(name: str, arguments: Any, **fields: Any) -> dict[str, Any]:
     return {"functionCall": {"name": name, "args": arguments}, **fields}
 
 
-def thought(said: str, signature: str | None = None) -> Reasoning:
-    return Reasoning(said, signature, "gemini", MODEL)
+def thought(sent: str, signature: str | None = None) -> Reasoning:
+    return Reasoning(sent, signature, "gemini", MODEL)
 
 
 def read(*frames: object) -> Reply:
@@ -223,7 +223,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, model: str = MODEL) -> list[dict[str, Any]]:
@@ -231,17 +231,17 @@ def sent(*messages: RequestMessage, model: str = MODEL) -> list[dict[str, Any]]:
     return contents
 
 
-def user(said: str) -> RequestMessage:
-    return RequestMessage("user", (Text(said),))
+def user(sent: str) -> RequestMessage:
+    return RequestMessage("user", (Text(sent),))
 
 
 def assistant(*parts: Part) -> RequestMessage:
     return RequestMessage("assistant", parts)
 
 
-def done(id: str, said: str = "21 °C", **fields: Any) -> ToolCall:
+def done(id: str, sent: str = "21 °C", **fields: Any) -> ToolCall:
     return ToolCall(
-        id, "get_weather", {"city": "Rome"}, state=CallState.COMPLETED, result=ToolResult(said), **fields
+        id, "get_weather", {"city": "Rome"}, state=CallState.COMPLETED, result=ToolResult(sent), **fields
     )
 
 

@@ -24,11 +24,12 @@ from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import File, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.http import HttpClient, HttpModel, Retry, Timeouts
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.wire import Model
 
 pytestmark = pytest.mark.slow
@@ -45,10 +46,14 @@ class Plain:
     """Frames are `{"say": …}`, `{"end": …}` or `{"error": …}`."""
 
     name = "plain"
+    options: frozenset[str] = frozenset()
 
-    def encode(self, request: Request) -> dict[str, JsonValue]:
-        said = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
-        return {"model": request.model, "said": [*said]}
+    def carries(self, file: File) -> bool:
+        return True
+
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
+        sent = [part.text for message in request.messages for part in message.parts if isinstance(part, Text)]
+        return {"model": request.model, "texts": [*sent]}
 
     def decoder(self, reply: str) -> PlainDecoder:
         return PlainDecoder()
@@ -61,19 +66,19 @@ class PlainDecoder:
     def feed(self, frame: bytes) -> Iterator[Event]:
         if frame == b"[DONE]":
             return
-        said = from_json(frame)
-        if "error" in said:
-            raise refusal(said)
-        self.finish_word = said.get("end", self.finish_word)
-        if "say" in said:
-            yield TextDelta(said["say"])
+        sent = from_json(frame)
+        if "error" in sent:
+            raise provider_error(sent)
+        self.finish_word = sent.get("end", self.finish_word)
+        if "say" in sent:
+            yield TextDelta(sent["say"])
 
     def end(self) -> Iterator[Event]:
         yield MessageEnd(self.finish_word or "unknown")
 
 
-def frame(**said: JsonValue) -> bytes:
-    return b"data: " + to_json(said) + b"\n\n"
+def frame(**sent: JsonValue) -> bytes:
+    return b"data: " + to_json(sent) + b"\n\n"
 
 
 HELLO = frame(say="Hel") + frame(say="lo") + frame(end="stop")
@@ -106,7 +111,7 @@ class Provider:
 
 @asynccontextmanager
 async def provider(*handlers: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[Provider]:
-    """A server that is told when a client hangs up."""
+    """A server that notices when a client hangs up."""
     served = Provider(list(handlers))
     app = web.Application(client_max_size=1 << 26)
     app.router.add_route("*", "/{path:.*}", served.answer)
@@ -186,12 +191,12 @@ def question(text: str = "Hello?") -> Request:
     return Request("plain/small", (RequestMessage("user", (Text(text),)),))
 
 
-async def ask(http_model: HttpModel, heard: list[Event] | None = None) -> list[list[Event]]:
+async def ask(http_model: HttpModel, received: list[Event] | None = None) -> list[list[Event]]:
     batches = []
     async for events in http_model.stream(question(), "msg_1"):
         batches.append(events)
-        if heard is not None:
-            heard.extend(events)
+        if received is not None:
+            received.extend(events)
     return batches
 
 
@@ -223,7 +228,7 @@ async def test_the_request_carries_the_body_the_key_and_the_providers_name_of_th
     async with provider(streams(HELLO)) as served, client() as http:
         await ask(model(http, served, headers={"X-Team": "red"}, query={"v": "1 2"}))
     request = served.requests[0]
-    assert served.bodies == [{"model": "small", "said": ["Hello?"]}]
+    assert served.bodies == [{"model": "small", "texts": ["Hello?"]}]
     assert request.path_qs == "/v1/chat?v=1+2"
     assert request.headers["Authorization"] == f"Bearer {KEY}"
     assert request.headers["X-Team"] == "red"
@@ -276,14 +281,14 @@ async def test_a_large_body_is_sent_whole() -> None:
     async with provider(streams(HELLO)) as served, client() as http:
         async for _ in model(http, served).stream(question(text), "msg_1"):
             pass
-    assert served.bodies[0]["said"] == [text]
+    assert served.bodies[0]["texts"] == [text]
 
 
 async def test_half_a_surrogate_pair_in_the_history_does_not_stop_a_request() -> None:
     async with provider(streams(HELLO)) as served, client() as http:
         async for _ in model(http, served).stream(question("cut \ud83d emoji"), "msg_1"):
             pass
-    assert served.bodies[0]["said"] == ["cut ? emoji"]
+    assert served.bodies[0]["texts"] == ["cut \N{REPLACEMENT CHARACTER} emoji"]
 
 
 async def test_w3_a_reply_ends_with_done_even_if_the_server_leaves_the_connection_open() -> None:
@@ -307,7 +312,7 @@ def test_importing_the_client_does_not_import_aiohttp() -> None:
 
 @dataclass
 class Refused:
-    """What a provider answers, and what a person should be told of it."""
+    """What a provider answers, and what a person should read of it."""
 
     status: int
     body: JsonValue | str
@@ -462,9 +467,9 @@ async def test_a_missing_key_is_asked_for_by_its_name() -> None:
 
 
 async def test_a_key_is_not_carried_after_a_redirect() -> None:
-    moved = answers(308, "", {"Location": "https://elsewhere.example/v1/chat"})
+    moved = answers(308, "", {"Location": "https://other.example/v1/chat"})
     async with provider(moved) as served, client() as http:
-        with pytest.raises(ProviderError, match=r"sends requests on to https://elsewhere\.example/v1/chat"):
+        with pytest.raises(ProviderError, match=r"sends requests on to https://other\.example/v1/chat"):
             await ask(model(http, served))
 
 
@@ -553,11 +558,11 @@ async def test_r6_an_error_inside_the_stream_is_asked_again_only_if_nothing_was_
     overloaded = frame(error={"type": "overloaded_error", "message": "Overloaded"})
     async with provider(streams(overloaded), streams(HELLO)) as served, client() as http:
         assert await text_of(model(http, served)) == "Hello"
-    heard: list[Event] = []
+    received: list[Event] = []
     async with provider(streams(frame(say="Hel") + overloaded), streams(HELLO)) as served, client() as http:
         with pytest.raises(ProviderError, match="Overloaded"):
-            await ask(model(http, served), heard)
-    assert heard == [TextDelta("Hel")]
+            await ask(model(http, served), received)
+    assert received == [TextDelta("Hel")]
     assert len(served.requests) == 1
 
 
@@ -567,11 +572,11 @@ async def test_r6_a_connection_that_dies_before_the_first_delta_is_tried_again()
 
 
 async def test_r6_a_reply_that_breaks_off_is_not_asked_again_and_what_came_is_kept() -> None:
-    heard: list[Event] = []
+    received: list[Event] = []
     async with provider(streams(frame(say="Hel"), then=dies)) as served, client() as http:
         with pytest.raises(ProviderError, match="broke in the middle") as raised:
-            await ask(model(http, served), heard)
-    assert heard == [TextDelta("Hel")]
+            await ask(model(http, served), received)
+    assert received == [TextDelta("Hel")]
     assert (raised.value.kind, raised.value.retryable) == ("connection", True)
     assert len(served.requests) == 1
 
@@ -596,14 +601,14 @@ async def test_r6_waiting_to_ask_again_can_be_cancelled() -> None:
 
 async def test_t6_cancelling_the_task_closes_the_connection() -> None:
     async with provider(streams(frame(say="Hel"), then=waits)) as served, client() as http:
-        heard = asyncio.Event()
+        received = asyncio.Event()
 
         async def listen() -> None:
             async for _ in model(http, served).stream(question(), "msg_1"):
-                heard.set()
+                received.set()
 
         task = asyncio.create_task(listen())
-        await heard.wait()
+        await received.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -634,23 +639,23 @@ async def test_t6_leaving_the_loop_and_closing_the_iterator_closes_the_connectio
 
 
 async def test_a_reply_that_stalls_is_a_timeout_and_what_came_is_kept() -> None:
-    heard: list[Event] = []
+    received: list[Event] = []
     stream = streams(frame(say="Hel"), then=waits)
     async with provider(stream) as served, client(timeouts=Timeouts(between_chunks=0.05)) as http:
         with pytest.raises(ProviderError, match=r"sent nothing for 0\.05 s") as raised:
-            await ask(model(http, served), heard)
-    assert heard == [TextDelta("Hel")]
+            await ask(model(http, served), received)
+    assert received == [TextDelta("Hel")]
     assert (raised.value.kind, raised.value.retryable) == ("timeout", True)
 
 
 async def test_a_slow_reader_is_not_taken_for_a_stalled_provider() -> None:
     stream = streams(frame(say="Hel"), frame(say="lo"), frame(end="stop"))
     async with provider(stream) as served, client(timeouts=Timeouts(between_chunks=0.25)) as http:
-        said: list[list[Event]] = []
+        sent: list[list[Event]] = []
         async for events in model(http, served).stream(question(), "msg_1"):
-            await asyncio.sleep(0 if said else 0.3)
-            said.append(events)
-    assert said[-1][-1] == MessageEnd("stop")
+            await asyncio.sleep(0 if sent else 0.3)
+            sent.append(events)
+    assert sent[-1][-1] == MessageEnd("stop")
 
 
 async def test_a_provider_that_never_begins_is_a_timeout() -> None:
@@ -717,21 +722,21 @@ async def test_a_character_cut_between_two_reads_is_whole() -> None:
 
 
 async def test_half_a_character_at_the_end_is_a_reply_that_was_cut() -> None:
-    heard: list[Event] = []
+    received: list[Event] = []
     cut = frame(say="é")[: -len(b'"}\n\n') - 1]
     async with provider(streams(frame(say="Hel"), cut)) as served, client() as http:
         with pytest.raises(ProviderError, match="could not be read") as raised:
-            await ask(model(http, served), heard)
-    assert heard == [TextDelta("Hel")]
+            await ask(model(http, served), received)
+    assert received == [TextDelta("Hel")]
     assert (raised.value.kind, raised.value.retryable) == ("garbled", True)
 
 
 async def test_what_came_before_a_garbled_frame_in_the_same_read_is_kept() -> None:
-    heard: list[Event] = []
+    received: list[Event] = []
     async with provider(streams(frame(say="Hel") + b"data: [1, 2]\n\n")) as served, client() as http:
         with pytest.raises(ProviderError, match=r"could not be read: '\[1, 2\]'"):
-            await ask(model(http, served), heard)
-    assert heard == [TextDelta("Hel")]
+            await ask(model(http, served), received)
+    assert received == [TextDelta("Hel")]
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────

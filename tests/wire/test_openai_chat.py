@@ -1,4 +1,4 @@
-"""Chat completions: what the many who speak it send, and what all of them accept."""
+"""Chat completions: what the many servers of this wire send, and what all of them accept."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
     MODEL,
     OTHER_MODEL,
-    SEALED,
+    SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import Reply, decode, sse
@@ -35,7 +35,7 @@ from tests.wire.replies import Reply, decode, sse
 DONE = b"[DONE]"
 
 
-def said(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
@@ -56,16 +56,16 @@ def test_it_is_a_wire() -> None:
 
 
 REPLY = sse(
-    said(role="assistant", content=""),
-    said(reasoning_content="Where is "),
-    said(reasoning_content="München?"),
-    said(content="\n\n"),
-    said(content="One "),
-    said(content="moment 🐉."),
-    said(tool_calls=[call("get_weather", "", id="a")]),
-    said(tool_calls=[{"index": 0, "function": {"arguments": '{"city":"München"}'}}]),
-    said(tool_calls=[call("clock", "{}", index=1, id="b")]),
-    said("tool_calls"),
+    chunk(role="assistant", content=""),
+    chunk(reasoning_content="Where is "),
+    chunk(reasoning_content="München?"),
+    chunk(content="\n\n"),
+    chunk(content="One "),
+    chunk(content="moment 🐉."),
+    chunk(tool_calls=[call("get_weather", "", id="a")]),
+    chunk(tool_calls=[{"index": 0, "function": {"arguments": '{"city":"München"}'}}]),
+    chunk(tool_calls=[call("clock", "{}", index=1, id="b")]),
+    chunk("tool_calls"),
     {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}},
     DONE,
 )
@@ -98,14 +98,14 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
     ],
 )
 def test_the_finish_is_told_in_our_words_and_kept_in_theirs(word: str | None, finish: str) -> None:
-    reply = read(said(content="Hi"), said(word))
+    reply = read(chunk(content="Hi"), chunk(word))
     assert (reply.end.finish, reply.finish_word) == (finish, word)
 
 
 @pytest.mark.parametrize("word", ["stop", "tool_calls", "function_call", "eos", None])
 def test_calls_are_there_whatever_the_finish_says(word: str | None) -> None:
     """C4"""
-    reply = read(said(tool_calls=[call("clock", "{}")]), said(word), DONE)
+    reply = read(chunk(tool_calls=[call("clock", "{}")]), chunk(word), DONE)
     assert reply.end.finish == "tool_calls"
     assert [(end.tool, end.arguments) for end in reply.calls] == [("clock", {})]
 
@@ -118,12 +118,12 @@ COUNTED: dict[str, Any] = {"choices": [], "usage": COUNTS}
     ("ending", "unfinished"),
     [
         ([], True),
-        ([COUNTED, said(content="!")], True),
-        ([said(content="!") | {"usage": COUNTS}], True),
+        ([COUNTED, chunk(content="!")], True),
+        ([chunk(content="!") | {"usage": COUNTS}], True),
         ([COUNTED], False),
         ([DONE], False),
-        ([said("stop")], False),
-        ([said("eos")], False),
+        ([chunk("stop")], False),
+        ([chunk("eos")], False),
     ],
     ids=[
         "nothing",
@@ -139,34 +139,34 @@ def test_a_reply_that_nobody_says_is_over_is_told_as_unfinished(
     ending: list[object], unfinished: bool
 ) -> None:
     """W3"""
-    end = read(said(content="Hi"), *ending).end
+    end = read(chunk(content="Hi"), *ending).end
     assert end.unfinished is unfinished
     assert not unfinished or end.finish == "unknown"
 
 
 def test_a_whole_call_in_an_unfinished_reply_is_whole_and_the_finish_stays_unknown() -> None:
     """C4"""
-    reply = read(said(tool_calls=[call("clock", "{}"), call("get_weather", '{"city": ', index=1)]))
+    reply = read(chunk(tool_calls=[call("clock", "{}"), call("get_weather", '{"city": ', index=1)]))
     assert [end.arguments for end in reply.calls] == [{}, None]
     assert (reply.end.finish, reply.end.unfinished) == ("unknown", True)
 
 
 @pytest.mark.parametrize(
-    "ending", [[said("length"), DONE], [said("content_filter")], [], [said("tool_calls")]]
+    "ending", [[chunk("length"), DONE], [chunk("content_filter")], [], [chunk("tool_calls")]]
 )
 def test_a_call_that_was_cut_off_has_no_arguments(ending: list[object]) -> None:
     """C4: whether the finish admits it or not."""
-    (end,) = read(said(tool_calls=[call("get_weather", '{"city": "Par')]), *ending).calls
+    (end,) = read(chunk(tool_calls=[call("get_weather", '{"city": "Par')]), *ending).calls
     assert (end.arguments, end.raw) == (None, '{"city": "Par')
 
 
 def test_a_call_that_was_cut_off_before_its_arguments_does_not_run_without_them() -> None:
     """C4"""
-    started = said(tool_calls=[call("delete_all", "", id="a")])
-    for ending in ([said("length"), DONE], []):
+    started = chunk(tool_calls=[call("delete_all", "", id="a")])
+    for ending in ([chunk("length"), DONE], []):
         (end,) = read(started, *ending).calls
         assert (end.arguments, end.raw) == (None, "")
-    assert read(started, said("tool_calls"), DONE).calls[0].arguments == {}
+    assert read(started, chunk("tool_calls"), DONE).calls[0].arguments == {}
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_a_call_that_was_cut_off_before_its_arguments_does_not_run_without_them(
 @pytest.mark.parametrize("in_one_chunk", [True, False])
 def test_parallel_calls_are_told_apart_without_a_useful_index(pieces: list[Any], in_one_chunk: bool) -> None:
     """W3"""
-    chunks = [said(tool_calls=pieces)] if in_one_chunk else [said(tool_calls=[piece]) for piece in pieces]
-    calls = read(*chunks, said("stop"), DONE).calls
+    chunks = [chunk(tool_calls=pieces)] if in_one_chunk else [chunk(tool_calls=[piece]) for piece in pieces]
+    calls = read(*chunks, chunk("stop"), DONE).calls
     assert [(end.tool, end.arguments) for end in calls] == [("get_weather", {"city": "Rome"}), ("clock", {})]
 
 
 def test_blank_lines_before_a_call_are_no_answer() -> None:
-    reply = read(said(reasoning="hm"), said(content="\n\n"), said(tool_calls=[call("clock", "{}")]))
+    reply = read(chunk(reasoning="hm"), chunk(content="\n\n"), chunk(tool_calls=[call("clock", "{}")]))
     assert reply.text == ""
 
 
@@ -200,33 +200,33 @@ def test_blank_lines_before_a_call_are_no_answer() -> None:
 def test_reasoning_comes_in_a_field_of_its_own(field: str) -> None:
     """W4"""
     reply = read(
-        said(**{field: "h", "content": None}), said(**{field: "m"}), said(content="Hi"), said("stop")
+        chunk(**{field: "h", "content": None}), chunk(**{field: "m"}), chunk(content="Hi"), chunk("stop")
     )
     assert reply.parts == (Reasoning("hm", wire="openai_chat", model=MODEL), Text("Hi"))
 
 
 def test_reasoning_that_is_told_in_two_fields_at_once_is_told_once() -> None:
-    assert read(said(reasoning="hm", reasoning_content="hm")).reasoning == "hm"
+    assert read(chunk(reasoning="hm", reasoning_content="hm")).reasoning == "hm"
 
 
 def test_openrouters_details_are_merged_by_index_and_kept_for_replay() -> None:
-    """W4: a signature may come alone, and sealed data has no words."""
+    """W4: a signature may come alone, and signed data has no words."""
 
     def detail(index: int, **fields: str) -> dict[str, Any]:
         return {"type": "reasoning.text", "index": index, "format": None, **fields}
 
-    sealed = {"type": "reasoning.encrypted", "data": "b64=", "index": 2, "id": "rs_1"}
+    signed = {"type": "reasoning.encrypted", "data": "b64=", "index": 2, "id": "rs_1"}
     reply = read(
-        said(reasoning=None, reasoning_details=[detail(0, text="", signature="")]),
-        said(reasoning="Fir", reasoning_details=[detail(0, text="Fir")]),
-        said(reasoning="st.", reasoning_details=[detail(0, text="st.")]),
-        said(reasoning_details=[detail(0, signature="sig+/=")]),
-        said(reasoning_details=[detail(1, text="Then.")]),
-        said(reasoning_details=[sealed]),
-        said(content="Hi"),
-        said("stop"),
+        chunk(reasoning=None, reasoning_details=[detail(0, text="", signature="")]),
+        chunk(reasoning="Fir", reasoning_details=[detail(0, text="Fir")]),
+        chunk(reasoning="st.", reasoning_details=[detail(0, text="st.")]),
+        chunk(reasoning_details=[detail(0, signature="sig+/=")]),
+        chunk(reasoning_details=[detail(1, text="Then.")]),
+        chunk(reasoning_details=[signed]),
+        chunk(content="Hi"),
+        chunk("stop"),
     )
-    details = [detail(0, text="First.", signature="sig+/="), detail(1, text="Then."), sealed]
+    details = [detail(0, text="First.", signature="sig+/="), detail(1, text="Then."), signed]
     assert reply.parts == (
         Reasoning("First.Then.", wire="openai_chat", model=MODEL, opaque=[*details]),
         Text("Hi"),
@@ -235,24 +235,28 @@ def test_openrouters_details_are_merged_by_index_and_kept_for_replay() -> None:
 
 
 def test_sealed_thoughts_without_words_are_kept_too() -> None:
-    sealed: dict[str, Any] = {"type": "reasoning.encrypted", "data": "b64=", "index": 0}
-    reply = read(said(reasoning_details=[sealed]), said(tool_calls=[call("clock", "{}")]), said("tool_calls"))
-    assert reply.parts[0] == Reasoning("", wire="openai_chat", model=MODEL, opaque=[sealed])
+    signed: dict[str, Any] = {"type": "reasoning.encrypted", "data": "b64=", "index": 0}
+    reply = read(
+        chunk(reasoning_details=[signed]), chunk(tool_calls=[call("clock", "{}")]), chunk("tool_calls")
+    )
+    assert reply.parts[0] == Reasoning("", wire="openai_chat", model=MODEL, opaque=[signed])
 
 
 def test_mistral_sends_content_as_a_list() -> None:
     """W4"""
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True}
-    reply = read(said(content=[thinking]), said(content=[{"type": "text", "text": "H"}]), said(content="i"))
+    reply = read(
+        chunk(content=[thinking]), chunk(content=[{"type": "text", "text": "H"}]), chunk(content="i")
+    )
     assert reply.parts == (Reasoning("hm", wire="openai_chat", model=MODEL), Text("Hi"))
 
 
 def test_think_tags_in_text_are_left_to_whoever_splits_them() -> None:
-    assert read(said(content="<think>hm</think>Hi")).parts == (Text("<think>hm</think>Hi"),)
+    assert read(chunk(content="<think>hm</think>Hi")).parts == (Text("<think>hm</think>Hi"),)
 
 
 def test_a_refusal_is_text() -> None:
-    assert read(said(refusal="I will not."), said("stop")).text == "I will not."
+    assert read(chunk(refusal="I will not."), chunk("stop")).text == "I will not."
 
 
 def test_usage_counts_wherever_it_comes_and_the_last_one_wins() -> None:
@@ -267,23 +271,23 @@ def test_usage_counts_wherever_it_comes_and_the_last_one_wins() -> None:
         "cost": 0.25,
     }
     usage = Usage(9, 5, cached=4, cache_written=2, reasoning=3, cost=0.25)
-    inside = said("stop")
+    inside = chunk("stop")
     inside["choices"][0]["usage"] = last
     for frames in (
-        [said(content="Hi") | {"usage": early}, said("stop") | {"usage": last}, DONE],
-        [{"choices": [], "usage": last}, said(content="Hi"), said("stop") | {"usage": None}],
-        [said("stop"), {"usage": last}],
-        [said(content="Hi"), inside],
+        [chunk(content="Hi") | {"usage": early}, chunk("stop") | {"usage": last}, DONE],
+        [{"choices": [], "usage": last}, chunk(content="Hi"), chunk("stop") | {"usage": None}],
+        [chunk("stop"), {"usage": last}],
+        [chunk(content="Hi"), inside],
     ):
         assert read(*frames).end.usage == usage
-    assert read(said(content="Hi")).end.usage == Usage()
+    assert read(chunk(content="Hi")).end.usage == Usage()
 
 
 def test_output_counts_reasoning_also_where_a_provider_counts_it_apart() -> None:
     """T11"""
     apart = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 17}
     apart["completion_tokens_details"] = {"reasoning_tokens": 3}  # type: ignore[assignment]
-    assert read(said("stop") | {"usage": apart}).end.usage == Usage(9, 8, reasoning=3)
+    assert read(chunk("stop") | {"usage": apart}).end.usage == Usage(9, 8, reasoning=3)
 
 
 ERROR = {"message": "the backend died", "code": 502}
@@ -293,14 +297,14 @@ ERROR = {"message": "the backend died", "code": 502}
     "failed",
     [
         {"error": ERROR},
-        said(content="") | {"error": ERROR},
+        chunk(content="") | {"error": ERROR},
         {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": ERROR}]},
         {"object": "error", **ERROR},
     ],
 )
 def test_an_error_inside_a_stream_that_began_well_is_raised(failed: dict[str, Any]) -> None:
     """W3"""
-    reply = read(said(content="Hi"), failed, DONE)
+    reply = read(chunk(content="Hi"), failed, DONE)
     assert reply.text == "Hi"
     assert reply.error is not None
     assert (reply.error.message, reply.error.status, reply.error.retryable) == ("the backend died", 502, True)
@@ -315,7 +319,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, **quirks: Any) -> list[dict[str, Any]]:
@@ -346,7 +350,7 @@ def assert_valid(request: Request, messages: list[dict[str, Any]], quirks: Quirk
             assert message["content"] == result_text(expected.pop(0))
             before = role
             continue
-        assert not waiting, "every call is answered before anything else is said"
+        assert not waiting, "every call is answered before anything else comes"
         assert role != before, "the same role twice in a row"
         assert not (quirks.reply_after_results and before == "tool" and role == "user")
         before = role
@@ -396,11 +400,11 @@ ANY_QUIRKS = st.builds(
 @given(requests(), ANY_QUIRKS)
 def test_any_history_becomes_valid(request: Request, quirks: Quirks) -> None:
     """R5, C2"""
-    body = WIRE(quirks, load).encode(request)
+    body = WIRE(quirks).encode(request, ATTACHMENTS)
     messages: Any = body["messages"]
     assert [message["role"] for message in messages].count("system") == bool(request.system)
     assert_valid(request, messages, quirks)
-    assert WIRE(quirks, load).encode(request) == body  # R2: the same bytes for the same history
+    assert WIRE(quirks).encode(request, ATTACHMENTS) == body  # R2: the same bytes for the same history
 
 
 @given(requests())
@@ -410,7 +414,7 @@ def test_reasoning_goes_back_only_where_it_came_from_and_as_it_came(request: Req
     for message in body_of(request)["messages"]:
         details += message.get("reasoning_details", [])
         assert "reasoning_content" not in message
-    ours: Any = SEALED["openai_chat"][1]
+    ours: Any = SIGNED["openai_chat"][1]
     assert all(detail in ours for detail in details)
     foreign = [
         RequestMessage(message.role, tuple(part for part in message.parts if not _is_ours(part)))
@@ -510,7 +514,7 @@ def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
 
 
 def test_a_wire_without_blobs_says_what_is_missing() -> None:
-    with pytest.raises(ConfigError, match="built without `load`"):
+    with pytest.raises(ConfigError, match="nobody has read it"):
         WIRE().encode(Request(MODEL, (RequestMessage("user", (File("image/png", blob="sha"),)),)))
 
 
@@ -518,7 +522,7 @@ def test_errors_blanks_and_bare_thoughts_are_not_sent_and_summaries_are_the_user
     nothing = RequestMessage("assistant", (Reasoning("hm"), Text(" \n"), Error("broke off")))
     summary = RequestMessage("assistant", (Summary("They spoke of rain.", None),))
     assert sent(summary, user("a"), nothing, user("b")) == [
-        {"role": "user", "content": "[What was said before, in short]\nThey spoke of rain.\n\na\n\nb"}
+        {"role": "user", "content": "[Summary of what came before]\nThey spoke of rain.\n\na\n\nb"}
     ]
 
 
@@ -535,7 +539,7 @@ def test_deepseek_gets_its_reasoning_back_with_its_calls_and_foreign_reasoning_n
 def test_gemini_gets_its_mark_on_a_call_back() -> None:
     marked = {"index": 0, "id": "", "function": {"name": "clock", "arguments": "{}"}}
     marked["extra_content"] = {"google": {"thought_signature": "sig"}}
-    (part,) = read(said(tool_calls=[marked]), said("stop"), DONE).parts
+    (part,) = read(chunk(tool_calls=[marked]), chunk("stop"), DONE).parts
     reply = RequestMessage("assistant", (part,))
     assert sent(reply, call_signatures=True)[0]["tool_calls"][0]["extra_content"] == marked["extra_content"]
     assert "extra_content" not in sent(reply)[0]["tool_calls"][0]

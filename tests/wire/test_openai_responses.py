@@ -18,15 +18,15 @@ from dragoman.wire.quirks import Quirks
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.histories import (
+    ATTACHMENTS,
     CLOCK,
     FILES,
     IMAGE,
     MODEL,
     OTHER_MODEL,
-    SEALED,
+    SIGNED,
     WEATHER,
     calls_of,
-    load,
     requests,
 )
 from tests.wire.replies import UNFINISHED, Reply, decode, sse
@@ -292,7 +292,7 @@ def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
 
 
 def body_of(request: Request, **quirks: Any) -> dict[str, Any]:
-    return WIRE(Quirks(**quirks), load).encode(request)
+    return WIRE(Quirks(**quirks)).encode(request, ATTACHMENTS)
 
 
 def sent(*messages: RequestMessage, **quirks: Any) -> list[dict[str, Any]]:
@@ -311,7 +311,7 @@ def done(id: str, text: str = "21 °C") -> ToolCall:
 
 @given(requests())
 def test_any_history_becomes_valid(request: Request) -> None:
-    """R5, C2: each call is answered once, after the calls of its step and before anything else is said."""
+    """R5, C2: each call is answered once, after the calls of its step and before anything else is sent."""
     body = body_of(request)
     expected = list(calls_of(request))
     waiting: list[str] = []
@@ -349,18 +349,18 @@ def test_any_history_becomes_valid(request: Request) -> None:
 @given(requests())
 def test_reasoning_goes_back_only_where_it_came_from_and_as_it_came(request: Request) -> None:
     """R5"""
-    sealed = [item for item in body_of(request)["input"] if item.get("type") == "reasoning"]
-    assert all(item == SEALED["openai_responses"][1] for item in sealed)
+    signed = [item for item in body_of(request)["input"] if item.get("type") == "reasoning"]
+    assert all(item == SIGNED["openai_responses"][1] for item in signed)
     ours = [
         part
-        for said in request.messages
-        for part in said.parts
+        for message in request.messages
+        for part in message.parts
         if isinstance(part, Reasoning)
         and part.wire == "openai_responses"
         and part.model == MODEL
         and part.opaque
     ]
-    assert len(sealed) <= len(ours)
+    assert len(signed) <= len(ours)
 
 
 def test_a_reply_is_replayed_as_it_came_with_its_results_behind_it() -> None:

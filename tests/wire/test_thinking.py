@@ -1,4 +1,4 @@
-"""Reasoning that comes as tags in the text is told apart, wherever the tags are cut (W4)."""
+"""Reasoning that comes as tags in the text is recognised, wherever the tags are cut (W4)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text_part(pieces: list[str]) -> list[Event]:
     return [TextStart(), *map(TextDelta, pieces), TextEnd()]
 
 
-def told(pieces: list[str], *, inside: bool = False) -> tuple[Part, ...]:
+def parts_of(pieces: list[str], *, inside: bool = False) -> tuple[Part, ...]:
     """What is stored of a reply whose text came in these pieces."""
     thinking = Thinking(inside=inside)
     draft = Draft(Message("msg_r", "conversation", None, "assistant", ()))
@@ -76,26 +76,26 @@ LEFT_ALONE = [
 @pytest.mark.parametrize("text", TAGGED)
 def test_text_and_reasoning_are_told_apart_at_every_cut(text: str) -> None:
     for pieces in every_cut(text):
-        assert told(pieces) == TAGGED[text]
+        assert parts_of(pieces) == TAGGED[text]
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
 def test_code_and_other_angle_brackets_are_left_alone_at_every_cut(text: str) -> None:
     for pieces in every_cut(text):
-        assert told(pieces) == (Text(text),)
+        assert parts_of(pieces) == (Text(text),)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "`", "```", "~~~", "\n", " ", "a", "/think>"])))
 def test_any_cut_gives_the_same_parts(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert told(pieces) == told([text]) == told(list(text))
-    assert told(pieces, inside=True) == told([text], inside=True) == told(list(text), inside=True)
+    assert parts_of(pieces) == parts_of([text]) == parts_of(list(text))
+    assert parts_of(pieces, inside=True) == parts_of([text], inside=True) == parts_of(list(text), inside=True)
 
 
 @pytest.mark.parametrize("opening", ["", "\n", "<think>", "\n<think>\n"])
 def test_a_reply_that_is_known_to_begin_inside_reasoning_streams_as_reasoning(opening: str) -> None:
     for pieces in every_cut(f"{opening}hm `a <think> </think>yes"):
-        assert told(pieces, inside=True) == (thought("hm `a <think> "), Text("yes"))
+        assert parts_of(pieces, inside=True) == (thought("hm `a <think> "), Text("yes"))
 
 
 def test_before_a_lone_end_tag_nothing_is_held_back_and_the_caller_learns_of_it() -> None:
@@ -111,8 +111,8 @@ def test_before_a_lone_end_tag_nothing_is_held_back_and_the_caller_learns_of_it(
 
 def test_a_reply_wrongly_taken_to_begin_inside_reasoning_is_not_lost() -> None:
     for pieces in every_cut("just yes"):
-        assert told(pieces, inside=True) == (thought("just yes"), Text("just yes"))
-    assert told(["<think>cut off"], inside=True) == (thought("cut off"),)
+        assert parts_of(pieces, inside=True) == (thought("just yes"), Text("just yes"))
+    assert parts_of(["<think>cut off"], inside=True) == (thought("cut off"),)
 
 
 def test_only_what_may_become_a_tag_is_held_back() -> None:

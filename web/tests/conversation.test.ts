@@ -55,9 +55,11 @@ describe("a conversation", () => {
       ...TREE,
       conversation: summary("a2"),
       messages: [...TREE.messages, message("q2", "a1", "user", "and?"), draft],
-      turns: [{ id: "turn_2", message: "q2", state: "streaming", live: true, started: 0 }],
+      turns: [{ id: "turn_2", message: "q2", state: "streaming", live: true, started: 0, retrying: "overloaded" }],
     });
+    expect(view.running?.retry?.reason).toBe("overloaded");
     view.take(saying(", so good"));
+    expect(view.running?.retry).toBeNull();
     expect(shown(view)).toEqual(["hello", "hi", "and?", "so far, so good"]);
     expect(view.questions.size).toBe(0);
   });
@@ -147,7 +149,7 @@ describe("a conversation", () => {
   });
 
   it("takes no harm from events that a newer server tells", () => {
-    const view = told(...TURN, { type: "provider.data", wire: "x", data: {}, turn: "turn_2" } as unknown as LiveEvent, saying("what"));
+    const view = told(...TURN, { type: "of.tomorrow", turn: "turn_2" } as unknown as LiveEvent, saying("what"));
     expect(shown(view).at(-1)).toBe("so what");
   });
 });

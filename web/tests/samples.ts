@@ -11,7 +11,7 @@ export type Sketch = Sketched<TurnEvent>;
 const DEFAULTS: { [T in TurnEvent["type"]]?: object } = {
   "turn.start": { resumed: false },
   "turn.end": { text: "", error: null, limit: null },
-  "step.retry": { status: null },
+  "step.retry": { attempts: 3, status: null },
   notice: { kind: "notice" },
   error: { kind: "error", retryable: false },
   "reasoning.end": { signature: null, wire: null, opaque: null, seconds: null },

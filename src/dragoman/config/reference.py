@@ -208,6 +208,7 @@ _PROVIDER = {
     "endpoint": "`azure`: addresses and keys as Azure has them",
     "headers": "sent with each request; no place for a secret",
     "query": "put behind each address",
+    "extra": "options it takes beside the words of its wire: a list of them, or `true` for all",
     "local": "it works without a key",
     "default": "the model for who has its key and names none",
     "prices": "what the package `genai-prices` calls it",
@@ -221,10 +222,11 @@ _TRAITS = {
     "tools": "`native`, or the dialect in which it writes its calls",
     "spills": "the dialect in which calls slip into its text all the same, or `none`",
     "reasoning": "where its thoughts are: fields of the wire, tags in the text, or a tag the prompt opens",
-    "led": "it calls by examples, in steps: for the smallest, served here",
+    "guided": "it calls by examples, in steps: for the smallest, served here",
     "file": "the GGUF file of a model that is served here",
     "note": "what a person should know before they trust it",
     "options": "of every request, under those of the conversation",
+    "variants": "more options by name, for `provider/model#name`",
     "extra": "goes into every body as it is",
 }
 

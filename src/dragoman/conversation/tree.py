@@ -68,7 +68,7 @@ class Tree:
         """Put in a message, or the newer state of one that is there."""
         known = self._messages.get(message.id)
         if known is not None and known.parent != message.parent:
-            raise BadRequest(f"message {message.id} hangs on {known.parent}, and cannot be hung elsewhere")
+            raise BadRequest(f"message {message.id} hangs on {known.parent}, and cannot be moved")
         if known is None:
             if message.parent is not None and message.parent not in self._messages:
                 raise BadRequest(f"message {message.id} hangs on {message.parent}, which is not in this tree")

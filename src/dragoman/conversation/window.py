@@ -1,4 +1,4 @@
-"""What of a path a model is shown: summaries in place of what they sum up, earlier tool use by policy."""
+"""The part of a conversation that a request carries: after the last summary, earlier tool use by policy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def window(
     if policy == "full":
         return tuple(RequestMessage(message.role, message.parts) for message in shown)
     return tuple(
-        said
-        for of, messages in groupby(shown, key=lambda message: message.turn)
-        for said in _by_policy(list(messages), "full" if of == turn else policy)
+        message
+        for of, messages in groupby(shown, key=lambda one: one.turn)
+        for message in _by_policy(list(messages), "full" if of == turn else policy)
     )
 
 

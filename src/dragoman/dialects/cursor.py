@@ -1,8 +1,8 @@
-"""A reply's text in, piece by piece; literals, runs and whole JSON values out, wherever the pieces were cut.
+"""A position in a reply that still streams: grammars read literals, runs and whole JSON values from it.
 
 A step is a generator that yields where it needs text that has not come yet, and goes on behind it. So a
 grammar is written as if the whole reply were there, every character is looked at about once, and a reply
-that comes in one piece is read exactly like one that comes letter by letter.
+that comes in one piece is read exactly like one that comes character by character.
 """
 
 from __future__ import annotations

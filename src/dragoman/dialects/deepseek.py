@@ -1,8 +1,8 @@
 """`<｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{…}<｜tool▁call▁end｜>`: DeepSeek V3.1.
 
 V3 and R1 have the word `function` where the name is, and the name behind the separator, in front of fenced
-JSON. Two more tokens stand around all calls. The distilled models write the tokens letter by letter, with
-other characters in place of the ▁.
+JSON. Two more tokens stand around all calls. The distilled models write the tokens as ordinary characters,
+with others in place of the ▁.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from dragoman.dialects.llama_json import LlamaJson
 from dragoman.dialects.llama_pythonic import LlamaPythonic
 from dragoman.dialects.mistral import Mistral
 from dragoman.dialects.qwen_coder import QwenCoder
-from dragoman.dialects.scanner import BadCall, Holding, TextCall, Tools
+from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
 from dragoman.errors import ConfigError
 
-__all__ = ["NAMES", "BadCall", "Dialect", "Holding", "Parsed", "TextCall", "dialect", "parse_report"]
+__all__ = ["NAMES", "BadCall", "Dialect", "Parsed", "TextCall", "dialect", "parse_report"]
 
 _DIALECTS: dict[str, Dialect] = {
     one.name: one

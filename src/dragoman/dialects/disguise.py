@@ -1,4 +1,4 @@
-"""A request with tools and calls in; one that any model can read out: text alone, and no tools.
+"""Rewrites a request with tools and calls as one that any model can read: text alone, and no tools.
 
 The calls of a reply are written back into its text, their results follow in the user's next message.
 """
@@ -12,7 +12,7 @@ from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import TextCall
 from dragoman.messages.parts import Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.wire.lowering import CallIds, result_files, result_text, said_arguments, spoken
+from dragoman.wire.lowering import CallIds, asked_arguments, lower, result_files, result_text
 
 
 def disguise(request: Request, dialect: Dialect) -> Request:
@@ -20,7 +20,7 @@ def disguise(request: Request, dialect: Dialect) -> Request:
     return replace(
         request,
         system=dialect.system(request.system, tools) + (_demand(request) if tools else ""),
-        messages=tuple(spoken(_disguised(spoken(request.messages), dialect))),
+        messages=tuple(lower(_disguised(lower(request.messages), dialect))),
         tools=(),
         tool_choice=None,
     )
@@ -28,14 +28,14 @@ def disguise(request: Request, dialect: Dialect) -> Request:
 
 def _disguised(messages: Iterable[RequestMessage], dialect: Dialect) -> Iterator[RequestMessage]:
     ids = CallIds(dialect.ids)
-    for said in messages:
-        calls = [part for part in said.parts if isinstance(part, ToolCall)]
+    for message in messages:
+        calls = [part for part in message.parts if isinstance(part, ToolCall)]
         if not calls:
-            yield said
+            yield message
             continue
         named = [(call, ids.next(call)) for call in calls]
-        written = dialect.calls([TextCall(call.tool, said_arguments(call), id) for call, id in named])
-        yield RequestMessage("assistant", _with_calls(said.parts, written))
+        written = dialect.calls([TextCall(call.tool, asked_arguments(call), id) for call, id in named])
+        yield RequestMessage("assistant", _with_calls(message.parts, written))
         results = "\n".join(dialect.result(id, call.tool, result_text(call)) for call, id in named)
         yield RequestMessage(
             "user", (Text(results), *(file for call in calls for file in result_files(call)))

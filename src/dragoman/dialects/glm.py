@@ -1,6 +1,6 @@
 """`<tool_call>NAME<arg_key>k</arg_key><arg_value>v</arg_value>…</tool_call>`: GLM 4.5 and later.
 
-Values stand as they are, with nothing escaped: a closing tag inside one is told from its end by what
+Values stand as they are, with nothing escaped: a closing tag inside one is distinguished from its end by what
 follows it.
 """
 

@@ -1,4 +1,4 @@
-"""What every dialect has, and what most of them share: a prompt, replies read, calls and results written."""
+"""`Dialect`: what every dialect has, and the ways of reading calls that most of them share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic_core import from_json
 
 from dragoman.dialects.cursor import WORD, Cursor, Steps
 from dragoman.dialects.json_text import JsonText, read_json
-from dragoman.dialects.scanner import BadCall, Found, Holding, Reading, Scanner, TextCall, Tools
+from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
 from dragoman.dialects.wording import compact, tool_section
 from dragoman.messages.parts import Arguments
-from dragoman.messages.request import ToolSpec
+from dragoman.messages.request import ToolSpec, name_key
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.quirks import IdShape
 
@@ -25,7 +25,7 @@ class Parsed:
     """A complete reply: what it says, and the calls it holds in order, also those that cannot be read."""
 
     text: str
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundCall, ...] = ()
     reasoning: str = ""
 
     @property
@@ -34,7 +34,7 @@ class Parsed:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What the model has to be told of the calls that cannot be read."""
+        """What the model has to know of the calls that cannot be read."""
         return tuple(one.error for one in self.found if isinstance(one, BadCall))
 
 
@@ -46,7 +46,7 @@ class Dialect(ABC):
 
     name: str
     how: str
-    """How a model is told to call, in front of an example."""
+    """The instruction to a model, in front of an example."""
     opens: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Dialect(ABC):
     def calls(self, calls: Sequence[TextCall]) -> str:
         """The calls of one reply, as the model would have written them."""
 
-    # ── what a model is told ──────────────────────────────────────────────────────────────────────
+    # ── prompts ──────────────────────────────────────────────────────────────────────
 
     def system(self, prompt: str, tools: Tools) -> str:
         """The system prompt with the tools in it, the same bytes for the same tools."""
@@ -75,12 +75,8 @@ class Dialect(ABC):
         return self.calls([TextCall(name, arguments, id)])
 
     def result(self, id: str, tool: str, text: str) -> str:
-        """What a call gave, as the user's message that tells the model."""
+        """What a call gave, as the user's next message."""
         return compact({"tool_call_result": {"toolCallId": id, "result": text}})
-
-    def rejection(self, id: str, tool: str, reason: str = "") -> str:
-        """That a call was not allowed, the same way."""
-        return self.result(id, tool, f"The call was rejected and did not run. {reason}".rstrip())
 
     # ── replies ───────────────────────────────────────────────────────────────────────────────────
 
@@ -88,17 +84,14 @@ class Dialect(ABC):
         """A complete reply, read. Without the tools, values that carry no type are taken as they look."""
         scanner = Scanner(self, tools)
         pieces = [*scanner.feed(reply), *scanner.end()]
-        text, reasoning = ("".join(said for by, said in pieces if by == voice) for voice in _VOICES)
+        text, reasoning = ("".join(piece for by, piece in pieces if by == voice) for voice in _VOICES)
         return Parsed(text, tuple(scanner.found), reasoning)
-
-    def holding(self, tools: Tools | None = None) -> Holding:
-        return Holding(self, tools)
 
     # ── readings that dialects share ──────────────────────────────────────────────────────────────
 
     def tagged(self, cursor: Cursor, opener: str, closer: str) -> Reading:
         """JSON objects with name and arguments between two tags. The last closing tag may be missing."""
-        found: list[Found] = []
+        found: list[FoundCall] = []
         yield from cursor.space()
         fenced = yield from open_fence(cursor)
         if not (yield from cursor.sees("{", "[")):
@@ -171,7 +164,7 @@ class Dialect(ABC):
 
     # ── what was read ─────────────────────────────────────────────────────────────────────────────
 
-    def entries(self, payload: JsonText) -> list[Found]:
+    def entries(self, payload: JsonText) -> list[FoundCall]:
         """The calls in JSON that names them: an object, or a list of objects."""
         if payload.text.startswith("["):
             wrapped = parse_arguments(f'{{"calls": {payload.text}}}')
@@ -182,7 +175,7 @@ class Dialect(ABC):
             return [self.bad("its JSON cannot be read", name_in(payload.text))]
         return [self.entry(entry) for entry in (entries if isinstance(entries, list) else [entries])]
 
-    def entry(self, entry: JsonValue) -> Found:
+    def entry(self, entry: JsonValue) -> FoundCall:
         """The call that one JSON object describes, also in the shape in which wires send calls."""
         if not isinstance(entry, dict):
             return self.bad("it is no object with a name and arguments")
@@ -202,7 +195,7 @@ class Dialect(ABC):
             return self.called(name, arguments or "", id if isinstance(id, str) else "")
         return self.bad("its arguments are no object", name)
 
-    def called(self, name: str, arguments: str, id: str = "") -> Found:
+    def called(self, name: str, arguments: str, id: str = "") -> FoundCall:
         """The call of a tool with the text of its arguments."""
         parsed = parse_arguments(arguments)
         if not name.strip():
@@ -231,13 +224,8 @@ def open_fence(cursor: Cursor) -> Steps[str]:
     return fence
 
 
-def spelled(name: str) -> str:
-    """A name as far as its spelling counts."""
-    return re.sub(r"[-_\s]", "", name).casefold()
-
-
 def tool_named(name: str, tools: Tools | None) -> ToolSpec | None:
-    return next((tool for tool in tools or () if spelled(tool.name) == spelled(name)), None)
+    return next((tool for tool in tools or () if name_key(tool.name) == name_key(name)), None)
 
 
 def name_in(text: str) -> str:

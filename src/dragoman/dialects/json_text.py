@@ -1,7 +1,7 @@
-"""Characters in; where the JSON value they begin with ends out, and what is wrong with it if it is none.
+"""Finds the end of a JSON value in a stream of characters, and what is wrong with it if it is none.
 
 Brackets, quotes and commas are followed as JSON has them, so a value ends where it ends, whatever its strings
-hold, and text that only looks like JSON is told from it at the first character that does not fit.
+hold, and text that only looks like JSON is recognised at the first character that does not fit.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class JsonText:
 def read_json(cursor: Cursor, certain: Callable[[Members], bool] | None = None) -> Steps[JsonText]:
     """Read an object or a list.
 
-    Where text may merely look like it, `certain` tells by the keys that it is meant. Until then the reading
-    stops at the first fault; afterwards faults inside strings are noted, and the end is still found.
+    Where text may merely look like it, `certain` decides by the keys whether it is meant. Until then the
+    reading stops at the first fault; afterwards faults inside strings are noted, and the end is still found.
     """
     machine = _JsonMachine(certain)
     text = yield from cursor.value(machine)

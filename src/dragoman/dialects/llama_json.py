@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, name_in, tool_named
 from dragoman.dialects.json_text import Members, read_json
-from dragoman.dialects.scanner import Found, Reading, TextCall, Tools
+from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.wording import compact
 from dragoman.wire.arguments import parse_arguments
 
@@ -37,7 +37,7 @@ class LlamaJson(Dialect):
         if not (yield from cursor.sees("{", "[")):
             yield from cursor.until(*ENDS, TAG)
             return [self.bad(f"no JSON object stands behind {TAG}")]
-        found: list[Found] = []
+        found: list[FoundCall] = []
         while True:
             before = cursor.taken
             if found:

@@ -14,7 +14,7 @@ from keyword import iskeyword
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
-from dragoman.dialects.scanner import Found, Reading, TextCall, Tools
+from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 
 TAGS = ("<|python_start|>", "<|python_tag|>")
 ENDS = ("<|python_end|>", "<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>")
@@ -53,7 +53,7 @@ class LlamaPythonic(Dialect):
         calls = listed_calls(text)
         if calls is None:
             return [self.bad("it is no list of calls", first[1] if first else "")] if known else None
-        found: list[Found] = []
+        found: list[FoundCall] = []
         for name, call in calls:
             try:
                 found.append(TextCall(name, keywords(call)))

@@ -1,4 +1,4 @@
-"""Characters in; where the Python list they begin with ends out, and the calls in it."""
+"""Finds the end of a Python list in a stream of characters, and the calls in it."""
 
 from __future__ import annotations
 

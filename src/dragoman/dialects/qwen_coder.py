@@ -1,8 +1,8 @@
 """`<tool_call><function=NAME><parameter=KEY>value</parameter>…</function></tool_call>`: Qwen3-Coder.
 
-The outer tag is often left out, at least the opening one. Values stand as they are, with nothing escaped:
-a closing tag inside one is told from its end by what follows. A value that holds another `<parameter=`
-cannot be told from one that was never closed, and is refused.
+The outer tag is often missing, at least the opening one. Values stand as they are, with nothing escaped: a
+closing tag inside one is distinguished from its end by what follows. A value that holds another `<parameter=`
+cannot be distinguished from one that was never closed, and is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The events of a reply that speaks a dialect in; the same with its calls made events out.
+"""Reads the reply of a model that writes its calls as text: its events, with the calls made events too.
 
 Text is shown as soon as it can be no part of a call; the calls come when the reply is complete. A call that
 cannot be read is one without arguments, `raw` being what the model wrote: of the tool it names, or of
-`invalid_call` if it names none. What to tell the model about it is in `explain`.
+`invalid_call` if it names none. `explain` has the text for the model about it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from dragoman.dialects.grammar import Dialect
-from dragoman.dialects.scanner import BadCall, Found, Scanner, Tools
-from dragoman.dialects.shown import Piece
+from dragoman.dialects.scanner import BadCall, FoundCall, Scanner, Tools
+from dragoman.dialects.visible import Piece
 from dragoman.messages.events import (
     CallInputEnd,
     CallInputStart,
@@ -41,10 +41,10 @@ class DialectReader:
         self._reply = reply
         self._scanner = Scanner(dialect, tools)
         self._prose = Prose(dialect.name)
-        self._said = False
+        self._has_text = False
         self._texts: list[str] = []
         self._thoughts: list[str] = []
-        self._found: list[Found] = []  # before something else came in between
+        self._found: list[FoundCall] = []  # before something else came in between
         self._native = 0
 
     def feed(self, event: Event) -> Iterable[Event]:
@@ -81,7 +81,7 @@ class DialectReader:
     def _show(self, pieces: Iterable[Piece]) -> list[Event]:
         events: list[Event] = []
         for voice, text in pieces:
-            self._said = self._said or (voice == "text" and not text.isspace())
+            self._has_text = self._has_text or (voice == "text" and not text.isspace())
             events += self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
         return events
 
@@ -92,12 +92,12 @@ class DialectReader:
         self._scanner = Scanner(self._dialect, self._tools)
 
     def _misread(self) -> Iterator[Event]:
-        """What was told as text was a thought, and so are the calls in it."""
+        """What was sent as text was a thought, and so are the calls in it."""
         yield from self._break_off()
         for event in self._prose.close():
             yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
         self._thoughts += self._texts
-        self._texts, self._found, self._said = [], [], False
+        self._texts, self._found, self._has_text = [], [], False
 
     def _end(self, event: MessageEnd) -> Iterator[Event]:
         cut = event.unfinished or event.finish in BROKEN_OFF
@@ -105,24 +105,24 @@ class DialectReader:
         yield from self._prose.close()
         found = [*self._found, *self._scanner.found] or (() if cut else self._thought_of())
         for place, one in enumerate(found, self._native):
-            yield from _announced(call_id(self._reply, place), one)
+            yield from _announce(call_id(self._reply, place), one)
         if found and not cut:
             event = replace(event, finish="tool_calls")
         yield event
 
-    def _thought_of(self) -> Sequence[Found]:
-        """The calls in a thought that nothing was said after: some models forget to end it first."""
-        if self._said or self._native:
+    def _thought_of(self) -> Sequence[FoundCall]:
+        """The calls in a thought that no text follows: some models forget to end it first."""
+        if self._has_text or self._native:
             return ()
         return self._dialect.parse("".join(self._thoughts), self._tools).calls
 
 
 def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:
-    """What to tell the model about a call that could not be read; "" if it can be."""
+    """The text for the model about a call that could not be read; "" if it can be."""
     return "\n\n".join(dialect.parse(raw, tools).errors)
 
 
-def _announced(id: str, one: Found) -> Iterator[Event]:
+def _announce(id: str, one: FoundCall) -> Iterator[Event]:
     if isinstance(one, BadCall):
         tool = one.name or INVALID_CALL
         yield CallInputStart(id, tool)

@@ -1,12 +1,12 @@
-"""A reply in, as it streams; what may be shown and the calls it holds out. One scanner serves all dialects.
+"""Scans a reply as it streams for the calls written in it, and for the text that may be shown meanwhile.
 
 What counts as protocol, and what as text about it:
 
 - A marker that is a token of its own in a model's vocabulary (`reserved`) is protocol wherever it stands.
-- A marker that a model types letter by letter is text where it is quoted: right behind an opening backtick,
-  up to the closing one; and in a fenced block, unless the block begins with it (models like to fence
-  their calls) or is never closed though the reply is complete (then it is no block).
-- Where it was left out, white space shrinks (`shown`). All other text is shown as it came.
+- A marker that a model writes as ordinary characters is text where it is quoted: right behind an opening
+  backtick, up to the closing one; and in a fenced block, unless the block begins with it (models like to
+  fence their calls) or is never closed though the reply is complete (then it is no block).
+- Where it was left out, white space shrinks (`visible.py`). All other text is shown as it came.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from dragoman.dialects.cursor import BLANK, TICKS, WORD, Cursor, Form, Steps, marks
-from dragoman.dialects.shown import Piece, Shown, Voice
+from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 
@@ -34,15 +34,15 @@ class TextCall:
 
 @dataclass(slots=True, frozen=True)
 class BadCall:
-    """A call that cannot be read. `error` tells the model why and how to write it, `raw` is what it wrote."""
+    """A call that cannot be read. `error` is for the model: why, and how to write it; `raw` is its text."""
 
     error: str
     name: str = ""
     raw: str = ""
 
 
-Found: TypeAlias = TextCall | BadCall
-Reading: TypeAlias = Steps[Sequence[Found] | Voice | None]
+FoundCall: TypeAlias = TextCall | BadCall
+Reading: TypeAlias = Steps[Sequence[FoundCall] | Voice | None]
 """What a marker turned out to begin: calls, another voice, or (None) nothing but text."""
 
 
@@ -74,7 +74,7 @@ class Scanner:
     def __init__(self, grammar: Grammar, tools: Tools | None = None) -> None:
         bare = (grammar.bare,) if grammar.bare else ()
         sure = (grammar.sure,) if grammar.sure else ()
-        self.found: list[Found] = []
+        self.found: list[FoundCall] = []
         self._grammar = grammar
         self._tools = tools
         self._cursor = Cursor()
@@ -82,7 +82,7 @@ class Scanner:
         self._unfenced = marks(*self._openers, *grammar.drops)
         self._marks = self._unfenced if grammar.reserved else marks(*self._openers, *grammar.drops, _FENCE)
         self._in_code = marks(*grammar.opens, *sure, _CODE_END)
-        self._shown = Shown()
+        self._shown = VisibleText()
         self._cut = False
         self._idle = False  # all that came so far was read, and it was text
         self._steps = self._run()
@@ -142,7 +142,7 @@ class Scanner:
         raw = cursor.cut()
         self._shown.gap()
         if isinstance(found, str):
-            self._shown.speak(found)
+            self._shown.switch(found)
         else:
             self.found += (replace(one, raw=raw) if isinstance(one, BadCall) else one for one in found)
         return True
@@ -214,22 +214,3 @@ class Scanner:
         if held and not self._cut:  # never closed: read it again, as if the fence had been text
             cursor.back(cursor.taken)
             self._marks = self._unfenced
-
-
-class Holding:
-    """Shows a reply while it streams, without its protocol; adds up to the parsed reply's text."""
-
-    def __init__(self, grammar: Grammar, tools: Tools | None = None) -> None:
-        self._scanner = Scanner(grammar, tools)
-
-    def feed(self, piece: str) -> str:
-        """What may be shown now. Held back is only what may be protocol yet, and white space before it."""
-        return _text(self._scanner.feed(piece))
-
-    def end(self) -> str:
-        """What was held back and turned out to be text."""
-        return _text(self._scanner.end())
-
-
-def _text(pieces: Sequence[Piece]) -> str:
-    return "".join(text for voice, text in pieces if voice == "text")

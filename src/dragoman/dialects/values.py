@@ -1,4 +1,4 @@
-"""An argument that stands between tags as it is, and the schema of its tool in; its JSON value out.
+"""The JSON value of an argument that stands between tags as it is.
 
 For formats that write values without quotes. A schema decides between a string and JSON; without one,
 numbers, booleans, null, objects and lists are what they look like, and all else is a string.

@@ -1,4 +1,4 @@
-"""Tools, calls and results in; the words in which a model is told of them out."""
+"""The words in which tools, calls and results are put into prompts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is said: values only, no I/O, no clock."""
+"""Messages, their parts, events and requests: values only, no I/O, no clock."""

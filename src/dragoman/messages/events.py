@@ -1,4 +1,4 @@
-"""What a turn tells the world while it runs. Names are noun first; every event is numbered in its turn.
+"""The events of a turn while it runs. Names are noun first; every event is numbered in its turn.
 
 Decoders make the events of a reply (reasoning, text, call.input, message.end) without a number; the
 turn's log numbers them when it publishes them. Nothing here is stored: facts are (`turn/facts.py`).
@@ -23,7 +23,7 @@ from dragoman.messages.usage import Usage
 class TurnStart:
     turn: str
     conversation: str
-    message: str  # what the person said
+    message: str  # the person's
     resumed: bool = False
     seq: int = 0
     type: Literal["turn.start"] = "turn.start"
@@ -58,6 +58,19 @@ class StepStart:
     model: str
     seq: int = 0
     type: Literal["step.start"] = "step.start"
+
+
+@dataclass(slots=True)
+class StepRetry:
+    """The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet."""
+
+    attempt: int  # the one that comes next: 2 is the first repetition
+    attempts: int  # after so many it is given up
+    seconds: float  # until then
+    reason: str
+    status: int | None = None  # of the provider's response, if there was one
+    seq: int = 0
+    type: Literal["step.retry"] = "step.retry"
 
 
 @dataclass(slots=True)
@@ -128,7 +141,7 @@ class TextDelta:
 
 @dataclass(slots=True)
 class TextEnd:
-    """`was_reasoning`: what was told as text so far turned out to be a thought (`wire/thinking.py`)."""
+    """`was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`)."""
 
     was_reasoning: bool = False
     seq: int = 0
@@ -171,7 +184,7 @@ class CallInputEnd:
 class MessageEnd:
     """The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
 
-    `unfinished` says that nothing told its end: it may have been cut off, and nobody can know.
+    `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
     """
 
     finish: str
@@ -180,6 +193,19 @@ class MessageEnd:
     unfinished: bool = False
     seq: int = 0
     type: Literal["message.end"] = "message.end"
+
+
+@dataclass(slots=True)
+class ProviderData:
+    """Fields of a provider's chunk that no other event carries: citations, log probabilities, a service tier.
+
+    Under the names the provider gives them. Nothing of it is stored; a plugin may.
+    """
+
+    wire: str
+    data: dict[str, JsonValue]
+    seq: int = 0
+    type: Literal["provider.data"] = "provider.data"
 
 
 @dataclass(slots=True)
@@ -214,7 +240,7 @@ class CallAsked:
 
 @dataclass(slots=True)
 class CallAnswered:
-    """Somebody answered a question, here or elsewhere: nobody need any more."""
+    """Somebody answered a question, in this client or another: it is closed."""
 
     call: str
     question: str
@@ -256,7 +282,7 @@ class CallEnd:
 
 
 def call_end(call: ToolCall) -> CallEnd:
-    """What is told of a settled call."""
+    """The event for a settled call."""
     assert call.result is not None
     return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
 
@@ -266,6 +292,7 @@ Event: TypeAlias = (
     | TurnState
     | TurnEnd
     | StepStart
+    | StepRetry
     | StepEnd
     | Notice
     | ErrorRaised
@@ -278,6 +305,7 @@ Event: TypeAlias = (
     | CallInputStart
     | CallInputDelta
     | CallInputEnd
+    | ProviderData
     | MessageEnd
     | MessageAdded
     | CallAsked

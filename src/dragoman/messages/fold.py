@@ -1,4 +1,4 @@
-"""Events in, messages out: the only place where a message is built from what streams in."""
+"""Builds messages from the events of a turn: the only place where that is done."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
 
 
 def fold(events: Iterable[e.Event], conversation: str = "", turn: str = "") -> list[Message]:
-    """The messages a whole turn's events tell of, in the order in which they began."""
+    """The messages of a whole turn, from its events, in the order in which they began."""
     drafts: dict[str, Draft | Message] = {}
     calls: dict[str, Draft] = {}
     current: Draft | None = None

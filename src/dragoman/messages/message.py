@@ -1,4 +1,4 @@
-"""A message: who said it, where it hangs in the tree, and its parts."""
+"""A message: its author, its place in the tree, and its parts."""
 
 from __future__ import annotations
 

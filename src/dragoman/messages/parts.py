@@ -1,4 +1,4 @@
-"""The parts a message is made of: one closed union, told apart by `type`."""
+"""The parts a message is made of: one closed union, distinguished by `type`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ToolResult:
     metadata: dict[str, JsonValue] = field(default_factory=dict)
     attachments: tuple[File, ...] = ()
     blob: str | None = None
-    note: str | None = None  # what the model is told beside the text: edited arguments, an edited result
+    note: str | None = None  # for the model, beside the text: edited arguments, an edited result
 
 
 @dataclass(slots=True, frozen=True)
@@ -91,7 +91,7 @@ class ToolCall:
     id: str
     tool: str
     arguments: Arguments = field(default_factory=dict)
-    raw: str | None = None  # the argument text as it came, kept only where it is not the arguments' JSON
+    raw: str | None = None  # the argument text as it came, only where it is not the arguments' JSON
     state: CallState = CallState.PENDING
     result: ToolResult | None = None
     provider_id: str | None = None
@@ -109,14 +109,6 @@ class ToolCall:
     def hash(self) -> str:
         """The fingerprint an approval is bound to."""
         return arguments_hash(self.tool, self.arguments)
-
-
-@dataclass(slots=True, frozen=True)
-class StepBoundary:
-    """Stands where one model request ended and the next began, in a message that holds several."""
-
-    step: int
-    type: Literal["step"] = "step"
 
 
 @dataclass(slots=True, frozen=True)
@@ -138,9 +130,7 @@ class Error:
     type: Literal["error"] = "error"
 
 
-Part: TypeAlias = Annotated[
-    Text | Reasoning | ToolCall | File | StepBoundary | Summary | Error, Field(discriminator="type")
-]
+Part: TypeAlias = Annotated[Text | Reasoning | ToolCall | File | Summary | Error, Field(discriminator="type")]
 
 
 def canonical(value: Json) -> str:

@@ -76,7 +76,7 @@ class Grant:
     conversation: str | None = None
     created: float = 0.0
     user: str | None = None  # whose it is; None: the person at the machine
-    workspace: str | None = None  # the folder it was given in: the same names are other files elsewhere
+    workspace: str | None = None  # the folder it was given in: elsewhere the same names are other files
     expires: float | None = None  # the time after which it counts no more
 
 
@@ -88,7 +88,7 @@ class Answer:
     scope: Scope = "once"
     arguments: Arguments | None = None  # run with these instead
     rules: tuple[Rule, ...] = ()  # the rules to keep, of those the question offers; none: its own
-    reason: str | None = None  # told to the model
+    reason: str | None = None  # for the model
     value: JsonValue = None  # the reply to a tool's question, or the text to release instead
     hash: str | None = None  # of the arguments the person saw; checked where given
     by: str | None = None
@@ -116,7 +116,7 @@ class Question:
     choices: tuple[str, ...] = ()
     schema: dict[str, JsonValue] = field(default_factory=dict)  # of the arguments, for whoever edits them
     result: ToolResult | None = None  # what is to be reviewed
-    fingerprint: str | None = None  # what the tool said of itself when this was asked
+    fingerprint: str | None = None  # how the tool described itself when this was asked
     asked: float = 0.0
     answer: Answer | None = None
     closed: str | None = None  # why nobody need answer any more
@@ -152,7 +152,7 @@ def reject(reason: str | None = None, *, scope: Scope = "once", rules: tuple[Rul
 
 
 def nobody_to_ask() -> Answer:
-    """For programs that run alone: the call does not run, and the model is told why."""
+    """For programs that run alone: the call does not run, and the model reads why."""
     return Answer("reject", by=NOBODY)
 
 

@@ -1,4 +1,4 @@
-"""A value in, another like it out: `dataclasses.replace` for slotted values, at a third of its price."""
+"""`dataclasses.replace` for slotted values, at a third of its price."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a model is asked: the value that leaves `turn/prepare` and enters a wire."""
+"""What a model is asked: the value that a turn builds and a wire encodes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -14,7 +15,7 @@ from dragoman.messages.parts import Part
 
 @dataclass(slots=True, frozen=True)
 class RequestMessage:
-    """A message as a request carries it: who said what. Ids, times and metadata stay at home."""
+    """A message as a request carries it: its role and its parts, without ids, times and metadata."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -22,7 +23,7 @@ class RequestMessage:
 
 @dataclass(slots=True, frozen=True)
 class Example:
-    """How a tool is called, and where it is known, what a person said to have it called so."""
+    """How a tool is called, and where it is known, a request of a person that calls for it."""
 
     arguments: dict[str, JsonValue]
     request: str | None = None
@@ -49,6 +50,11 @@ class ToolSpec:
     examples: tuple[JsonValue, ...] = ()
 
 
+def name_key(name: str) -> str:
+    """A tool's name as far as its spelling counts: case and separators do not."""
+    return re.sub(r"[-_\s.:/]", "", name).lower()
+
+
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str  # any other word names a tool
 
 
@@ -56,9 +62,9 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str  # any other w
 class Request:
     """One model request. Plugins may change it in `on_before_request`; wires only read it.
 
-    `options` are the provider-neutral ones of every wire (`temperature`, `max_tokens`, `top_p`, `stop`,
-    `reasoning_effort`, `response_schema`, …); a wire ignores what it does not know, and `extra` goes
-    into the body as it is.
+    `options` have the words that all wires share (`temperature`, `max_tokens`, `stop`, `reasoning_effort`,
+    `response_schema`, …) and those of the provider; None says that not even what the catalog has for the
+    model is sent. One that neither understands is refused. `extra` goes into the body unchecked.
     """
 
     model: str
@@ -70,7 +76,7 @@ class Request:
     extra: dict[str, JsonValue] = field(default_factory=dict)
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
-        """Replace the messages. Of each, only what a request may carry is kept."""
+        """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""
         self.messages = tuple(RequestMessage(message.role, message.parts) for message in messages)
 
     def without_tools(self) -> None:

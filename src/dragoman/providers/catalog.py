@@ -1,12 +1,12 @@
-"""`catalog.toml` and a person's `dragoman.toml` in; who serves which model, and what is known of it, out."""
+"""The catalog: who serves which model, and what is known of it, from `catalog.toml` and `dragoman.toml`."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,13 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.tables import (
     NATIVE,
+    VARIANT,
     Modality,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
+    first_fitting,
+    merge_traits,
     read_tables,
 )
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
@@ -29,23 +32,24 @@ BUILT_IN = Path(__file__).with_name("catalog.toml")
 
 @dataclass(slots=True, frozen=True)
 class Traits:
-    """What is known of one model. The defaults fit an imitator of OpenAI that nobody has heard of."""
+    """What is known of one model. The defaults fit an unknown imitator of OpenAI."""
 
     context: int | None = None
     modalities: tuple[Modality, ...] = ("text",)
     tools: str = NATIVE  # or the dialect in which it writes its calls
     spills: str = "hermes"  # the dialect in which calls slip into its text all the same, or "none"
     reasoning: ReasoningStyle = "tags"
-    led: bool = False  # so small that it calls tools only by examples, in steps (`local/led.py`)
+    guided: bool = False  # so small that it calls tools only by examples, in steps (`local/guided.py`)
     file: str | None = None  # of a model that we serve ourselves
     note: str = ""  # what a person should know before they trust it
     options: Mapping[str, JsonValue] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True, frozen=True)
 class Provider:
-    """Who serves models, where, and how it differs from the wire it speaks."""
+    """Who serves models, where, and how it differs from others of its wire."""
 
     name: str
     title: str = ""
@@ -56,6 +60,7 @@ class Provider:
     endpoint: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
+    extra: bool | tuple[str, ...] = True  # the options it takes beside those of its wire: unknown servers all
     local: bool = False
     prices: str | None = None
     default: str | None = None  # the model for who has its key and names none
@@ -64,7 +69,7 @@ class Provider:
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
-        """The base URL. ConfigError where only the person can know it and has not said it."""
+        """The base URL. ConfigError where only the person can know it and has not set it."""
         found = (self.base_url_from and environment.get(self.base_url_from)) or self.base_url
         if not found:
             raise ConfigError(f"{self.title} has no address of its own: set {self.base_url_from} to yours")
@@ -91,8 +96,8 @@ class Catalog:
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both. NotFound names what comes nearest."""
-        provider, _, model = name.partition("/")
+        """`provider/model` → both, without the variant. NotFound names what comes nearest."""
+        provider, _, model = split_variant(name)[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))
@@ -102,39 +107,44 @@ class Catalog:
 
     def traits(self, provider: Provider, model: str) -> Traits:
         """Everything that is known of a model, the special over the general."""
-        said: dict[str, Any] = {**provider.defaults}
-        said |= _first(self.families, model.rpartition("/")[2])
-        said |= _first(provider.models, model)
-        said["modalities"] = tuple(said.get("modalities", ("text",)))
-        return Traits(**said)
+        family = first_fitting(self.families, model.rpartition("/")[2])
+        known: dict[str, Any] = {
+            **merge_traits(provider.defaults, family, first_fitting(provider.models, model))
+        }
+        known["modalities"] = tuple(known.get("modalities", ("text",)))
+        return Traits(**known)
 
     def with_provider(self, provider: Provider) -> Catalog:
         return replace(self, providers={**self.providers, provider.name: provider})
 
     def _with_provider_of(self, model: str) -> str:
-        serving = [name for name, one in self.providers.items() if _first(one.models, model)]
+        serving = [name for name, one in self.providers.items() if first_fitting(one.models, model)]
         names = " or ".join(f"{name}/{model}" for name in serving)
         return f"did you mean {names}?" if names else "write it as PROVIDER/MODEL, such as openai/gpt-5.4"
 
 
+def split_variant(name: str) -> tuple[str, str | None]:
+    """`provider/model#variant` → `provider/model`, and the variant if one is named. A path is left whole."""
+    model, mark, variant = name.rpartition("#")
+    if not mark or not re.fullmatch(VARIANT, variant) or variant.lower().endswith(".gguf"):
+        return name, None
+    return model, variant
+
+
 def load_catalog(*files: Path) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    said = read_tables(BUILT_IN, *files)
-    providers = {name: _provider(name, table) for name, table in said.get("providers", {}).items()}
-    return Catalog(providers, said.get("families", {}))
+    known = read_tables(BUILT_IN, *files)
+    providers = {name: _provider(name, table) for name, table in known.get("providers", {}).items()}
+    return Catalog(providers, known.get("families", {}))
 
 
 def _provider(name: str, table: ProviderTable) -> Provider:
-    said: dict[str, Any] = {"title": name, **table}
-    said["keys"] = tuple(said.get("keys", ()))
-    said["quirks"] = Quirks(**said.get("quirks", {}))
-    return Provider(name, **said)
-
-
-def _first(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
-    name = model.lower()
-    fits = (said for pattern, said in patterns.items() if fnmatchcase(name, pattern.lower()))
-    return next(fits, TraitsTable())
+    known: dict[str, Any] = {"title": name, **table}
+    known["keys"] = tuple(known.get("keys", ()))
+    known["quirks"] = Quirks(**known.get("quirks", {}))
+    if isinstance(known.get("extra"), list):
+        known["extra"] = tuple(known["extra"])
+    return Provider(name, **known)
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

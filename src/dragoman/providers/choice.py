@@ -1,4 +1,4 @@
-"""What a person named, what runs here and which keys there are in; the model that is meant out, and why."""
+"""Chooses a model: the one that is named, one of a server that runs here, or one whose key is set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.providers.local.server import can_serve
 
 
 @dataclass(slots=True, frozen=True)
-class Choice:
+class ModelChoice:
     """A model by name, and the reason in words: "OPENAI_API_KEY is set"."""
 
     name: str
@@ -28,28 +28,30 @@ async def choose(
     keys: Keys,
     servers: Callable[[], Awaitable[Sequence[LocalServer]]] = discover,
     boxed: Callable[[], bool] = can_serve,
-) -> Choice:
+) -> ModelChoice:
     """The model that is named; else one of a server that runs here; else one of a provider whose key is
     there, in the catalog's order; else the model in the box. ConfigError where there is none of these.
 
     A scripted model is never chosen: who wants one names it.
     """
     if named:
-        return Choice(named, "it is named")
+        return ModelChoice(named, "it is named")
     for server in await servers():
         if server.models:
             title = catalog.providers[server.provider].title if server.provider in catalog.providers else ""
             name = f"{server.provider}/{server.models[0]}"
-            return Choice(name, f"{title or server.provider} runs at {server.base_url}")
+            return ModelChoice(name, f"{title or server.provider} runs at {server.base_url}")
     for provider in catalog.providers.values():
         if provider.local or provider.default is None:
             continue
         if (key := keys.find(provider)) is not None:
             where = "is set" if key.source == "environment" else "is there"
             reason = f"{key.name} {where}" + (" in the keyring" if key.source == "keyring" else "")
-            return Choice(f"{provider.name}/{provider.default}", reason)
+            return ModelChoice(f"{provider.name}/{provider.default}", reason)
     if boxed():
-        return Choice(f"{PROVIDER}/{IN_THE_BOX}", "there is no local server and no key: the model in the box")
+        return ModelChoice(
+            f"{PROVIDER}/{IN_THE_BOX}", "there is no local server and no key: the model in the box"
+        )
     raise ConfigError(
         "there is no model to talk to: no local server runs and no key is set. Start one such as Ollama, set "
         "a key such as OPENAI_API_KEY, or install the model in the box: pip install xllamacpp"

@@ -1,4 +1,4 @@
-"""Nothing in, the model servers that run on this machine out. Only the loopback address is ever asked."""
+"""Finds the model servers that run on this machine. Only the loopback address is ever asked."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ async def _ask(client: HttpClient, provider: str, port: int, seconds: float) -> 
     base_url = f"http://{HOST}:{port}/v1"
     try:
         async with asyncio.timeout(seconds):
-            said = from_json(await client.get(f"{base_url}/models", largest=LARGEST))
+            answer = from_json(await client.get(f"{base_url}/models", largest=LARGEST))
     except (ProviderError, TimeoutError, ValueError):  # nobody there, too slow, or no JSON
         return None
-    models = _names(said)
+    models = _names(answer)
     return LocalServer(provider, base_url, models) if models is not None else None
 
 
-def _names(said: JsonValue) -> tuple[str, ...] | None:
+def _names(answer: JsonValue) -> tuple[str, ...] | None:
     """The models in a list such as OpenAI's; None where it is something else that answered."""
-    if not isinstance(said, dict) or said.get("object") != "list":
+    if not isinstance(answer, dict) or answer.get("object") != "list":
         return None
-    listed = said.get("data")  # Ollama without a model: null
+    listed = answer.get("data")  # Ollama without a model: null
     found = listed if isinstance(listed, list) else []
     names = [str(one["id"]) for one in found if isinstance(one, dict) and one.get("id")]
     return tuple(name for name in names if "embed" not in name.lower())

@@ -1,4 +1,4 @@
-"""A provider in, its key out: given by the caller, from the environment, or from the system's keyring."""
+"""Finds the key of a provider: given by the caller, from the environment, or from the keyring."""
 
 from __future__ import annotations
 

@@ -1,26 +1,28 @@
-"""`provider/model` in, a model that answers out: what the catalog says, a key, a wire, the HTTP client."""
+"""Builds models by name, `provider/model`: from the catalog, a key, a wire and the HTTP client."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
 
+from pydantic import JsonValue
+
 from dragoman.dialects.dialect import dialect as named_dialect
-from dragoman.errors import ConfigError
-from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
+from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog, split_variant
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
-from dragoman.providers.local.server import LocalServer
+from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.tables import NATIVE
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from dragoman.wire.attachments import AttachmentReader, ReadBlob
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.files import Load, no_blobs
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
@@ -35,19 +37,19 @@ WIRES: dict[str, Callable[..., Wire]] = {
 }
 
 
-def wire(name: str, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Wire:
+def wire(name: str, *, quirks: Quirks = NO_QUIRKS) -> Wire:
     """The wire of this name, or of the only one that begins like this."""
     meant = [known for known in WIRES if name and known.startswith(name)]
     if name not in WIRES and len(meant) != 1:
         raise ConfigError(f"there is no wire {name!r}: choose one of {', '.join(WIRES)}")
-    return WIRES[name if name in WIRES else meant[0]](quirks=quirks, load=load)
+    return WIRES[name if name in WIRES else meant[0]](quirks=quirks)
 
 
 class Models:
     """Every model there is, by name: what `Runtime(model=…)` takes. An async context manager; else `close`.
 
     `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
-    catalog says, "native", or the name of a dialect for all models. `load` gives the bytes of attachments.
+    catalog says, "native", or the name of a dialect for all models. `blobs` reads attachments.
     `progress` hears of the download of the model in the box: bytes so far, and in all.
     """
 
@@ -59,7 +61,7 @@ class Models:
         keys: Keys | None = None,
         client: HttpClient | None = None,
         dialect: str = AUTO,
-        load: Load = no_blobs,
+        blobs: ReadBlob | None = None,
         progress: Progress | None = None,
     ) -> None:
         if dialect not in (AUTO, NATIVE):
@@ -69,10 +71,10 @@ class Models:
         self.keys = keys or Keys()
         self.client = client or HttpClient()
         self._dialect = dialect
-        self._load = load
+        self._attachments = AttachmentReader(blobs)
         self._progress = progress
         self._models: dict[str, ServedModel] = {}
-        self._servers: dict[str, LocalServer] = {}
+        self._servers: dict[str, LlamaServer] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -88,11 +90,9 @@ class Models:
             await server.close()
         await self.client.close()
 
-    def use_blobs(self, load: Load) -> None:
-        """Where the bytes of attachments are, unless that was said before: a runtime says it."""
-        if self._load is no_blobs:
-            self._load = load
-            self._models.clear()
+    def use_blobs(self, read: ReadBlob) -> None:
+        """Another place where attachments are: a runtime names its store."""
+        self._attachments.use(read)
 
     def __call__(self, name: str | None = None) -> ServedModel:
         """The model of this name. NotFound names the nearest; ConfigError says which key is missing."""
@@ -100,33 +100,54 @@ class Models:
         if wanted is None:
             raise ConfigError("no model is named: say which, as PROVIDER/MODEL; `dragoman models` lists them")
         if wanted not in self._models:
-            self._models[wanted] = self._made(wanted)
+            self._models[wanted] = self._build(wanted)
         return self._models[wanted]
 
-    def _made(self, name: str) -> ServedModel:
-        provider, model = self.catalog.find(name)
+    def _build(self, name: str) -> ServedModel:
+        base, variant = split_variant(name)
+        provider, model = self.catalog.find(base)
         traits = self.catalog.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        spoken = wire(provider.wire, quirks=provider.quirks, load=self._load)
-        served: Model
+        encoding = wire(provider.wire, quirks=provider.quirks)
+        answering: Model
         if provider.name == PROVIDER:
-            served = local_model(self._server(model, traits), self.client, spoken, name, led=traits.led)
-        else:
-            served = HttpModel(
-                self.client, spoken, self._endpoint(provider), model=model, name=name, context=traits.context
+            answering = local_model(
+                self._server(model, traits),
+                self.client,
+                encoding,
+                base,
+                guided=traits.guided,
+                attachments=self._attachments,
             )
-        return ServedModel(
-            served,
+        else:
+            answering = HttpModel(
+                self.client,
+                encoding,
+                self._endpoint(provider),
+                model=model,
+                name=base,
+                context=traits.context,
+                extra=provider.extra,
+                attachments=self._attachments,
+            )
+        served = ServedModel(
+            answering,
             traits,
+            variant=_variant(base, variant, traits),
             price=partial(cost_of, provider=provider.prices, model=model),
             fallback=LAST_RESORT if self._dialect == AUTO else None,
         )
+        try:
+            served.check_options({})
+        except BadRequest as error:
+            raise ConfigError(f"the catalog cannot be followed for {name}: {error}") from error
+        return served
 
-    def _server(self, model: str, traits: Traits) -> LocalServer:
+    def _server(self, model: str, traits: Traits) -> LlamaServer:
         if model not in self._servers:
             self._servers[model] = server_of(
-                model, file=traits.file, led=traits.led, context=traits.context, progress=self._progress
+                model, file=traits.file, guided=traits.guided, context=traits.context, progress=self._progress
             )
         return self._servers[model]
 
@@ -135,3 +156,12 @@ class Models:
         key = self.keys.needed(provider)
         named = key.name if key else next(iter(provider.keys), None)
         return provider.reached(address, key.value if key else None, named)
+
+
+def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:
+    if name is None:
+        return {}
+    if name not in traits.variants:
+        there = f"there are {', '.join(traits.variants)}" if traits.variants else "it has none"
+        raise NotFound("variant", f"{model}#{name}", there)
+    return traits.variants[name]

@@ -1,4 +1,4 @@
-"""Tokens in, dollars out, by the prices of the optional `genai-prices`. What is unknown is None, never 0."""
+"""What tokens cost, by the optional `genai-prices`. What is unknown is None, never 0."""
 
 from __future__ import annotations
 

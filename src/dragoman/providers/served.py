@@ -1,13 +1,17 @@
-"""A request in, a reply's events out, whatever the model behind it can do: tools by its wire or as text,
-reasoning by its wire or as tags, and the price of it all in the end."""
+"""`ServedModel`: a model as turns use it, whatever its server lacks.
+
+Tools go by its wire or as text, reasoning comes by its wire or as tags, and the price is added in the end.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from dragoman.dialects.dialect import Dialect, dialect
 from dragoman.dialects.disguise import disguise
@@ -19,8 +23,9 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.tables import NATIVE, NONE
+from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
 from dragoman.wire.thinking import Thinking
-from dragoman.wire.wire import Model
+from dragoman.wire.wire import Model, begins_reply
 
 LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but that it has no calls
 
@@ -33,7 +38,7 @@ _REFUSES_TOOLS = re.compile(
 
 
 class Reader(Protocol):
-    """Events in, events out: what stands between a wire and whoever listens."""
+    """Rewrites the events of a reply, between the wire and whoever listens."""
 
     def feed(self, event: Event) -> Iterable[Event]: ...
 
@@ -59,11 +64,13 @@ class ServedModel:
         traits: Traits,
         *,
         price: Callable[[Usage], Awaitable[float | None]],
+        variant: Mapping[str, JsonValue] | None = None,
         fallback: str | None = LAST_RESORT,
     ) -> None:
         self.name = model.name
         self.context = traits.context
         self.traits = traits
+        self.variant: Mapping[str, JsonValue] = variant or {}
         self._model = model
         self._price = price
         self._fallback = fallback
@@ -72,49 +79,59 @@ class ServedModel:
     def __repr__(self) -> str:
         return f"ServedModel({self._model!r}, tools={self._habits.tools!r})"
 
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._model.check_options(self._options(options))
+
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        """The reply's events. A server that refuses tools before it says a word is asked in a dialect."""
+        """The reply's events. A server that refuses tools before the first event is asked in a dialect."""
         while True:
-            spoke = False
+            began = False
             try:
-                async with aclosing(self._heard(request, reply)) as batches:
+                async with aclosing(self._read_reply(request, reply)) as batches:
                     async for events in batches:
-                        spoke = True
+                        began = began or begins_reply(events)
                         yield events
                 return
             except ProviderError as error:
-                if spoke or not self._must_write_calls(request, error):
+                if began or not self._must_write_calls(request, error):
                     raise
 
-    async def _heard(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+    async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         thinking, language = self._thinking(), self._language(request)
         readers: list[Reader] = [] if thinking is None else [thinking]
         if language is not None:
             readers.append(DialectReader(language, request.tools, reply))
-        async with aclosing(self._model.stream(self._asked(request, language), reply)) as batches:
+        async with aclosing(self._model.stream(self._complete(request, language), reply)) as batches:
             async for batch in batches:
                 events = batch
                 for reader in readers:
-                    events = [told for event in events for told in reader.feed(event)]
+                    events = [seen for event in events for seen in reader.feed(event)]
                 if events:
-                    yield await self._priced(events) if isinstance(events[-1], MessageEnd) else events
+                    yield await self._with_price(events) if isinstance(events[-1], MessageEnd) else events
         if thinking is not None:
             self._learn(thinking)
 
-    def _asked(self, request: Request, language: Dialect | None) -> Request:
+    def _complete(self, request: Request, language: Dialect | None) -> Request:
         asked = replace(
             request,
-            options={**self.traits.options, **request.options},
-            extra={**self.traits.extra, **request.extra},
+            options=self._options(request.options),
+            extra=with_extra({**self.traits.extra}, request.extra),
         )
+        asked = with_tool_choice(asked)
         if language is not None:
             asked.messages = tuple(
-                RequestMessage(said.role, tuple(_explained(part, language, request) for part in said.parts))
-                for said in request.messages
+                RequestMessage(
+                    message.role, tuple(_explained(part, language, request) for part in message.parts)
+                )
+                for message in request.messages
             )
         return asked if language is None or self._habits.tools == NATIVE else disguise(asked, language)
 
-    async def _priced(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _options(self, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """What is asked for, over what the catalog has for this model."""
+        return without_removed(merge_options(self.traits.options, self.variant, options))
+
+    async def _with_price(self, events: Sequence[Event]) -> Sequence[Event]:
         *others, end = events
         assert isinstance(end, MessageEnd)
         return [*others, replace(end, usage=replace(end.usage, cost=await self._price(end.usage)))]
@@ -151,12 +168,12 @@ class ServedModel:
 
 
 def _has_calls(request: Request) -> bool:
-    return any(isinstance(part, ToolCall) for said in request.messages for part in said.parts)
+    return any(isinstance(part, ToolCall) for message in request.messages for part in message.parts)
 
 
 def _explained(part: Part, language: Dialect, request: Request) -> Part:
     """A call that could not be read, with what was wrong with it in the words of its dialect."""
     if not isinstance(part, ToolCall) or part.raw is None or part.result is None:
         return part
-    told = explain(part.raw, language, request.tools)
-    return replace(part, result=ToolResult(told)) if told else part
+    text = explain(part.raw, language, request.tools)
+    return replace(part, result=ToolResult(text)) if text else part

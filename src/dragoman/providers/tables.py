@@ -1,4 +1,4 @@
-"""TOML files in; their tables of providers and models out, checked, and merged the later over the earlier."""
+"""The tables of `catalog.toml` and `dragoman.toml`: read, checked, and merged, the later over the earlier."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -23,10 +24,12 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 
 from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.errors import ConfigError
+from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
 NATIVE = "native"  # tools: calls go over the wire
 NONE = "none"  # spills: no calls in the text
+VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of one, behind the # in a model's name
 
 # ── what a file may say ───────────────────────────────────────────────────────────────────────────
 
@@ -46,8 +49,14 @@ def _variable(name: str) -> str:
     return name
 
 
-def _listed(said: object) -> object:
-    return [said] if isinstance(said, str) else said
+def _variant(name: str) -> str:
+    if not re.fullmatch(VARIANT, name):
+        raise ValueError("a variant's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
+    return name
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
 
 
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
@@ -64,10 +73,11 @@ class TraitsTable(TypedDict, total=False):
     tools: Annotated[str, _dialect_or(NATIVE)]
     spills: Annotated[str, _dialect_or(NONE)]
     reasoning: ReasoningStyle
-    led: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
+    guided: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
     file: str  # the GGUF file of a local model
     note: str  # what a person should know before they trust it
     options: dict[str, JsonValue]  # of every request, under those of the conversation
+    variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
     extra: dict[str, JsonValue]  # goes into every body as it is
 
 
@@ -83,6 +93,7 @@ class ProviderTable(TypedDict, total=False):
     endpoint: Literal["azure"]
     headers: dict[str, str]
     query: dict[str, str]
+    extra: bool | list[str]  # the options it takes beside those of its wire
     local: bool  # on this machine: works without a key
     default: str  # the model for who has its key and names none
     prices: str  # what genai-prices calls this provider
@@ -103,13 +114,13 @@ class CatalogTable(TypedDict, total=False):
 
 def read_tables(*files: Path) -> CatalogTable:
     """The tables of all files as one. ConfigError names the file and the place that is wrong."""
-    said: CatalogTable = {}
+    merged: CatalogTable = {}
     for file in files:
-        said = _merged(said, _read(file))
-        for name, table in said.get("providers", {}).items():
+        merged = _merged(merged, _read(file))
+        for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
                 raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
-    return said
+    return merged
 
 
 def _read(file: Path) -> CatalogTable:
@@ -123,7 +134,7 @@ def _read(file: Path) -> CatalogTable:
         checked: CatalogTable = TypeAdapter(CatalogTable).validate_python(tables)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigError(f"{file}: {_place(fault['loc'])}: {_trouble(fault)}") from error
+        raise ConfigError(f"{file}: {_place(fault['loc'])}: {_describe(fault)}") from error
     for name, table in checked.get("providers", {}).items():
         _check(f"{file}: {_place(('providers', name))}", name, table)
     return checked
@@ -132,7 +143,7 @@ def _read(file: Path) -> CatalogTable:
 def _check(at: str, name: str, table: ProviderTable) -> None:
     """What a type cannot say."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
-        raise ConfigError(f"{at}: a provider's name is made of letters, digits, `-`, `_` and `.`")
+        raise ConfigError(f"{at}: a provider's name is made of A-Z, a-z, digits, `-`, `_` and `.`")
     address = table.get("base_url", "https://")
     if urlsplit(address).scheme not in ("http", "https"):
         raise ConfigError(f"{at}.base_url: an address begins with http:// or https://")
@@ -149,7 +160,7 @@ def _place(path: tuple[int | str, ...]) -> str:
     return ".".join(str(step) if re.fullmatch(r"[\w-]+", str(step)) else f'"{step}"' for step in path)
 
 
-def _trouble(fault: Mapping[str, Any]) -> str:
+def _describe(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "extra_forbidden":
         return "there is no such key here"
     message = str(fault["msg"]).removeprefix("Value error, ")
@@ -166,7 +177,7 @@ def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
         merged: dict[str, Any] = {
             **held,
             **table,
-            "defaults": {**held.get("defaults", {}), **table.get("defaults", {})},
+            "defaults": merge_traits(held.get("defaults", {}), table.get("defaults", {})),
             "quirks": {**held.get("quirks", {}), **table.get("quirks", {})},
             "models": _patterns(held.get("models", {}), table.get("models", {})),
         }
@@ -176,5 +187,24 @@ def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
 
 
 def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
-    """The first that fits counts, so those that are to win come first."""
-    return {**over, **{pattern: said for pattern, said in under.items() if pattern not in over}}
+    """The first that fits counts, so those that are to win come first, over what is known of such models."""
+    merged = {pattern: merge_traits(first_fitting(under, pattern), table) for pattern, table in over.items()}
+    return {**merged, **{pattern: table for pattern, table in under.items() if pattern not in over}}
+
+
+def first_fitting(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:
+    name = model.lower()
+    fits = (table for pattern, table in patterns.items() if fnmatchcase(name, pattern.lower()))
+    return next(fits, TraitsTable())
+
+
+_LAYERED = ("options", "variants", "extra")
+
+
+def merge_traits(*tables: TraitsTable) -> TraitsTable:
+    """The special over the general; options, variants and extra fields are merged field by field."""
+    merged: dict[str, Any] = {}
+    for table in cast("tuple[dict[str, Any], ...]", tables):
+        for name, value in table.items():
+            merged[name] = merge_options(merged.get(name, {}), value) if name in _LAYERED else value
+    return cast("TraitsTable", merged)

@@ -1,14 +1,17 @@
-"""What turns tell, and what people change, in; feeds that readers follow out."""
+"""Brings what turns publish, and what people change, to the feeds that clients read."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
 from dragoman.errors import NotFound
 from dragoman.messages import events as e
 from dragoman.messages.events import EVENT, Event
+from dragoman.messages.message import Message
+from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.feed import Feed, with_type
 from dragoman.server.stream import Subject
@@ -33,8 +36,10 @@ class Publisher:
         self._changed: set[str] = set()
         self._gone: dict[str, None] = {}  # deleted not long ago: nothing more is told of them
         self.closing = asyncio.Event()
+        self._background = runtime.background  # ends with it
         self._teller: asyncio.Task[None] | None = None
-        self._glance: asyncio.Task[None] | None = None
+        self._looks = False
+        self._followed: set[str] = set()  # turns of other processes
         runtime.bus.watchers.append(self._watch)
         for live in runtime.bus.turns():  # adopted when the store was opened
             self._watch(live.log)
@@ -44,8 +49,9 @@ class Publisher:
     def of_conversation(self, id: str) -> Subject:
         """Begins with a snapshot of the whole tree."""
         feed = _opened(self._conversations, id)
-        if self._glance is None or self._glance.done():
-            self._glance = asyncio.create_task(self._look_elsewhere())
+        if not self._looks:
+            self._looks = True
+            self._background.repeat("the look at other processes", self._look_elsewhere, every=_GLANCE)
 
         async def snapshot() -> tuple[str, int]:
             view = await tree_of(self._runtime, id)
@@ -63,7 +69,7 @@ class Publisher:
         """Its line of the list is not what it was. Told soon, once for everything that happens until then."""
         self._changed.add(conversation)
         if self._teller is None or self._teller.done():
-            self._teller = asyncio.create_task(self._tell_changes())
+            self._teller = self._background.run("telling what changed in the list", self._tell_changes)
 
     def deleted(self, conversation: str, owner: str) -> None:
         self._gone[conversation] = None
@@ -77,13 +83,10 @@ class Publisher:
             feed.close()
 
     def close(self) -> None:
-        """The house closes: everybody may go."""
+        """The server closes: everybody may go."""
         self.closing.set()
         for feed in (*self._conversations.values(), *self._people.values()):
             feed.close()
-        for task in (self._teller, self._glance):
-            if task is not None:
-                task.cancel()
 
     def _watch(self, log: TurnLog) -> None:
         """Before a turn runs here: whatever it tells goes to who reads its conversation."""
@@ -94,10 +97,15 @@ class Publisher:
 
         def hear(event: Event) -> None:
             if (feed := self._conversations.get(conversation)) is not None:
-                _tell(feed, log, event)
+                if isinstance(event, e.TurnStart):
+                    for message in log.path:
+                        if message.id == log.turn.message:
+                            _publish_message(feed, log.id, message)
+                question = log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
+                _publish(feed, log.id, event, question)
             if isinstance(event, e.TurnEnd):
                 self._revisions.pop(conversation, None)  # what it changed has been told
-            if isinstance(event, _MOVES_THE_LIST) or (isinstance(event, e.Notice) and event.kind == "title"):
+            if _moves_the_list(event):
                 self.changed(conversation)
 
         return hear
@@ -116,21 +124,49 @@ class Publisher:
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
     async def _look_elsewhere(self) -> None:
-        """Conversations that somebody reads and no turn of ours changes: if they change, tell it whole."""
-        while self._conversations:
-            await asyncio.sleep(_GLANCE)
-            _forget(self._conversations)
-            read = [id for id, feed in self._conversations.items() if feed.readers]
-            ours = {live.log.conversation.id for live in self._runtime.bus.turns()}
-            now = await self._runtime.store.revisions(read) if read else {}
-            for id, revision in now.items():
-                before = self._revisions.get(id)
-                if id in ours:
-                    self._revisions.pop(id, None)  # what has been told is not to be told again
-                else:
-                    self._revisions[id] = revision
-                    if before not in (None, revision):
-                        await self._tell_whole(id)
+        """Conversations that somebody reads here: turns that another process runs in them are followed, and
+        whatever else changes is told whole."""
+        _forget(self._conversations)
+        read = [id for id, feed in self._conversations.items() if feed.readers]
+        if not read:
+            return
+        store, bus = self._runtime.store, self._runtime.bus
+        busy = {id for id, state in (await store.busy(read)).items() if state.live}
+        for id in busy:
+            for row in await store.turns(id):
+                if row.live and bus.here(row.id) is None and row.id not in self._followed:
+                    self._followed.add(row.id)
+                    follow = partial(self._follow_elsewhere, row.id, id)
+                    self._background.run(f"following turn {row.id}", follow)
+        ours = {live.log.conversation.id for live in bus.turns()}
+        for id, revision in (await store.revisions(read)).items():
+            before = self._revisions.get(id)
+            if id in ours:
+                self._revisions.pop(id, None)  # what has been told is not to be told again
+            elif id not in busy:
+                self._revisions[id] = revision
+                if before not in (None, revision):
+                    await self._tell_whole(id)
+
+    async def _follow_elsewhere(self, turn: str, conversation: str) -> None:
+        """What a turn of another process publishes, as if it ran here."""
+        store = self._runtime.store
+        try:
+            async for event in self._runtime.bus.follow(turn):
+                if self._runtime.bus.here(turn) is not None:
+                    return  # it was taken up here, and is heard without us
+                feed = self._conversations.get(conversation)
+                if feed is None:
+                    return  # nobody reads it any more
+                if isinstance(event, e.TurnStart):
+                    _publish_message(feed, turn, await store.message(event.message))
+                question = await store.question(event.question) if isinstance(event, e.CallAsked) else None
+                _publish(feed, turn, event, question)
+                if _moves_the_list(event):
+                    self.changed(conversation)
+        finally:
+            self._followed.discard(turn)
+        await self._tell_whole(conversation)  # and whatever it did not live to tell
 
     async def _tell_whole(self, id: str) -> None:
         try:
@@ -142,21 +178,24 @@ class Publisher:
         self.changed(id)
 
 
-def _tell(feed: Feed, log: TurnLog, event: Event) -> None:
-    """As JSON that names its turn. A question is told whole, and before a turn what the person said in it."""
-    data, mark = EVENT.dump(event), f'{{"turn":"{log.id}",'
-    match event:
-        case e.TurnStart():  # names its turn itself
-            for message in log.path:
-                if message.id == log.turn.message:
-                    feed.publish("message.added", mark + EVENT.dump(e.MessageAdded(message))[1:])
-        case e.CallAsked():
-            asked = log.questions.get(event.question)
-            whole = QUESTION.dump(asked) if asked is not None else "null"
-            data = f'{mark}{data[1:-1]},"whole":{whole}}}'
-        case _:
-            data = mark + data[1:]
+def _publish(feed: Feed, turn: str, event: Event, question: Question | None = None) -> None:
+    """As JSON that names its turn; what is asked is told whole."""
+    data, mark = EVENT.dump(event), f'{{"turn":"{turn}",'
+    if isinstance(event, e.CallAsked):
+        whole = QUESTION.dump(question) if question is not None else "null"
+        data = f'{mark}{data[1:-1]},"whole":{whole}}}'
+    elif not isinstance(event, e.TurnStart):  # which names its turn itself
+        data = mark + data[1:]
     feed.publish(event.type, data)
+
+
+def _publish_message(feed: Feed, turn: str, message: Message) -> None:
+    """What the person said, before the turn that answers it."""
+    _publish(feed, turn, e.MessageAdded(message))
+
+
+def _moves_the_list(event: Event) -> bool:
+    return isinstance(event, _MOVES_THE_LIST) or (isinstance(event, e.Notice) and event.kind == "title")
 
 
 def _opened(feeds: dict[str, Feed], key: str) -> Feed:

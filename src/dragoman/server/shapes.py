@@ -67,6 +67,7 @@ class LiveTurn:
     state: str
     live: bool
     started: float
+    retrying: str | None  # why its model is asked again, while that is waited for
 
 
 @dataclass(slots=True)

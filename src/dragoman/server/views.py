@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.messages.codec import Codec
+from dragoman.messages.events import StepRetry
 from dragoman.runtime import Runtime
 from dragoman.server.shapes import ConversationSummary, LiveTurn, Origin, QueuedTurn, TreeView
 from dragoman.store.store import Busy, TurnRow
@@ -82,4 +83,6 @@ async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
 
 def _live(row: TurnRow, log: TurnLog | None) -> LiveTurn:
     state = log.turn.state if log is not None else row.state
-    return LiveTurn(row.id, row.message, state, row.live, row.created)
+    last = log.events.since(log.events.last - 1) if log is not None else []
+    retrying = last[0].reason if last and isinstance(last[0], StepRetry) else None
+    return LiveTurn(row.id, row.message, state, row.live, row.created, retrying)

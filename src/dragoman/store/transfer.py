@@ -119,8 +119,6 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 yield f"*Summary of what came before:* {text}"
             case Error(message=text):
                 yield f"**Error:** {text}"
-            case _:
-                pass
 
 
 def _backticks(text: str) -> int:

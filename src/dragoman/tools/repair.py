@@ -17,6 +17,7 @@ from pydantic_core import from_json
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
+from dragoman.messages.request import name_key
 from dragoman.tools.schema import Parameters, problems
 
 
@@ -26,7 +27,7 @@ def repair_name(name: str, names: Iterable[str]) -> str | None:
     if name in known:
         return name
     for spelling in (name, re.split(r"[.:/]", name)[-1]):  # `files.add` is `files_add` before it is `add`
-        meant = [candidate for candidate in known if _spelled(candidate) == _spelled(spelling)]
+        meant = [candidate for candidate in known if name_key(candidate) == name_key(spelling)]
         if len(meant) == 1:
             return meant[0]
     return None
@@ -97,10 +98,6 @@ def _mended(value: JsonValue, fault: str) -> JsonValue:
             return decoded if isinstance(decoded, _STRUCTURES[fault]) else None
         case _:
             return None
-
-
-def _spelled(name: str) -> str:
-    return re.sub(r"[-_\s.:/]", "", name).lower()
 
 
 def _explained(error: ValidationError, parameters: Parameters) -> str:

@@ -24,6 +24,7 @@ from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.services import Services
+from dragoman.turn.steps.prepare import options_of
 
 _HOUR = 3600.0
 
@@ -120,6 +121,8 @@ class Commands:
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
         if options.mode is not None and options.mode not in MODES:
             raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+        if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
+            check(options_of(self._services, agent, model, settings, options.options))
         plugins = [plugin.name for plugin in self._services.plugins]
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import MODES
 from dragoman.tools.tool import REVIEWS
+from dragoman.wire.options import merge_options
 
 _KINDS: dict[str, type] = {
     "model": str,
@@ -30,6 +31,24 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         if name not in _KINDS:
             raise BadRequest(f"a conversation has no setting {name!r}: there are {', '.join(_KINDS)}")
     return settings
+
+
+def changed(before: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """New settings. None takes one away; tables are merged, and keep a None that removes an option."""
+    after = dict(before)
+    for name, value in changes.items():
+        old = after.get(name)
+        if value is None:
+            after.pop(name, None)
+        elif isinstance(value, dict) and isinstance(old, dict):
+            after[name] = merge_options(old, value) if name == "options" else _merged(old, value)
+        else:
+            after[name] = value
+    return checked(after)
+
+
+def _merged(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: value for name, value in {**old, **new}.items() if value is not None}
 
 
 def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -1,4 +1,4 @@
-"""The text of a call's arguments in; the object it stands for out, or None where that is not certain."""
+"""Parses the argument text of a call: the object it stands for, or None where that is not certain."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.messages.parts import Arguments, canonical
+from dragoman.wire.surrogates import join_all, join_halves, read_torn_json
 
 # A string is matched whole, so that a comma inside one is never taken for a trailing one.
 _STRING_OR_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
@@ -18,8 +19,10 @@ def parse_arguments(text: str) -> Arguments | None:
     """The arguments, if the text is a complete JSON object, or becomes one with nothing lost or added.
 
     Nothing and `null` mean no arguments; a trailing comma goes; a string that holds an object is opened; an
-    object that is said twice, or beside an empty one, counts once. Anything else is None: never a guess.
+    object that comes twice, or beside an empty one, counts once; half a character becomes U+FFFD. Anything
+    else is None: never a guess.
     """
+    text = join_halves(text)
     for _ in range(_ENCODINGS + 1):
         text = text.strip()
         if text in ("", "null"):
@@ -41,11 +44,11 @@ def _mended(text: str) -> Arguments | None:
     try:
         value = _strict(text)
     except ValueError:
-        return _said_twice(text)
+        return _doubled(text)
     return value if isinstance(value, dict) else None
 
 
-def _said_twice(text: str) -> Arguments | None:
+def _doubled(text: str) -> Arguments | None:
     """What two objects in a row agree on: they are equal, or one of them is empty."""
     for cut in re.finditer(r"\}\s*(?=\{)", text):
         try:
@@ -59,5 +62,10 @@ def _said_twice(text: str) -> Arguments | None:
 
 
 def _strict(text: str) -> JsonValue:
-    value: JsonValue = from_json(text, allow_inf_nan=False)
+    try:
+        value: JsonValue = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        if "\\u" not in text:
+            raise
+        value = join_all(read_torn_json(text.encode()))
     return value

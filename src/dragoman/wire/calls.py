@@ -1,7 +1,7 @@
-"""Calls that arrive in pieces: what a provider says of each, in; `call.input` events out.
+"""Assembles calls that arrive in pieces, and announces them as `call.input` events.
 
 Shared by all wires. Those that announce a call with its whole name use `start`, `piece` and `end`, or
-`whole`; those that leave it to the reader which pieces belong together use `piece` alone.
+`whole`; those that do not say which pieces belong together use `piece` alone.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TypeAlias
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from dragoman.messages.events import CallInputDelta, CallInputEnd, CallInputStart, Event
 from dragoman.messages.parts import Arguments, canonical
 from dragoman.wire.arguments import parse_arguments
+from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
 from dragoman.wire.wire import call_id
 
-Spoken: TypeAlias = str | Arguments | None
-"""Arguments, or a piece of them, as a provider may say them."""
+RawArguments: TypeAlias = str | Arguments | None
+"""Arguments, or a piece of them, as a provider may write them."""
 
 
 class Calls:
@@ -25,8 +26,8 @@ class Calls:
 
     def __init__(self, reply: str) -> None:
         self._reply = reply
-        self._calls: list[_Call] = []
-        self._at: dict[Hashable, list[_Call]] = {}  # the calls that came at an index, the newest last
+        self._calls: list[_ArrivingCall] = []
+        self._at: dict[Hashable, list[_ArrivingCall]] = {}  # the calls that came at an index, the newest last
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -38,12 +39,14 @@ class Calls:
     ) -> Iterator[Event]:
         """A call begins, and this is its whole name."""
         call = self._new(index, id)
-        call.name = name
+        call.take_name(name)
         call.signature = signature
         yield from call.announce()
 
-    def end(self, index: Hashable, whole: Spoken = None, *, signature: str | None = None) -> Iterator[Event]:
-        """The call at this index is complete. `whole`: all its arguments, said once more or only now."""
+    def end(
+        self, index: Hashable, whole: RawArguments = None, *, signature: str | None = None
+    ) -> Iterator[Event]:
+        """The call at this index is complete. `whole`: all its arguments, once more or only now."""
         for call in self._at.get(index, ())[-1:]:
             call.signature = signature or call.signature
             if whole:
@@ -51,7 +54,7 @@ class Calls:
             yield from call.end()
 
     def whole(
-        self, name: str, arguments: Spoken, *, id: str | None = None, signature: str | None = None
+        self, name: str, arguments: RawArguments, *, id: str | None = None, signature: str | None = None
     ) -> Iterator[Event]:
         """A call that comes in one piece."""
         index = object()
@@ -66,11 +69,11 @@ class Calls:
         index: Hashable = None,
         id: str | None = None,
         name: str | None = None,
-        arguments: Spoken = None,
+        arguments: RawArguments = None,
         signature: str | None = None,
         new: bool = False,
     ) -> Iterator[Event]:
-        """A piece of some call: of which one, its index and id tell as far as they can be trusted.
+        """A piece of some call: its index and id say of which one, as far as they can be trusted.
 
         `new` says that it certainly begins a call.
         """
@@ -94,7 +97,9 @@ class Calls:
         for call in self._calls:
             yield from call.end(cut=cut)
 
-    def _find(self, index: Hashable, id: str | None, name: str | None, arguments: Spoken) -> _Call | None:
+    def _find(
+        self, index: Hashable, id: str | None, name: str | None, arguments: RawArguments
+    ) -> _ArrivingCall | None:
         """The call that a piece continues; None if it begins one."""
         here = self._calls if index is None else self._at.get(index)
         if not here:
@@ -115,17 +120,17 @@ class Calls:
             if call.name and not call.announced:
                 yield from call.announce()
 
-    def _new(self, index: Hashable, id: str | None) -> _Call:
-        call = _Call(call_id(self._reply, len(self._calls)), id or None)
+    def _new(self, index: Hashable, id: str | None) -> _ArrivingCall:
+        call = _ArrivingCall(call_id(self._reply, len(self._calls)), join_halves(id) if id else None)
         self._calls.append(call)
         self._at.setdefault(index, []).append(call)
         return call
 
 
-class _Call:
+class _ArrivingCall:
     """One call while it arrives. It is announced when its name can grow no more: with its first argument."""
 
-    __slots__ = ("announced", "ended", "id", "name", "pieces", "provider_id", "signature")
+    __slots__ = ("announced", "ended", "half", "id", "name", "pieces", "provider_id", "signature")
 
     def __init__(self, id: str, provider_id: str | None) -> None:
         self.id = id
@@ -133,6 +138,7 @@ class _Call:
         self.name = ""
         self.signature: str | None = None
         self.pieces: list[str] = []
+        self.half = ""  # of a character, at the end of the last piece
         self.announced = False
         self.ended = False
 
@@ -142,10 +148,11 @@ class _Call:
 
     def take_name(self, name: str) -> None:
         """A name comes whole, in pieces, or again and again: what is held already is not added once more."""
+        name = join_halves(name)
         if not self.announced:
             self.name = name if name.startswith(self.name) else self.name + name
 
-    def is_over(self, name: str, arguments: Spoken, *, id: str | None, loose: bool) -> bool:
+    def is_over(self, name: str, arguments: RawArguments, *, id: str | None, loose: bool) -> bool:
         """Whether a piece that brings a name belongs to another call, though index and id do not say so.
 
         `loose` means that nothing but the order holds the pieces together.
@@ -169,6 +176,10 @@ class _Call:
         if not isinstance(arguments, str):
             yield from self.replace(arguments)
             return
+        if self.half or not is_whole(arguments):
+            arguments, self.half = split_half(self.half + arguments)
+            if not arguments:
+                return
         self.pieces.append(arguments)
         if self.announced:
             yield CallInputDelta(self.id, arguments)
@@ -178,7 +189,7 @@ class _Call:
     def replace(self, whole: str | Arguments) -> Iterator[Event]:
         """All arguments at once: they count, and the pieces were for display."""
         text, shown = _text(whole), self.text
-        self.pieces[:] = [text]
+        self.pieces[:], self.half = [text], ""
         if self.announced and text != shown and text.startswith(shown):
             yield CallInputDelta(self.id, text[len(shown) :])
         elif self.name and not self.announced:
@@ -194,14 +205,21 @@ class _Call:
         if self.ended:
             return
         self.ended = True
+        if self.half:
+            self.pieces.append(LONE)
         if not self.announced:
             yield from self.announce()
+        elif self.half:
+            yield CallInputDelta(self.id, LONE)
         text = self.text
         arguments = None if cut and not text.strip() else parse_arguments(text)
         yield CallInputEnd(self.id, self.name, arguments, text if arguments is None else None, self.signature)
 
 
-def _text(arguments: Spoken) -> str:
+def _text(arguments: RawArguments) -> str:
     if arguments is None or isinstance(arguments, str):
-        return arguments or ""
-    return to_json(arguments).decode()
+        return join_halves(arguments or "")
+    try:
+        return to_json(arguments).decode()
+    except PydanticSerializationError:  # half a character in one of its texts
+        return to_json(join_all(arguments)).decode()

@@ -1,4 +1,4 @@
-"""Where a provider is and how it wants to be addressed: plain data, so that a catalog can fill it."""
+"""Where a provider is and how requests are addressed to it: plain data, so that a catalog can fill it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Endpoint:
         return (*keys, *(value for value in self.headers.values() if len(value) >= 12))
 
 
-# What is the same for all who speak a wire. A provider is one of these with its `base_url` and `key`.
+# What is the same for all providers with a wire. A provider is one of these with its `base_url` and `key`.
 ENDPOINTS: dict[str, Endpoint] = {
     "openai_chat": Endpoint(path="chat/completions"),
     "openai_responses": Endpoint(path="responses"),

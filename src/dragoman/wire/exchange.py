@@ -1,4 +1,4 @@
-"""One request in, the events of its stream out; whatever goes wrong on the way leaves as a ProviderError."""
+"""One attempt at a reply: sends a request and decodes its stream. Every failure becomes a ProviderError."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
-from dragoman.wire.provider_errors import refusal_in_body
+from dragoman.wire.provider_errors import error_in_body
 from dragoman.wire.sse import Splitter
 from dragoman.wire.transport_errors import (
-    SHOWN,
+    EXCERPT,
     broken,
     garbled,
     is_no_stream,
@@ -22,7 +22,7 @@ from dragoman.wire.transport_errors import (
     stalled,
     unreachable,
 )
-from dragoman.wire.wire import Decoder
+from dragoman.wire.wire import Decoder, begins_reply
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import aiohttp
@@ -49,7 +49,7 @@ class Exchange:
         after_done: float | None,
         clock: Callable[[], float],
     ) -> None:
-        self.spoke = False  # an event has left: from here on nothing may be asked again
+        self.began = False  # a part of the reply was handed out: the request must not be repeated
         self._send = send
         self._decoder = decoder
         self._url = url
@@ -59,7 +59,7 @@ class Exchange:
         self._clock = clock
         self._frames = Splitter()
         self._response: aiohttp.ClientResponse | None = None
-        self._patience: _Patience | None = None
+        self._stall_timer: _StallTimer | None = None
         self._unread = b""
         self._head = b""  # how the body began, for the error that has to show it
         self._framed = False
@@ -78,38 +78,38 @@ class Exchange:
                 if accepted:
                     self._unread = await response.content.readany()
             if not accepted:
-                failure = self._refused(response, await some(response))
+                failure = self._rejection(response, await read_bounded(response))
             elif is_no_stream(self._unread):
-                failure = no_stream(await some(response, self._unread))
+                failure = no_stream(await read_bounded(response, self._unread))
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
             failure = unreachable(error, self._url, self._first_byte)
         if failure is not None:
             raise failure  # out here, where no error that holds our headers can hang on to it
-        self._head = self._unread[:SHOWN]
-        self._patience = _Patience(self._between_chunks, self.close)
+        self._head = self._unread[:EXCERPT]
+        self._stall_timer = _StallTimer(self._between_chunks, self.close)
 
     async def read(self) -> list[Event]:
         """The next events; none when the reply is over."""
         assert self._response is not None
-        assert self._patience is not None
-        content, patience = self._response.content, self._patience
+        assert self._stall_timer is not None
+        content, timer = self._response.content, self._stall_timer
         while self._failure is None and not self._ended:
             chunk, self._unread = self._unread, b""
             if not chunk and self._done:
-                await some(self._response, seconds=self._after_done)
+                await read_bounded(self._response, seconds=self._after_done)
             elif not chunk:
-                patience.begin()
+                timer.begin()
                 try:
                     chunk = await content.readany()
                 except (OSError, client_error()) as error:
                     self._frames = Splitter()  # half an event is none
-                    if not getattr(self._decoder, "finish_word", None):  # else all was said already
-                        lost, limit = patience.lost, patience.limit
-                        self._failure = stalled(self._url, limit) if lost else broken(error, self._url)
+                    if not self._decoder.finish_word:  # else the reply is complete
+                        expired, limit = timer.expired, timer.limit
+                        self._failure = stalled(self._url, limit) if expired else broken(error, self._url)
                         break
-                patience.end()
-            if events := self._decoded(chunk):
-                self.spoke = True
+                timer.end()
+            if events := self._decode(chunk):
+                self.began = self.began or begins_reply(events)
                 return events
         if self._failure is not None:
             raise self._failure
@@ -117,12 +117,12 @@ class Exchange:
 
     def close(self) -> None:
         """Hang up, unless all was read: then the connection is back in the pool already."""
-        if self._patience is not None:
-            self._patience.stop()
+        if self._stall_timer is not None:
+            self._stall_timer.stop()
         if self._response is not None:
             self._response.close()
 
-    def _decoded(self, chunk: bytes) -> list[Event]:
+    def _decode(self, chunk: bytes) -> list[Event]:
         """The events in a chunk, or in its absence the last ones. A failure waits until these were read."""
         events: list[Event] = []
         frame = b""
@@ -142,14 +142,14 @@ class Exchange:
             self._failure = garbled(frame, error)
         return events
 
-    def _refused(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
+    def _rejection(self, response: aiohttp.ClientResponse, body: bytes) -> ProviderError:
         if 300 <= response.status < 400:
             return redirected(self._url, response.status, response.headers.get("Location"))
         wait = retry_after(response.headers, self._clock())
-        return refusal_in_body(body, status=response.status, retry_after=wait)
+        return error_in_body(body, status=response.status, retry_after=wait)
 
 
-class _Patience:
+class _StallTimer:
     """Hangs up when nothing came for too long while somebody waited.
 
     One timer looks at the stream now and then; a read costs two assignments, not a timer of its own.
@@ -157,7 +157,7 @@ class _Patience:
 
     def __init__(self, limit: float | None, hang_up: Callable[[], None]) -> None:
         self.limit = limit
-        self.lost = False
+        self.expired = False
         self._hang_up = hang_up
         self._loop = asyncio.get_running_loop()
         self._since: float | None = None
@@ -180,11 +180,11 @@ class _Patience:
         if now < due:
             self._timer = self._loop.call_at(due, self._look)
         else:
-            self.lost = True
+            self.expired = True
             self._hang_up()
 
 
-async def some(
+async def read_bounded(
     response: aiohttp.ClientResponse,
     begun: bytes = b"",
     *,

@@ -1,30 +1,33 @@
-"""Requests in, events out: a client that owns the connections, and a model behind it that is asked again.
+"""The HTTP client: connections to all providers, and `HttpModel`, which asks again where that may help.
 
-What happens between one request and the end of its stream is in `wire/exchange.py`.
+One attempt, from the request to the end of its stream, is in `wire/exchange.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import json
 import random as randomness
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import JsonValue
 
 from dragoman.errors import ConfigError, ProviderError
-from dragoman.messages.events import Event
+from dragoman.messages.events import Event, StepRetry
 from dragoman.messages.request import Request
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.endpoint import Endpoint
-from dragoman.wire.exchange import Exchange, client_error, some
-from dragoman.wire.provider_errors import without
-from dragoman.wire.transport_errors import place, unreachable
+from dragoman.wire.exchange import Exchange, client_error, read_bounded
+from dragoman.wire.files import Attachments
+from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
+from dragoman.wire.provider_errors import redact
+from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
@@ -42,7 +45,7 @@ class Timeouts:
     connect: float | None = 15
     first_byte: float | None = 300  # some models think for minutes before they say a word
     between_chunks: float | None = 120
-    after_done: float | None = 1  # for the connection to end when all was said: some servers leave it open
+    after_done: float | None = 1  # for the end of the connection after the last event: some never close it
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,12 +136,12 @@ class HttpClient:
                 proxy=self._proxy_for(url),
                 allow_redirects=False,
             ) as response:
-                body = await some(response, largest=largest)
+                body = await read_bounded(response, largest=largest)
                 status = response.status
         except (OSError, client_error()) as error:
             raise unreachable(error, url, self.timeouts.first_byte) from None
         if status != 200 or len(body) > largest:
-            raise ProviderError(f"{place(url)} has no such list", kind="no_list", status=status)
+            raise ProviderError(f"{host_of(url)} has no such list", kind="no_list", status=status)
         return body
 
     def _pool(self) -> aiohttp.ClientSession:
@@ -161,7 +164,7 @@ class HttpClient:
     def _proxy_for(self, url: str) -> str | None:
         proxy = self._proxy or (_environment_proxy(url) if self._use_environment else None)
         if proxy is not None and not proxy.startswith(("http://", "https://")):
-            raise ConfigError(f"the proxy for {place(url)} is not an http:// or https:// address")
+            raise ConfigError(f"the proxy for {host_of(url)} is not an http:// or https:// address")
         return proxy
 
 
@@ -169,6 +172,7 @@ class HttpModel:
     """A model at an endpoint: satisfies `wire.Model`.
 
     `name` is how people write it; `model` is how its provider does, and what stands in the body or the URL.
+    `extra` are the options that it takes beside the words of its wire: of an unknown server, all.
     """
 
     def __init__(
@@ -180,20 +184,28 @@ class HttpModel:
         model: str,
         name: str | None = None,
         context: int | None = None,
+        extra: Extra = True,
+        attachments: AttachmentReader | None = None,
     ) -> None:
         self.name = name or model
         self.context = context
+        self.variant: Mapping[str, JsonValue] = {}
         self.model = model
+        self._extra = extra
+        self._attachments = attachments or AttachmentReader()
         self._client = client
         self._wire = wire
         self._endpoint = endpoint
 
     def __repr__(self) -> str:
-        return f"HttpModel({self.name!r}, {self._wire.name}, {place(self._endpoint.base_url)})"
+        return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        body = self._body(request)
+        body = await self._body(request)
         retry = self._client.retry
         attempt = 1
         while True:
@@ -210,26 +222,36 @@ class HttpModel:
                     yield events
                 return
             except ProviderError as error:
-                failure = self._told(error)
-                if exchange.spoke or not retry.may_follow(error, attempt):
+                failure = self._for_people(error)
+                if exchange.began or not retry.may_follow(error, attempt):
                     raise
             finally:
                 exchange.close()
-            await self._client.sleep(retry.wait(attempt, failure.retry_after, self._client.random()))
+            wait = retry.wait(attempt, failure.retry_after, self._client.random())
             attempt += 1
+            yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
+            await self._client.sleep(wait)
 
-    def _body(self, request: Request) -> bytes:
-        body = self._wire.encode(request)
+    async def _body(self, request: Request) -> bytes:
+        """The request as bytes. What takes long is done in a thread."""
+        self.check_options(request.options)
+        request = with_tool_choice(request)
+        if own := own_fields(request.options, self._wire.options):
+            request = replace(request, extra=with_extra(own, request.extra))
+        attachments = await self._attachments.read(request, self._wire)
+        if attachments.size > LARGE_BODY or is_large(request):
+            return await asyncio.to_thread(lambda: write_large(self._encode(request, attachments)))
+        return write(self._encode(request, attachments))
+
+    def _encode(self, request: Request, attachments: Attachments) -> dict[str, JsonValue]:
+        body = self._wire.encode(request, attachments)
         if body.get("model") == request.model:
             body["model"] = self.model
-        try:
-            return to_json(body, inf_nan_mode="null")
-        except PydanticSerializationError:  # half a surrogate pair somewhere in the history
-            return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        return body
 
-    def _told(self, error: ProviderError) -> ProviderError:
+    def _for_people(self, error: ProviderError) -> ProviderError:
         """The error as a person may read it: without the key, and with the key's name."""
-        error.message = without(error.message, self._endpoint.secrets)
+        error.message = redact(error.message, self._endpoint.secrets)
         error.args = (error.message,)
         if error.kind == "auth" and (name := self._endpoint.key_name):
             error.hint = f"Check {name}" if self._endpoint.key else f"Set {name} to your API key"

@@ -1,4 +1,4 @@
-"""What was said, in; what any wire can say of it, out: the parts of encoding that all wires share."""
+"""The steps of encoding that all wires share: messages made fit to send, call ids, results, descriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dragoman.messages.parts import (
     File,
     Part,
     Reasoning,
-    StepBoundary,
     Summary,
     Text,
     ToolCall,
@@ -27,8 +26,8 @@ from dragoman.wire.quirks import IdShape
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def spoken(messages: Iterable[RequestMessage], *, files_apart: bool = False) -> list[RequestMessage]:
-    """The messages as wires like them: nothing empty, nothing that is ours alone, neighbours merged.
+def lower(messages: Iterable[RequestMessage], *, files_apart: bool = False) -> list[RequestMessage]:
+    """The messages as every wire can send them: nothing empty, nothing that is ours alone, neighbours merged.
 
     An assistant's message is one model request here, made of text, reasoning and calls; the results of its
     calls belong right behind it. Files it made follow in a user's message, and so do those its calls brought
@@ -36,16 +35,16 @@ def spoken(messages: Iterable[RequestMessage], *, files_apart: bool = False) -> 
     """
     merged: list[RequestMessage] = []
     for message in messages:
-        for said in _sayable(message, files_apart):
+        for one in _split(message, files_apart):
             before = merged[-1] if merged else None
-            if before is None or before.role != said.role or _calls(before):
-                merged.append(said)
+            if before is None or before.role != one.role or _has_calls(before):
+                merged.append(one)
             else:
-                merged[-1] = RequestMessage(said.role, _joined(before.parts, said.parts))
+                merged[-1] = RequestMessage(one.role, _joined(before.parts, one.parts))
     return merged
 
 
-def _sayable(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessage]:
+def _split(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessage]:
     parts: list[Part] = []
     for part in message.parts:
         match part:
@@ -54,10 +53,7 @@ def _sayable(message: RequestMessage, files_apart: bool) -> Iterator[RequestMess
                     parts.append(part)
             case Summary():
                 yield from _step(message.role, parts, files_apart)
-                yield RequestMessage("user", (Text(f"[What was said before, in short]\n{part.text}"),))
-                parts = []
-            case StepBoundary():
-                yield from _step(message.role, parts, files_apart)
+                yield RequestMessage("user", (Text(f"[Summary of what came before]\n{part.text}"),))
                 parts = []
             case Reasoning() | ToolCall():
                 if message.role == "assistant":
@@ -84,8 +80,8 @@ def _step(role: Role, parts: list[Part], files_apart: bool) -> Iterator[RequestM
             yield RequestMessage("user", (Text(f"[Result of {call.tool}]"), *files))
 
 
-def _calls(said: RequestMessage) -> bool:
-    return any(isinstance(part, ToolCall) for part in said.parts)
+def _has_calls(message: RequestMessage) -> bool:
+    return any(isinstance(part, ToolCall) for part in message.parts)
 
 
 def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -125,18 +121,18 @@ def _visible(call: ToolCall) -> ToolResult | None:
     return call.result if call.state.settled else None  # one that is being reviewed is nobody's yet
 
 
-def said_name(call: ToolCall) -> str:
+def safe_name(call: ToolCall) -> str:
     """The tool's name, or the nearest to what the model made up that a server accepts."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", call.tool)[:64] or "unknown"
 
 
-def said_arguments(call: ToolCall) -> Arguments:
-    """What the model asked for, not what was run instead: the result's note tells of that.
+def asked_arguments(call: ToolCall) -> Arguments:
+    """What the model asked for, not what was run instead: the result's note mentions that.
 
     Argument text that is no JSON goes back inside JSON that says so: many servers refuse it for ever.
     """
-    said = call.arguments if call.original is None else call.original
-    return {"invalid_json": call.raw} if call.raw is not None and not said else said
+    asked = call.arguments if call.original is None else call.original
+    return {"invalid_json": call.raw} if call.raw is not None and not asked else asked
 
 
 class CallIds:
@@ -156,7 +152,7 @@ class CallIds:
 
     def _shaped(self, call: ToolCall, origin: str) -> str:
         if self._shape == "kimi":
-            return f"functions.{said_name(call)}:{len(self._given)}"
+            return f"functions.{safe_name(call)}:{len(self._given)}"
         digest = hashlib.sha256(origin.encode()).hexdigest()
         if self._shape == "mistral":
             return digest[:9]
@@ -169,7 +165,7 @@ class CallIds:
 def description(tool: ToolSpec) -> str:
     """What a tool does, with its examples: no wire has a place of its own for them.
 
-    Those that come with a request are for models that have to be led: others know when a tool is right.
+    Those that come with a request are for models that have to be guided: others know when a tool is right.
     """
     shown = [example for example in tool.examples if example_of(example).request is None]
     examples = "".join(f"\n{canonical(example)}" for example in shown)

@@ -1,4 +1,4 @@
-"""A provider's error enters, in any spelling there is; a `ProviderError` that knows what may help leaves.
+"""Errors that providers report, however they write them, as a `ProviderError` that says what may help.
 
 Used for error responses (`wire/exchange.py`) and for errors inside a stream that began well (every decoder).
 """
@@ -13,12 +13,13 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ContextOverflow, ProviderError
+from dragoman.wire.surrogates import join_halves
 
-SHOWN = 500  # characters of a provider's own words that an error repeats
+LONGEST = 500  # characters of a provider's own words that an error repeats
 
 
 @dataclass(slots=True, frozen=True)
-class Kind:
+class ErrorKind:
     """One family of errors: how to recognise it, whether asking again may help, and what a person can do."""
 
     name: str
@@ -42,9 +43,9 @@ def _words(*alternatives: str) -> re.Pattern[str]:
 
 CONTEXT_OVERFLOW = "context_overflow"
 
-# The first that fits. What words tell stands before what a status tells: many servers answer 400 to all.
+# The first that fits. Words count before the status: many servers answer 400 to all.
 KINDS = (
-    Kind(
+    ErrorKind(
         "quota",
         frozenset({402}),
         frozenset(
@@ -58,14 +59,14 @@ KINDS = (
         ),
         hint="The account has no credit or quota left: check its plan and billing",
     ),
-    Kind(
+    ErrorKind(
         "rate_limit",
         frozenset({429}),
         frozenset({"rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "throttlingexception"}),
         retryable=True,
         hint="Too many requests or tokens at once: wait, or ask the provider for a higher limit",
     ),
-    Kind(
+    ErrorKind(
         "auth",
         frozenset({401}),
         frozenset({"authentication_error", "invalid_api_key", "api_key_invalid", "unauthenticated"}),
@@ -76,7 +77,7 @@ KINDS = (
         ),
         hint="Check the API key",
     ),
-    Kind(
+    ErrorKind(
         "filter",
         codes=frozenset(
             {
@@ -93,7 +94,7 @@ KINDS = (
         ),
         hint="The provider's content filter stopped it: say it in other words, or use another model",
     ),
-    Kind(
+    ErrorKind(
         CONTEXT_OVERFLOW,
         frozenset({413}),
         frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"}),
@@ -112,20 +113,20 @@ KINDS = (
         ),
         hint="Shorten or compact the conversation, or choose a model that can take more",
     ),
-    Kind(
+    ErrorKind(
         "unknown_model",
         frozenset({404}),
         frozenset({"model_not_found", "not_found_error", "not_found", "deploymentnotfound"}),
         _words(r"model.{0,80}(not found|does not exist|not exist)", r"(unknown|no such) model"),
         hint="Check the model's name and the provider's address",
     ),
-    Kind(
+    ErrorKind(
         "permission",
         frozenset({403}),
         frozenset({"permission_error", "permission_denied"}),
         hint="The key is known but may not do this: check its rights, its project and the region",
     ),
-    Kind(
+    ErrorKind(
         "overloaded",
         frozenset({503, 529}),
         frozenset({"overloaded_error", "unavailable", "service_unavailable", "engine_overloaded_error"}),
@@ -133,14 +134,14 @@ KINDS = (
         retryable=True,
         hint="The provider is overloaded: try again in a while, or use another model",
     ),
-    Kind(
+    ErrorKind(
         "timeout",
         frozenset({408, 504}),
         frozenset({"timeout_error", "deadline_exceeded", "request_timeout"}),
         retryable=True,
         hint="The provider took too long: try again",
     ),
-    Kind(
+    ErrorKind(
         "server",
         frozenset({409, *range(500, 600)}),
         frozenset({"api_error", "server_error", "internal", "internal_error", "internal_server_error"}),
@@ -149,19 +150,21 @@ KINDS = (
     ),
 )
 
-OTHER = Kind("invalid_request")
+OTHER = ErrorKind("invalid_request")
 
 MAY_HEAL = frozenset({408, 409, 429})  # the only 4xx statuses that are ever asked again
 
 
-def refusal(said: JsonValue, *, status: int | None = None, retry_after: float | None = None) -> ProviderError:
-    """The error for what a provider said: its body as JSON, or as the text it was."""
-    message = _shortened(_message(said)) or "the provider refused and did not say why"
-    codes = frozenset(_codes(said))
+def provider_error(
+    report: JsonValue, *, status: int | None = None, retry_after: float | None = None
+) -> ProviderError:
+    """The error for what a provider reports: its body as JSON, or as the text it was."""
+    message = _shortened(join_halves(_message(report))) or "the provider refused and did not say why"
+    codes = frozenset(_codes(report))
     kind = next((kind for kind in KINDS if kind.fits(status, codes, message)), OTHER)
     if kind.name == CONTEXT_OVERFLOW:
         return ContextOverflow(message, status=status, hint=kind.hint)
-    wait = _retry_delay(said) if retry_after is None else retry_after
+    wait = _retry_delay(report) if retry_after is None else retry_after
     # A quota that comes back at a known time is a rate limit by another name.
     retryable = kind.retryable or (kind.name == "quota" and wait is not None)
     if status is not None and 400 <= status < 500 and status not in MAY_HEAL:
@@ -171,15 +174,15 @@ def refusal(said: JsonValue, *, status: int | None = None, retry_after: float | 
     )
 
 
-def refusal_in_body(
+def error_in_body(
     body: bytes, *, status: int | None = None, retry_after: float | None = None
 ) -> ProviderError:
     """The error for the body of a response, whatever it is made of."""
     try:
-        said = from_json(body)
+        report = from_json(body)
     except ValueError:
-        said = _plain(body)
-    return refusal(said, status=status, retry_after=retry_after)
+        report = _plain(body)
+    return provider_error(report, status=status, retry_after=retry_after)
 
 
 # ── where each of them writes it ──────────────────────────────────────────────────────────────────
@@ -189,19 +192,19 @@ CODES = ("code", "type", "status", "reason")
 NESTED = ("error", "errors", "details", "innererror", "metadata")
 
 
-def _message(said: JsonValue) -> str:
+def _message(report: JsonValue) -> str:
     """The sentence meant for people: the deepest `message` on the usual path."""
-    match said:
+    match report:
         case str():
-            return said.strip()
+            return report.strip()
         case list():
-            return "; ".join(found for one in said if (found := _message(one)))
+            return "; ".join(found for one in report if (found := _message(one)))
         case dict():
-            behind = said.get("metadata")  # OpenRouter wraps what the provider behind it said
+            behind = report.get("metadata")  # OpenRouter wraps the report of the provider behind it
             if isinstance(behind, dict) and isinstance(raw := behind.get("raw"), str):
                 return _message(_opened(raw))
             for name in MESSAGES:
-                if found := _message(said.get(name)):
+                if found := _message(report.get(name)):
                     return found
     return ""
 
@@ -214,27 +217,27 @@ def _opened(text: str) -> JsonValue:
     return opened
 
 
-def _codes(said: JsonValue) -> Iterator[str]:
-    for level in _levels(said):
+def _codes(report: JsonValue) -> Iterator[str]:
+    for level in _levels(report):
         for name in CODES:
             if isinstance(code := level.get(name), str):
                 yield code.lower()
 
 
-def _levels(said: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    match said:
+def _levels(report: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    match report:
         case list():
-            for one in said:
+            for one in report:
                 yield from _levels(one)
         case dict():
-            yield said
+            yield report
             for name in NESTED:
-                yield from _levels(said.get(name))
+                yield from _levels(report.get(name))
 
 
-def _retry_delay(said: JsonValue) -> float | None:
+def _retry_delay(report: JsonValue) -> float | None:
     """Google says in the body when to come back: `"retryDelay": "34.5s"`."""
-    for level in _levels(said):
+    for level in _levels(report):
         delay = level.get("retryDelay")
         if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
             return float(delay[:-1])
@@ -250,11 +253,11 @@ def _plain(body: bytes) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret taken out."""
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text with a mark in the place of every secret."""
     for secret in secrets:
         text = text.replace(secret, "‹key›")
     return text

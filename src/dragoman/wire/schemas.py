@@ -1,7 +1,8 @@
-"""A JSON schema in; the same in a form that more servers understand out."""
+"""JSON schemas made fit for servers that understand only part of what a schema may say."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -42,7 +43,7 @@ def with_inner(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
 def inlined(schema: Schema) -> Schema:
     """The schema without references: each is replaced by what it stands for.
 
-    Where one leads back into itself, or there are too many, only its type is said.
+    Where one leads back into itself, or there are too many, only its type remains.
     """
     return _inlined(schema, schema, (), iter(range(MOST_REFERENCES)))
 
@@ -108,3 +109,26 @@ def without_limits(schema: Schema) -> Schema:
     if plain.get("type") == "object" or "properties" in plain:
         plain["additionalProperties"] = False
     return with_inner(plain, without_limits)
+
+
+def is_strict(schema: JsonValue) -> bool:
+    """Whether OpenAI's strict mode takes it: that wants every object closed, and every property required."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object":
+        properties, required = schema.get("properties") or {}, schema.get("required") or []
+        if schema.get("additionalProperties") is not False:
+            return False
+        if not (
+            isinstance(properties, dict) and isinstance(required, list) and set(properties) <= {*required}
+        ):
+            return False
+    return all(map(is_strict, schema.values()))
+
+
+def schema_name(schema: JsonValue) -> str:
+    """A name for it: OpenAI wants one."""
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return re.sub(r"[^A-Za-z0-9_-]", "_", str(title or "response"))[:64]

@@ -1,10 +1,10 @@
-"""A model that plays a script: for tests, demonstrations and whoever wants to see the house without a key."""
+"""A model that plays a script: for tests, demonstrations, and for trying Dragoman without a key."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,17 +18,17 @@ from dragoman.wire.wire import Prose, call_id
 
 
 @dataclass(slots=True, frozen=True)
-class Call:
+class ScriptedCall:
     tool: str
     arguments: dict[str, JsonValue] | str  # a text is sent as it is, also if it is no JSON
 
 
 @dataclass(slots=True, frozen=True)
 class Line:
-    """One reply: what is thought, said and called, in this order."""
+    """One reply: its thoughts, its text and its calls, in this order."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     thinks: str = ""
     finish: str | None = None
     usage: Usage = Usage(input=10, output=5)
@@ -60,12 +60,12 @@ def thinks(text: str) -> Line:
 
 
 def calls(tool: str, **arguments: JsonValue) -> Line:
-    return Line(calls=(Call(tool, arguments),))
+    return Line(calls=(ScriptedCall(tool, arguments),))
 
 
 def calls_with(tool: str, arguments: str) -> Line:
     """A call whose argument text is exactly this."""
-    return Line(calls=(Call(tool, arguments),))
+    return Line(calls=(ScriptedCall(tool, arguments),))
 
 
 def fails(error: Exception | str, *, after: str = "") -> Line:
@@ -81,9 +81,13 @@ class ScriptedModel:
     ) -> None:
         self.name = name
         self.context = context
+        self.variant: dict[str, JsonValue] = {}
         self.requests: list[Request] = []
         self._script = script
         self._piece = piece
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        """It takes everything, and heeds nothing."""
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
         self.requests.append(request)

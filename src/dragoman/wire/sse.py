@@ -1,6 +1,6 @@
-"""A server's event stream in, cut anywhere; the data of its events out, as bytes.
+"""Splits a server-sent event stream, cut anywhere, into the data of its events.
 
-Event names, ids and comments are left out: every provider also writes into the data what kind of event it is.
+Event names, ids and comments are dropped: every provider also writes into the data what kind of event it is.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""A reply's events in; the same events out, with what stood between `<think>` tags told apart as reasoning.
+"""Finds reasoning between `<think>` tags and makes events of its own of it.
 
-For models whose server leaves the tags in the text. Tags may be cut anywhere; nothing is held back but what
-may yet become a tag, and blank lines next to one. Tags in code are left alone, and a reply whose provider
-tells reasoning apart itself passes through untouched.
+For models whose server does not remove the tags from the text. Tags may be cut anywhere; nothing is held back
+but what may yet become a tag, and blank lines next to one. Tags in code do not count, and a reply whose
+provider separates reasoning itself passes through untouched.
 
 An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
 that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
-text before the tag has been shown as text, and cannot be unsaid: there the tag ends that text with a
-`text.end` that says so, and whoever folds the events makes reasoning of it. `lone_end` tells the caller to
-know better next time. A reply that was wrongly taken to begin inside, and ends well without any tag, was the
-answer: it is said once more, as text, and `no_end` tells the caller.
+text before the tag has been shown as text already: there the tag ends that text with a `text.end` that says
+so, and whoever folds the events makes reasoning of it. From `lone_end` the caller learns to do better next
+time. A reply that was wrongly taken to begin inside, and ends well without any tag, was the answer: it is
+sent once more, as text, and `no_end` is set.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Thinking:
         self._inside = inside  # reasoning is open, and nothing has come yet
         self._assumed: list[str] | None = [] if inside else None  # what came while no tag has proved it
         self._thinking = False
-        self._apart = False  # the provider tells reasoning apart itself
+        self._apart = False  # the provider separates reasoning itself
         self._tagged = False  # a tag has come: an end tag cannot be alone any more
-        self._spoke = False  # some of the answer has been told
+        self._answered = False  # some of the answer has been sent
         self._held = ""  # what may become a tag
         self._blank = ""  # white space in front of an answer or a thought
         self._before = ""  # the last character of the thought so far
-        self._open = False  # a text is being told
+        self._open = False  # a text has been started and not ended
         self._prose = Prose(TAGS)
         self._code = _Code()
 
@@ -66,7 +66,7 @@ class Thinking:
             case MessageEnd():
                 yield from self._end()
                 if event.finish in ("stop", "unknown"):
-                    yield from self._say_again()
+                    yield from self._repeat_as_text()
                 yield event
             case _:
                 self._apart = self._apart or (isinstance(event, ReasoningDelta) and not self._tagged)
@@ -79,7 +79,7 @@ class Thinking:
         if self._inside:
             text = self._begin_inside(text)
         while text:
-            text = yield from self._think(text) if self._thinking else self._speak(text)
+            text = yield from self._read_thought(text) if self._thinking else self._read_text(text)
 
     def _begin_inside(self, text: str) -> str:
         """The prompt has opened the reasoning; some replies open it once more."""
@@ -94,11 +94,11 @@ class Thinking:
             self._assumed = None
         return text[len(tag) :]
 
-    def _think(self, text: str) -> Generator[Event, None, str]:
+    def _read_thought(self, text: str) -> Generator[Event, None, str]:
         """Up to the end tag; returns what follows.
 
-        Code does not protect the tag here: thoughts often leave a fence open, and the answer would be lost in
-        it. Only the tag itself between backticks is a quotation.
+        Code does not protect the tag here: in thoughts a fence often stays open, and the answer would be lost
+        in it. Only the tag itself between backticks is a quotation.
         """
         at = -1
         while (at := text.find("<", at + 1)) >= 0:
@@ -118,7 +118,7 @@ class Thinking:
         yield from self._thought(text)
         return ""
 
-    def _speak(self, text: str) -> Generator[Event, None, str]:
+    def _read_text(self, text: str) -> Generator[Event, None, str]:
         """Up to a tag that is not in code; returns what follows."""
         tags = OPENING if self._tagged else OPENING + CLOSING
         for at in self._code.angles(text):
@@ -161,7 +161,7 @@ class Thinking:
         self.lone_end = True
         for event in self._prose.close():
             yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
-        self._spoke = False
+        self._answered = False
         self._begin_text()
 
     def _begin_text(self) -> None:
@@ -172,7 +172,7 @@ class Thinking:
     # ── words ─────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, text: str) -> Iterator[Event]:
-        if not self._spoke:
+        if not self._answered:
             text = self._blank + text
             words = text.lstrip()
             if not words:
@@ -181,7 +181,7 @@ class Thinking:
             if self._tagged:  # blank lines belong to the tag, an indent to the answer
                 blank = text[: -len(words)]
                 text = blank[blank.rfind("\n") + 1 :] + words
-            self._spoke = True
+            self._answered = True
             self._blank = ""
         if text:
             self._open = True
@@ -196,7 +196,7 @@ class Thinking:
                 self._assumed.append(text)
             yield from self._prose.reasoning(text)
 
-    def _say_again(self) -> Iterator[Event]:
+    def _repeat_as_text(self) -> Iterator[Event]:
         if self._assumed and not self._apart:
             self.no_end = True
             yield from self._prose.text("".join(self._assumed))

@@ -1,6 +1,7 @@
-"""What can go wrong between us and a server enters; a `ProviderError` in words a person can act on leaves.
+"""Errors of the way to a server and back: no connection, a broken stream, a body that is no stream.
 
-What the provider itself says is in `wire/refusal.py`; here is what the network and the body say.
+Each becomes a `ProviderError` that says what a person can do. Errors that a provider reports itself are in
+`wire/provider_errors.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
 
-SHOWN = 200  # bytes of a body that an error repeats
+EXCERPT = 200  # bytes of a body that an error repeats
 BLANK = b"\xef\xbb\xbf \t\r\n"
 
 # ── no reply ──────────────────────────────────────────────────────────────────────────────────────
@@ -25,7 +26,7 @@ def unreachable(error: BaseException, url: str, first_byte: float | None) -> Pro
     """For what was raised before the first byte came."""
     import aiohttp  # already there: it raised the error
 
-    at, reason = place(url), reason_of(error)
+    at, reason = host_of(url), reason_of(error)
     message, kind, retryable = f"no connection to {at}: {reason}", "connection", True
     hint = "Check the address and the network"
     match error:
@@ -53,7 +54,7 @@ def unreachable(error: BaseException, url: str, first_byte: float | None) -> Pro
 
 def redirected(url: str, status: int, there: str | None) -> ProviderError:
     return ProviderError(
-        f"{place(url)} sends requests on to {there or 'an address it does not name'}",
+        f"{host_of(url)} sends requests on to {there or 'an address it does not name'}",
         kind="redirect",
         status=status,
         hint="A key is never sent after a redirect: write that address into the base URL, if you trust it",
@@ -65,19 +66,19 @@ def redirected(url: str, status: int, there: str | None) -> ProviderError:
 
 def broken(error: BaseException, url: str) -> ProviderError:
     return ProviderError(
-        f"the connection to {place(url)} broke in the middle of the reply: {reason_of(error)}",
+        f"the connection to {host_of(url)} broke in the middle of the reply: {reason_of(error)}",
         kind="connection",
         retryable=True,
-        hint="What had arrived is kept; try again",
+        hint="What had arrived is stored; try again",
     )
 
 
 def stalled(url: str, seconds: float | None) -> ProviderError:
     return ProviderError(
-        f"{place(url)} sent nothing for {seconds:g} s in the middle of its reply",
+        f"{host_of(url)} sent nothing for {seconds:g} s in the middle of its reply",
         kind="timeout",
         retryable=True,
-        hint="What had arrived is kept; try again, or allow more time between chunks",
+        hint="What had arrived is stored; try again, or allow more time between chunks",
     )
 
 
@@ -87,19 +88,19 @@ def unfinished() -> ProviderError:
         "the stream ended before the reply was finished",
         kind="unfinished",
         retryable=True,
-        hint="What had arrived is kept; try again",
+        hint="What had arrived is stored; try again",
     )
 
 
 def garbled(frame: bytes, error: Exception) -> ProviderError:
-    trouble = ProviderError(
-        f"a piece of the stream could not be read: {shown(frame)} ({reason_of(error)})",
+    failure = ProviderError(
+        f"a piece of the stream could not be read: {excerpt(frame)} ({reason_of(error)})",
         kind="garbled",
         retryable=True,
-        hint="The stream was cut, or speaks another wire than the one that was chosen",
+        hint="The stream was cut, or belongs to another wire than the one that was chosen",
     )
-    trouble.__cause__ = error
-    return trouble
+    failure.__cause__ = error
+    return failure
 
 
 # ── something else than a stream ──────────────────────────────────────────────────────────────────
@@ -114,28 +115,28 @@ def no_stream(body: bytes) -> ProviderError:
     """For a body that came with a status of success and is none."""
     if body.lstrip(BLANK).startswith(b"<"):
         return ProviderError(
-            f"a web page came instead of a stream: {shown(body)}",
+            f"a web page came instead of a stream: {excerpt(body)}",
             kind="no_stream",
             hint="Check the provider's base URL: something else answers there",
         )
     try:
-        said: JsonValue = from_json(body)
+        found: JsonValue = from_json(body)
     except ValueError:
-        said = None
-    first = said[0] if isinstance(said, list) and said else said
+        found = None
+    first = found[0] if isinstance(found, list) and found else found
     if isinstance(first, dict) and first.get("error"):
-        return refusal(said)
+        return provider_error(found)
     return ProviderError(
-        f"a whole JSON body came instead of a stream: {shown(body)}",
+        f"a whole JSON body came instead of a stream: {excerpt(body)}",
         kind="no_stream",
         hint="What answers there does not stream: use a server, or an address of it, that does",
     )
 
 
 def no_event(head: bytes) -> ProviderError:
-    """For a stream that ended before anything was said in it."""
+    """For a stream that ended without a single event."""
     return ProviderError(
-        f"the reply held no event, only {shown(head)}" if head else "the reply was empty",
+        f"the reply held no event, only {excerpt(head)}" if head else "the reply was empty",
         kind="no_stream",
         retryable=not head,
         hint="Try again, or check the provider's base URL",
@@ -145,7 +146,7 @@ def no_event(head: bytes) -> ProviderError:
 # ── words ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def place(url: str) -> str:
+def host_of(url: str) -> str:
     """The part of an address that may be shown: no path, no user, no password."""
     try:
         parts = urlsplit(url)
@@ -162,10 +163,10 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(words).split()) or type(error).__name__
 
 
-def shown(body: bytes) -> str:
+def excerpt(body: bytes) -> str:
     """The first bytes, on one line."""
-    text = " ".join(body[: 4 * SHOWN].decode(errors="replace").split())
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+    text = " ".join(body[: 4 * EXCERPT].decode(errors="replace").split())
+    return repr(text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…")
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

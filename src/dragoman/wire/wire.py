@@ -1,35 +1,45 @@
-"""What the house asks of a model, and what a wire has to be able to do.
+"""The interfaces of this room: a `Model` answers requests with events; a `Wire` is one provider protocol.
 
-A wire turns a `Request` into a provider's body and a provider's frames into our events; it is pure.
-A `Model` answers requests with events: over HTTP with a wire (`wire/http.py`), or from a script.
+A wire encodes a `Request` as a provider's body and decodes the provider's frames into our events; it is pure.
+Models use one over HTTP (`wire/http.py`), or play a script (`wire/scripted.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
 from dragoman.messages.events import (
     Event,
+    ProviderData,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    StepRetry,
     TextDelta,
     TextEnd,
     TextStart,
 )
+from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
+
+Voice: TypeAlias = Literal["text", "reasoning"]
 
 
 class Decoder(Protocol):
-    """Frames in, events out. `end` closes whatever is open and says how the reply finished.
+    """Decodes one reply, frame by frame. `end` closes whatever is open and says how the reply finished.
 
-    It raises ProviderError where the wire always tells that a reply is over, and this one did not.
+    It raises ProviderError where the wire always says that a reply is over, and this one did not.
     """
 
-    def feed(self, frame: bytes) -> Iterator[Event]: ...
+    finish_word: str | None
+    """The provider's own word for how the reply ended, once it has come."""
+
+    def feed(self, frame: bytes) -> Iterable[Event]: ...
 
     def end(self) -> Iterator[Event]: ...
 
@@ -38,8 +48,13 @@ class Wire(Protocol):
     """One provider protocol: a body for a request, a decoder for its reply."""
 
     name: str
+    options: frozenset[str]
+    """The options it has a word for; of those in `request.options` it encodes no others."""
 
-    def encode(self, request: Request) -> dict[str, JsonValue]: ...
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]: ...
+
+    def carries(self, file: File) -> bool:
+        """Whether the bytes of such a file go into the body, so that they have to be read."""
 
     def decoder(self, reply: str) -> Decoder:
         """A decoder for the reply with this id; the calls in it are named after it."""
@@ -51,8 +66,24 @@ class Model(Protocol):
     name: str
     context: int | None  # tokens it can take, where known
 
+    @property
+    def variant(self) -> Mapping[str, JsonValue]:
+        """Options of the variant that was chosen with its name: over an agent's, under a conversation's."""
+        return {}
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        """BadRequest where a request with these options would be refused before it is sent."""
+
     def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError."""
+        """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError.
+
+        A `StepRetry` may come before them, and `ProviderData` anywhere: neither is a part of the reply.
+        """
+
+
+def begins_reply(events: Iterable[Event]) -> bool:
+    """Whether some of these are part of a reply: after one, nothing may be asked again."""
+    return not all(isinstance(event, StepRetry | ProviderData) for event in events)
 
 
 def call_id(reply: str, position: int) -> str:
@@ -65,33 +96,40 @@ class Prose:
 
     def __init__(self, wire: str) -> None:
         self._wire = wire
-        self._open: str | None = None
+        self._open: Voice | None = None
+        self._half = ""  # of a character, at the end of the last piece
 
     def text(self, piece: str) -> Iterable[Event]:
-        if not piece:
-            return ()
-        if self._open == "text":
-            return (TextDelta(piece),)
-        before = [*self.close()]
-        self._open = "text"
-        return (*before, TextStart(), TextDelta(piece))
+        if self._open == "text" and piece and not self._half and (piece.isascii() or is_whole(piece)):
+            return (TextDelta(piece),)  # most pieces of most replies
+        return self._take("text", piece)
 
     def reasoning(self, piece: str) -> Iterable[Event]:
-        if not piece:
-            return ()
-        if self._open == "reasoning":
+        if self._open == "reasoning" and piece and not self._half and (piece.isascii() or is_whole(piece)):
             return (ReasoningDelta(piece),)
-        before = [*self.close()]
-        self._open = "reasoning"
-        return (*before, ReasoningStart(), ReasoningDelta(piece))
+        return self._take("reasoning", piece)
 
     def close(self, *, signature: str | None = None, opaque: JsonValue = None) -> Iterator[Event]:
         """End what is open. A signature or an opaque block without open reasoning makes one of its own."""
+        if self._half:
+            self._half = ""
+            yield TextDelta(LONE) if self._open == "text" else ReasoningDelta(LONE)
         if self._open == "text":
             yield TextEnd()
         if self._open != "reasoning" and (signature is not None or opaque is not None):
             yield ReasoningStart()
             self._open = "reasoning"
         if self._open == "reasoning":
-            yield ReasoningEnd(signature, self._wire, opaque)
+            yield ReasoningEnd(signature and join_halves(signature), self._wire, join_all(opaque))
         self._open = None
+
+    def _take(self, voice: Voice, piece: str) -> Iterator[Event]:
+        if not piece:
+            return
+        if self._open != voice:
+            yield from self.close()
+            self._open = voice
+            yield TextStart() if voice == "text" else ReasoningStart()
+        piece, self._half = split_half(self._half + piece)
+        if piece:
+            yield TextDelta(piece) if voice == "text" else ReasoningDelta(piece)

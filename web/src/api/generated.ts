@@ -43,7 +43,7 @@ export interface components {
             turn: string;
             message: string | null;
         };
-        /** @description Somebody answered a question, here or elsewhere: nobody need any more. */
+        /** @description Somebody answered a question, in this client or another: it is closed. */
         CallAnswered: {
             call: string;
             question: string;
@@ -411,7 +411,7 @@ export interface components {
              */
             type: "list.reset";
         };
-        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["ConversationSnapshot"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
         LiveTurn: {
@@ -420,6 +420,7 @@ export interface components {
             state: string;
             live: boolean;
             started: number;
+            retrying: string | null;
         };
         Login: {
             password: string;
@@ -443,7 +444,7 @@ export interface components {
             parent: string | null;
             /** @enum {string} */
             role: "user" | "assistant";
-            parts: (components["schemas"]["Text-Output"] | components["schemas"]["Reasoning"] | components["schemas"]["ToolCall"] | components["schemas"]["File-Output"] | components["schemas"]["StepBoundary"] | components["schemas"]["Summary"] | components["schemas"]["Error"])[];
+            parts: (components["schemas"]["Text-Output"] | components["schemas"]["Reasoning"] | components["schemas"]["ToolCall"] | components["schemas"]["File-Output"] | components["schemas"]["Summary"] | components["schemas"]["Error"])[];
             turn: string | null;
             author: string | null;
             model: string | null;
@@ -469,7 +470,7 @@ export interface components {
         /**
          * @description The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
          *
-         *     `unfinished` says that nothing told its end: it may have been cut off, and nobody can know.
+         *     `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
          */
         MessageEnd: {
             finish: string;
@@ -584,6 +585,24 @@ export interface components {
         };
         PromptList: {
             items: components["schemas"]["NamedPrompt"][];
+        };
+        /**
+         * @description Fields of a provider's chunk that no other event carries: citations, log probabilities, a service tier.
+         *
+         *     Under the names the provider gives them. Nothing of it is stored; a plugin may.
+         */
+        ProviderData: {
+            wire: string;
+            data: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default provider.data
+             * @constant
+             */
+            type: "provider.data";
         };
         /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
         Question: {
@@ -742,15 +761,6 @@ export interface components {
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
         };
-        /** @description Stands where one model request ended and the next began, in a message that holds several. */
-        StepBoundary: {
-            step: number;
-            /**
-             * @default step
-             * @constant
-             */
-            type: "step";
-        };
         StepEnd: {
             step: number;
             usage: components["schemas"]["Usage"];
@@ -761,6 +771,21 @@ export interface components {
              * @constant
              */
             type: "step.end";
+        };
+        /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
+        StepRetry: {
+            attempt: number;
+            attempts: number;
+            seconds: number;
+            reason: string;
+            status: number | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default step.retry
+             * @constant
+             */
+            type: "step.retry";
         };
         /** @description A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again. */
         StepStart: {
@@ -813,7 +838,7 @@ export interface components {
              */
             type: "text.delta";
         };
-        /** @description `was_reasoning`: what was told as text so far turned out to be a thought (`wire/thinking.py`). */
+        /** @description `was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`). */
         TextEnd: {
             /** @default false */
             was_reasoning: boolean;
@@ -912,7 +937,7 @@ export interface components {
              */
             type: "turn.end";
         };
-        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
             conversation: string;
@@ -1034,6 +1059,7 @@ export type Page = components['schemas']['Page'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
 export type PromptList = components['schemas']['PromptList'];
+export type ProviderData = components['schemas']['ProviderData'];
 export type Question = components['schemas']['Question'];
 export type QuestionAsked = components['schemas']['QuestionAsked'];
 export type QuestionList = components['schemas']['QuestionList'];
@@ -1046,8 +1072,8 @@ export type Result = components['schemas']['Result'];
 export type RuleInput = components['schemas']['Rule-Input'];
 export type RuleOutput = components['schemas']['Rule-Output'];
 export type SendBody = components['schemas']['SendBody'];
-export type StepBoundary = components['schemas']['StepBoundary'];
 export type StepEnd = components['schemas']['StepEnd'];
+export type StepRetry = components['schemas']['StepRetry'];
 export type StepStart = components['schemas']['StepStart'];
 export type Summary = components['schemas']['Summary'];
 export type TextInput = components['schemas']['Text-Input'];

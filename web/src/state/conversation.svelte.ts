@@ -14,7 +14,7 @@ export interface Progress {
   last: Json;
   log: string;
 }
-/** The provider is asked again, at this time in seconds. */
+/** The provider is asked again, at this time in seconds; 0 where that is not known. */
 export interface Retry {
   at: number;
   reason: string;
@@ -145,7 +145,10 @@ export class ConversationView {
     this.dirty.clear();
     this.folding = this.newFold();
     for (const message of tree.messages) this.put(message);
-    for (const turn of tree.turns) this.turns.set(turn.id, turn);
+    for (const turn of tree.turns) {
+      const retry = turn.retrying === null ? null : { at: 0, reason: turn.retrying };
+      this.turns.set(turn.id, { ...turn, retry });
+    }
     for (const question of tree.questions) this.questions.set(question.id, question);
     this.summary = tree.conversation;
     this.loaded = true;
@@ -236,6 +239,7 @@ export class ConversationView {
       state: "preparing",
       live: true,
       started: Date.now() / 1000,
+      retrying: null,
       ...this.turns.get(turn),
     });
     this.changeTurn(turn, { live: true });

@@ -1,23 +1,25 @@
-"""The name of a local model in, a model that starts its own server out."""
+"""Models that are served on this machine by a process of ours, started when they are first asked."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.providers.local.completion import PATH, Completions
-from dragoman.providers.local.led import LED_CONTEXT, SLOTS, LedModel
-from dragoman.providers.local.server import CONTEXT, LocalServer
+from dragoman.providers.local.guided import GUIDED_CONTEXT, SLOTS, GuidedModel
+from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.weights import Progress, fetch
+from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
-from dragoman.wire.exchange import client_error, some
+from dragoman.wire.exchange import client_error, read_bounded
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.wire import Model, Wire
 
@@ -26,8 +28,8 @@ IN_THE_BOX = "smollm2"
 
 
 def server_of(
-    model: str, *, file: str | None, led: bool, context: int | None, progress: Progress | None
-) -> LocalServer:
+    model: str, *, file: str | None, guided: bool, context: int | None, progress: Progress | None
+) -> LlamaServer:
     """The server for `local/MODEL`: the model in the box, or a GGUF file."""
     named = file or (model if model.lower().endswith(".gguf") else None)
     given = Path(named).expanduser() if named is not None else None
@@ -40,28 +42,45 @@ def server_of(
     async def found() -> Path:
         return await fetch(progress=progress) if given is None else given
 
-    if led:
-        return LocalServer(found, context=LED_CONTEXT, slots=SLOTS)
-    return LocalServer(found, context=context or CONTEXT)
+    if guided:
+        return LlamaServer(found, context=GUIDED_CONTEXT, slots=SLOTS)
+    return LlamaServer(found, context=context or CONTEXT)
 
 
-def local_model(server: LocalServer, client: HttpClient, wire: Wire, name: str, *, led: bool) -> Model:
-    """A model on the server: over the wire with calls of its own, or led."""
-    chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name)
-    if not led:
+def local_model(
+    server: LlamaServer,
+    client: HttpClient,
+    wire: Wire,
+    name: str,
+    *,
+    guided: bool,
+    attachments: AttachmentReader | None = None,
+) -> Model:
+    """A model on the server: over the wire with calls of its own, or guided."""
+    chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name=name, attachments=attachments)
+    if not guided:
         return chat
-    complete = BoxedModel(server, client, Completions(), PATH, name)
-    return LedModel(chat, complete, complete.tokens)
+    complete = BoxedModel(server, client, Completions(), PATH, name=name)
+    return GuidedModel(chat, complete, complete.tokens)
 
 
 class BoxedModel:
     """A model at the address of a server that is started when it is first asked. Satisfies `wire.Model`."""
 
     def __init__(
-        self, server: LocalServer, client: HttpClient, wire: Wire, endpoint: Endpoint, name: str
+        self,
+        server: LlamaServer,
+        client: HttpClient,
+        wire: Wire,
+        endpoint: Endpoint,
+        *,
+        name: str,
+        attachments: AttachmentReader | None = None,
     ) -> None:
         self.name = name
-        self.context: int | None = None  # what is too long is left out, or told by the server
+        self.context: int | None = None  # what is too long is left out, or refused by the server
+        self.variant: Mapping[str, JsonValue] = {}
+        self._attachments = attachments
         self._server = server
         self._client = client
         self._wire = wire
@@ -70,13 +89,18 @@ class BoxedModel:
     def __repr__(self) -> str:
         return f"BoxedModel({self.name!r}, {self._wire.name})"
 
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._http(self._endpoint).check_options(options)
+
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         address = await self._server.address()
-        there = replace(self._endpoint, base_url=address.url, key=address.key)
-        http = HttpModel(self._client, self._wire, there, model=self.name, name=self.name)
+        http = self._http(replace(self._endpoint, base_url=address.url, key=address.key))
         async with aclosing(http.stream(request, reply)) as batches:
             async for events in batches:
                 yield events
+
+    def _http(self, endpoint: Endpoint) -> HttpModel:
+        return HttpModel(self._client, self._wire, endpoint, model=self.name, attachments=self._attachments)
 
     async def tokens(self, text: str) -> list[int]:
         """What the model reads for a text."""
@@ -86,7 +110,7 @@ class BoxedModel:
         try:
             response = await self._client.post(url, headers=headers, body=to_json({"content": text}))
             async with response:
-                said = from_json(await some(response))
+                answer = from_json(await read_bounded(response))
         except (OSError, client_error(), ValueError) as error:
             raise ProviderError(f"the local server does not answer: {error}", kind="unreachable") from error
-        return [int(token) for token in said.get("tokens", ())]
+        return [int(token) for token in answer.get("tokens", ())]

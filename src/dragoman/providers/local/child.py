@@ -1,6 +1,6 @@
-"""A GGUF file in, an OpenAI-compatible server on the loopback address out: the program of the child process.
+"""The program of the child process: an OpenAI-compatible server for a GGUF file, on the loopback address.
 
-It is told what to serve by one line of JSON on its standard input, answers with one line that holds the
+It reads what to serve from one line of JSON on its standard input, answers with one line that holds the
 address, and ends when its standard input does: whatever becomes of the parent, no server is left behind.
 """
 

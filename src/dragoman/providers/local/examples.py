@@ -1,4 +1,4 @@
-"""The tools of a request in; the requests that show what each is for, and those nearest to a request, out."""
+"""Example requests that show what each tool is for, and the search for those nearest to a request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHATS = (
 
 
 @dataclass(slots=True, frozen=True)
-class Shown:
+class ToolExample:
     """A request, the tool that is right for it, and how it is called."""
 
     request: str
@@ -38,16 +38,16 @@ class Shown:
     arguments: Arguments | None = None
 
 
-def shown(tool: ToolSpec) -> list[Shown]:
+def examples_of(tool: ToolSpec) -> list[ToolExample]:
     """A tool's examples that hold a request. One without any is shown by the first sentence about it."""
     examples = [example_of(one) for one in tool.examples]
-    found = [Shown(one.request, tool.name, one.arguments) for one in examples if one.request]
+    found = [ToolExample(one.request, tool.name, one.arguments) for one in examples if one.request]
     about = tool.description.partition(". ")[0].partition("\n")[0].strip(" .")
-    return found or [Shown(about or tool.name.replace("_", " "), tool.name)]
+    return found or [ToolExample(about or tool.name.replace("_", " "), tool.name)]
 
 
-def chats() -> list[Shown]:
-    return [Shown(request, CHAT) for request in CHATS]
+def chats() -> list[ToolExample]:
+    return [ToolExample(request, CHAT) for request in CHATS]
 
 
 class Nearness:
@@ -56,12 +56,12 @@ class Nearness:
     Numbers, paths and addresses count as what they are, not by what they say.
     """
 
-    def __init__(self, known: Sequence[Shown]) -> None:
+    def __init__(self, known: Sequence[ToolExample]) -> None:
         self._known = known
         self._features = [_features(one.request) for one in known]
         self._often = Counter(feature for features in self._features for feature in features)
 
-    def nearest(self, request: str, count: int) -> list[Shown]:
+    def nearest(self, request: str, count: int) -> list[ToolExample]:
         """The nearest, the very nearest last: small models heed most what they read last."""
         asked = _features(request)
         order = sorted(range(len(self._known)), key=lambda at: self._like(asked, self._features[at]))

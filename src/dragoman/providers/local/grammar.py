@@ -1,4 +1,4 @@
-"""A tool's schema, its examples and a request in; a grammar for its arguments out, in the words of llama.cpp.
+"""Grammars for the arguments of a call, in the notation of llama.cpp.
 
 So small a model writes what its examples say rather than what it was asked. Where the examples take a text
 from their request, the grammar has nothing but what stands in this request.
@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.providers.local.examples import Shown
+from dragoman.providers.local.examples import ToolExample
 
 WORDS = 80  # of a request that can be copied from: its last ones
 CONSTANTS = 3  # texts that examples may use beside those of their request, such as `.` for a path
@@ -31,7 +31,7 @@ number ::= integer ("." [0-9]{1,16})?
 """
 
 
-def arguments_grammar(schema: dict[str, JsonValue], examples: Sequence[Shown], request: str) -> str:
+def arguments_grammar(schema: dict[str, JsonValue], examples: Sequence[ToolExample], request: str) -> str:
     """The grammar. Its root begins with a space: it is what follows a colon."""
     rules = _Rules(schema, request)
     given = [(one.request, one.arguments) for one in examples if one.arguments is not None]
@@ -135,9 +135,9 @@ class _Rules:
         cuts = sorted({*begins, *ends})
         if not any(line.startswith("at") for line in self.lines):
             for at, following in pairwise(cuts):
-                said = json.dumps(self._request[at:following], ensure_ascii=False)[1:-1]
+                piece = json.dumps(self._request[at:following], ensure_ascii=False)[1:-1]
                 after = f"at{following}?" if following in ends else f"at{following}"
-                self.lines.append(f"at{at} ::= {json.dumps(said, ensure_ascii=False)} {after}")
+                self.lines.append(f"at{at} ::= {json.dumps(piece, ensure_ascii=False)} {after}")
             self.lines.append(f'at{cuts[-1]} ::= ""')
         starts = " | ".join(f"at{at}" for at in sorted(begins))
         return f'"\\"" ({starts}) "\\""'

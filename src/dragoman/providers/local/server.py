@@ -1,4 +1,4 @@
-"""A GGUF file in, the address and the key of a server for it out. Started when first asked for."""
+"""Serves a GGUF file with llama.cpp in a child process, started when it is first asked for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sensible_threads() -> int:
     return cores if cores <= 2 else min(_THREADS, cores - 1)
 
 
-class LocalServer:
+class LlamaServer:
     """A child process that serves one file, for as long as somebody wants it.
 
     A process of its own, because llama.cpp answers a file it cannot make sense of by ending the program it is
@@ -107,14 +107,14 @@ class LocalServer:
         )
         self._process = process
         try:
-            return await self._told(process, file)
+            return await self._order(process, file)
         except BaseException:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
             raise
 
-    async def _told(self, process: Process, file: Path) -> Address:
+    async def _order(self, process: Process, file: Path) -> Address:
         assert process.stdin is not None
         assert process.stdout is not None
         key = secrets.token_urlsafe(24)
@@ -133,7 +133,7 @@ class LocalServer:
             raise ConfigError(f"{file.name} was not loaded within {_SECONDS:g} s") from None
         except ConnectionError:
             line = b""
-        said = from_json(line) if line else {"error": "llama.cpp cannot make sense of it"}
-        if "address" not in said:
-            raise ConfigError(f"{file} cannot be served: {said['error']}")
-        return Address(f"{said['address']}/v1", key)
+        answer = from_json(line) if line else {"error": "llama.cpp cannot make sense of it"}
+        if "address" not in answer:
+            raise ConfigError(f"{file} cannot be served: {answer['error']}")
+        return Address(f"{answer['address']}/v1", key)

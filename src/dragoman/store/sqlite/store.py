@@ -25,6 +25,3 @@ class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
 
     async def blob(self, key: str) -> bytes:
         return await self._blobs.read(key)
-
-    def read_blob(self, key: str) -> bytes:
-        return self._folder.read_blocking(key)

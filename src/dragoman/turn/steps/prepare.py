@@ -26,6 +26,7 @@ from dragoman.turn.plugin import Cleanup, Hooks, Plugin
 from dragoman.turn.services import Services
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
+from dragoman.wire.options import merge_options
 from dragoman.wire.wire import Model
 
 
@@ -119,11 +120,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         system=_system(prepared, offer),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
-        options=merged(
-            prepared.services.options,
-            prepared.agent.options,
-            _setting(log, "options") or {},
-            log.turn.options.options,
+        options=options_of(
+            prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
     )
     for plugin in hooks.system_prompt:
@@ -177,19 +175,12 @@ def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
     )  # of a word nobody knows, the careful reading
 
 
-def merged(*layers: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Options in layers: the later wins, objects are merged, None removes."""
-    result: dict[str, JsonValue] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            before = result.get(key)
-            if value is None:
-                result.pop(key, None)
-            elif isinstance(value, dict):
-                result[key] = merged(before if isinstance(before, dict) else {}, value)
-            else:
-                result[key] = value
-    return result
+def options_of(
+    services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """The options of a request in layers, the later over the earlier; None removes what is below it."""
+    variant: Mapping[str, JsonValue] = getattr(model, "variant", {})  # a model of one's own may have none
+    return merge_options(services.options, agent.options, variant, settings.get("options") or {}, sent)
 
 
 def _system(prepared: PreparedTurn, offer: Offer) -> str:

@@ -1,32 +1,36 @@
-"""Events of the Messages stream in, our events out. No network, no clock."""
+"""Decodes the event stream of the Messages API. No network, no clock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pydantic_core import from_json
-
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.anthropic_messages.shapes import (
+    END_FIELDS,
     FINISH,
     NAME,
+    START_FIELDS,
+    USAGE_FIELDS,
     Block,
-    Delta,
-    StreamEvent,
-    Tokens,
+    MessagesDelta,
+    MessagesEvent,
+    MessagesTokens,
     is_server_block,
 )
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.extra_fields import extra_fields
+from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
 
 
-class Decoder:
+class MessagesDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended.
 
     The content comes in numbered blocks, each with a start, deltas and a stop.
@@ -38,29 +42,36 @@ class Decoder:
         self._calls = Calls(reply)
         self._open: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
-        self._usage: Tokens = {}
+        self._usage: MessagesTokens = {}
         self._over = False
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
-        event: StreamEvent = from_json(frame)
+    def feed(self, frame: bytes) -> Iterable[Event]:
+        event: MessagesEvent = read_json(frame)
+        if event.get("type") == "content_block_delta":
+            return self._delta(event.get("index", 0), event["delta"])
+        return self._event(event)
+
+    def _event(self, event: MessagesEvent) -> Iterator[Event]:
         match event.get("type"):
-            case "content_block_delta":
-                yield from self._delta(event.get("index", 0), event["delta"])
             case "content_block_start":
                 yield from self._start(event.get("index", 0), event["content_block"])
             case "content_block_stop":
                 yield from self._stop(event.get("index", 0))
             case "message_start":
                 self._count(event["message"].get("usage"))
+                yield from _extra(event["message"], START_FIELDS)
             case "message_delta":
                 self._count(event.get("usage"))
                 self.finish_word = event["delta"].get("stop_reason") or self.finish_word
+                yield from _extra({**event, **event["delta"]}, END_FIELDS | {"delta"})
             case "message_stop":
                 self._over = True
             case "error":
-                raise refusal(event.get("error"))
-            case _:
-                pass  # `ping`, and what they may think of later
+                raise provider_error(event.get("error"))
+            case "ping":
+                pass
+            case _:  # what they may think of later
+                yield from _extra(event, frozenset())
 
     def end(self) -> Iterator[Event]:
         torn = self.finish_word is None and not self._over
@@ -71,6 +82,8 @@ class Decoder:
             raise unfinished()
         if len(self._calls) and finish in ("stop", "unknown"):
             finish = "tool_calls"
+        if extra := extra_fields(self._usage, USAGE_FIELDS):
+            yield ProviderData(NAME, {"usage": extra})
         yield MessageEnd(finish, _usage(self._usage))
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────
@@ -81,6 +94,7 @@ class Decoder:
         match block.get("type"):
             case "text":
                 yield from self._prose.text(str(block.get("text") or ""))
+                yield from _extra(block, frozenset({"type", "text"}))
             case "thinking":
                 yield from self._prose.close()  # each block of thinking has a signature of its own
                 yield from self._prose.reasoning(str(block.get("thinking") or ""))
@@ -91,22 +105,27 @@ class Decoder:
             case _:
                 pass  # whole when it stops
 
-    def _delta(self, index: int, delta: Delta) -> Iterator[Event]:
+    def _delta(self, index: int, delta: MessagesDelta) -> Iterable[Event]:
         match delta["type"]:
             case "text_delta":
-                yield from self._prose.text(delta["text"])
+                return self._prose.text(delta["text"])
+            case "thinking_delta":
+                return self._prose.reasoning(delta["thinking"])
+            case _:
+                return self._other_delta(index, delta)
+
+    def _other_delta(self, index: int, delta: MessagesDelta) -> Iterator[Event]:
+        match delta["type"]:
             case "input_json_delta":
                 self._pieces.setdefault(index, []).append(delta["partial_json"])
                 if self._open.get(index, {}).get("type") == "tool_use":
                     yield from self._calls.piece(index=index, arguments=delta["partial_json"])
-            case "thinking_delta":
-                yield from self._prose.reasoning(delta["thinking"])
             case "signature_delta":
                 self._pieces.setdefault(index, []).append(delta["signature"])
             case "compaction_delta":
                 self._open.setdefault(index, {})["content"] = delta.get("content")
-            case _:
-                pass  # citations: what they cite stands in the text
+            case _:  # citations: what they cite stands in the text
+                yield from _extra(delta, frozenset({"type"}))
 
     def _stop(self, index: int) -> Iterator[Event]:
         block = self._open.pop(index, {})
@@ -119,7 +138,7 @@ class Decoder:
                 yield from self._prose.close(opaque=block)
             case "tool_use":
                 whole = block.get("input")
-                if pieces or whole:  # else only how the reply ends can tell whether nothing was meant
+                if pieces or whole:  # else only the end of the reply shows whether there are none
                     yield from self._calls.end(index, whole if isinstance(whole, dict) and whole else None)
             case str(type) if is_server_block(type):
                 yield from self._prose.close()
@@ -129,11 +148,16 @@ class Decoder:
 
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
-    def _count(self, usage: Tokens | None) -> None:
+    def _count(self, usage: MessagesTokens | None) -> None:
         """Counts are totals so far. They come at the start, at the end, or some of them at each."""
         for name, count in (usage or {}).items():
             if count is not None:
-                self._usage[name] = count  # type: ignore[literal-required]  # the names are those of Tokens
+                self._usage[name] = count  # type: ignore[literal-required]  # the names are those of MessagesTokens
+
+
+def _extra(fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Event]:
+    if extra := extra_fields(fields, known):
+        yield ProviderData(NAME, extra)
 
 
 def _whole(block: Block, pieces: str) -> Block:
@@ -141,7 +165,7 @@ def _whole(block: Block, pieces: str) -> Block:
     return {**block, "input": parse_arguments(pieces) or {}} if pieces else block
 
 
-def _usage(tokens: Tokens) -> Usage:
+def _usage(tokens: MessagesTokens) -> Usage:
     read, written = tokens.get("cache_read_input_tokens") or 0, tokens.get("cache_creation_input_tokens") or 0
     of_output = tokens.get("output_tokens_details") or {}
     return Usage(

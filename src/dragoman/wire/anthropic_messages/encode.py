@@ -1,4 +1,4 @@
-"""A request in, the body of a Messages request out. Pure: the bytes of files come through `load`."""
+"""The body of a request to the Messages API. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ from dragoman.wire.anthropic_messages.shapes import (
     family,
     is_server_block,
 )
-from dragoman.wire.extra import with_extra
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import (
     CallIds,
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_files,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import one_object, without_limits
 
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
-    turns = _turns(request, load)
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    turns = _turns(request, attachments)
     body: Body = {"model": request.model, "stream": True}
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
@@ -62,50 +64,52 @@ GO_ON = "Go on."
 
 
 @dataclass(slots=True)
-class Turn:
-    """What one side says before the other does. The sides must alternate, and the person's comes first."""
+class RoleBlocks:
+    """One message as the API has it. The roles must alternate, and the user's comes first."""
 
     role: Role
     blocks: list[Block]
 
 
-def _turns(request: Request, load: Load) -> list[Turn]:
+def _turns(request: Request, attachments: Attachments) -> list[RoleBlocks]:
     ids = CallIds()
-    turns: list[Turn] = []
-    for said in spoken(request.messages):
-        if said.role == "user":
-            _add(turns, "user", [_content_part(part, load) for part in said.parts])
+    turns: list[RoleBlocks] = []
+    for message in lower(request.messages):
+        if message.role == "user":
+            _add(turns, "user", [_content_part(part, attachments) for part in message.parts])
             continue
-        named = {place: ids.next(part) for place, part in enumerate(said.parts) if isinstance(part, ToolCall)}
+        named = {
+            place: ids.next(part) for place, part in enumerate(message.parts) if isinstance(part, ToolCall)
+        }
         blocks = [
             block
-            for place, part in enumerate(said.parts)
+            for place, part in enumerate(message.parts)
             for block in _assistant_part(part, named.get(place, ""), request)
         ]
         _add(turns, "assistant", blocks)
         results = [
-            _result(part, named[place], load)
-            for place, part in enumerate(said.parts)
+            _result(part, named[place], attachments)
+            for place, part in enumerate(message.parts)
             if isinstance(part, ToolCall)
         ]
         if results:
             _add(turns, "user", results)
     if not turns or turns[0].role == "assistant":
-        turns.insert(0, Turn("user", [{"type": "text", "text": OPENING}]))
+        turns.insert(0, RoleBlocks("user", [{"type": "text", "text": OPENING}]))
     waiting = _drop_torn_server_calls(turns)
     for turn in turns:
         while turn.role == "assistant" and turn.blocks[-1]["type"] in THINKING:
             turn.blocks.pop()  # no reply may end in a thought
     if turns[-1].role == "assistant" and not waiting:
-        turns.append(Turn("user", [{"type": "text", "text": GO_ON}]))
+        turns.append(RoleBlocks("user", [{"type": "text", "text": GO_ON}]))
     return turns
 
 
-def _add(turns: list[Turn], role: Role, blocks: list[Block]) -> None:
+def _add(turns: list[RoleBlocks], role: Role, blocks: list[Block]) -> None:
     if turns and turns[-1].role == role:
         turns[-1].blocks += blocks
     else:
-        turns.append(Turn(role, blocks))
+        turns.append(RoleBlocks(role, blocks))
 
 
 def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
@@ -113,7 +117,7 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
         case Text():
             yield {"type": "text", "text": part.text}
         case ToolCall():
-            yield {"type": "tool_use", "id": id, "name": said_name(part), "input": {**said_arguments(part)}}
+            yield {"type": "tool_use", "id": id, "name": safe_name(part), "input": {**asked_arguments(part)}}
         case Reasoning() if may_replay(part, NAME, request.model):
             if isinstance(part.opaque, dict):
                 # Without their own tools in the request, what these left in the history would be refused.
@@ -126,8 +130,8 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
             pass
 
 
-def _result(call: ToolCall, id: str, load: Load) -> Block:
-    brought = [_content_part(file, load) for file in result_files(call)]
+def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:
+    brought = [_content_part(file, attachments) for file in result_files(call)]
     content: list[JsonValue] = [{"type": "text", "text": result_text(call)}, *brought]
     result: Block = {"type": "tool_result", "tool_use_id": id, "content": content}
     if call.state is not CallState.COMPLETED and not brought:  # an error may hold nothing but text
@@ -135,27 +139,31 @@ def _result(call: ToolCall, id: str, load: Load) -> Block:
     return result
 
 
-def _content_part(part: Part, load: Load) -> Block:
+def carries(file: File) -> bool:
+    return file.media_type in (*IMAGES, *DOCUMENTS) or files.kind(file) == "text"
+
+
+def _content_part(part: Part, attachments: Attachments) -> Block:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
     type = "image" if part.media_type in IMAGES else "document" if part.media_type in DOCUMENTS else None
-    source = _source(part, load) if type else None
+    source = _source(part, attachments) if type else None
     if source is None:
-        return {"type": "text", "text": files.text_of(part, load)}
+        return {"type": "text", "text": files.text_of(part, attachments)}
     block: Block = {"type": type, "source": source}
     if type == "document" and part.name:
         block["title"] = part.name
     return block
 
 
-def _source(file: File, load: Load) -> Body | None:
-    if data := files.base64_of(file, load):
+def _source(file: File, attachments: Attachments) -> Body | None:
+    if data := files.base64_of(file, attachments):
         return {"type": "base64", "media_type": file.media_type, "data": data}
     return {"type": "url", "url": file.url} if file.url else None
 
 
-def _drop_torn_server_calls(turns: list[Turn]) -> bool:
+def _drop_torn_server_calls(turns: list[RoleBlocks]) -> bool:
     """Leave out calls of the provider's own tools that never got a result, and results without a call.
 
     The last reply may still wait for one: it goes on from there. True if it does.
@@ -167,22 +175,22 @@ def _drop_torn_server_calls(turns: list[Turn]) -> bool:
     running = all(block["type"] == "tool_result" for block in behind)
     waiting = False
     for turn in replies:
-        kept: list[Block] = []
+        remaining: list[Block] = []
         for block in turn.blocks:
             torn = block["type"] in SERVER_CALLS and block["id"] not in answered
             if torn and turn is replies[-1] and running:
                 waiting = True
             elif torn or ("tool_use_id" in block and block["tool_use_id"] not in called):
                 continue
-            kept.append(block)
-        turn.blocks = kept
+            remaining.append(block)
+        turn.blocks = remaining
     return waiting
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tools(request: Request, quirks: Quirks, turns: list[Turn]) -> Body:
+def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
     if not request.tools:
         return _tools_of_the_past(turns)
     body: Body = {"tools": [_tool(tool) for tool in request.tools]}
@@ -213,7 +221,7 @@ def _tool(tool: ToolSpec) -> Body:
     return {"name": tool.name, "description": description(tool), "input_schema": one_object(tool.parameters)}
 
 
-def _tools_of_the_past(turns: list[Turn]) -> Body:
+def _tools_of_the_past(turns: list[RoleBlocks]) -> Body:
     """A history with calls in it must come with tools, even if none is to be used any more."""
     names = {
         str(block["name"]): None for turn in turns for block in turn.blocks if block["type"] == "tool_use"
@@ -229,8 +237,15 @@ def _tools_of_the_past(turns: list[Turn]) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
+OPTIONS = frozenset(
+    {
+        *("temperature", "top_p", "top_k", "max_tokens", "stop", "response_schema"),
+        *("reasoning_effort", "reasoning_budget", "tool_choice", "parallel_tool_calls"),
+    }
+)
 
-def _options(request: Request, quirks: Quirks, turns: list[Turn]) -> Body:
+
+def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
     options, model = request.options, family(request.model)
     limit = options.get("max_tokens")
     if not isinstance(limit, int):
@@ -257,14 +272,15 @@ def _options(request: Request, quirks: Quirks, turns: list[Turn]) -> Body:
 
 
 def _sampling(options: Body) -> Body:
-    """One of the two: the newer models refuse both together. Their temperatures end at 1."""
-    temperature, top_p = options.get("temperature"), options.get("top_p")
+    """Temperature or top_p: the newer models refuse both together. Their temperatures end at 1."""
+    temperature, top_p, top_k = options.get("temperature"), options.get("top_p"), options.get("top_k")
+    body: Body = {} if top_k is None else {"top_k": top_k}
     if isinstance(temperature, int | float):
-        return {"temperature": min(temperature, 1)}
-    return {} if top_p is None else {"top_p": top_p}
+        return body | {"temperature": min(temperature, 1)}
+    return body if top_p is None else body | {"top_p": top_p}
 
 
-def _thinking(request: Request, quirks: Quirks, turns: list[Turn], limit: int) -> Body | None:
+def _thinking(request: Request, quirks: Quirks, turns: list[RoleBlocks], limit: int) -> Body | None:
     """How the model is to think; None where it is not to, or may not."""
     effort, budget = request.options.get("reasoning_effort"), request.options.get("reasoning_budget")
     how = family(request.model).thinking
@@ -281,7 +297,7 @@ def _thinking(request: Request, quirks: Quirks, turns: list[Turn], limit: int) -
     return {"type": "enabled", "budget_tokens": tokens}
 
 
-def _goes_on_without_thoughts(turns: list[Turn]) -> bool:
+def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
     """Whether results are to follow calls that were made without thinking, or by another model.
 
     A model that is given a budget must find its own thoughts in front of the calls it goes on from.
@@ -298,7 +314,7 @@ def _mark(body: Body) -> None:
     """R2: what stays the same from step to step is marked: tools, system prompt, the last two user turns."""
     messages = body["messages"]
     assert isinstance(messages, list)
-    said = [turn["content"] for turn in messages if isinstance(turn, dict) and turn["role"] == "user"]
-    for blocks in (body.get("tools"), body.get("system"), *said[-2:]):
+    users = [turn["content"] for turn in messages if isinstance(turn, dict) and turn["role"] == "user"]
+    for blocks in (body.get("tools"), body.get("system"), *users[-2:]):
         if isinstance(blocks, list) and isinstance(last := blocks[-1], dict):
             last["cache_control"] = {"type": "ephemeral"}

@@ -1,4 +1,4 @@
-"""The bytes of the Messages protocol: the words we know, what its models differ in, and its events."""
+"""The Messages API on the wire: its words, what its models differ in, and the events of its stream."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SERVER_FIELDS = ("tools", "mcp_servers", "context_management")  # where a reques
 
 
 def is_server_block(type: str) -> bool:
-    """What the provider's own tools leave in a reply. It goes back as it came."""
+    """What the provider's own tools add to a reply. It goes back as it came."""
     return type in SERVER_CALLS or type.endswith("_tool_result") or type == "compaction"
 
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Family(NamedTuple):
+class ClaudeFamily(NamedTuple):
     """In what models differ, as far as a request has to know."""
 
     max_tokens: int  # asked for where the request names no limit: the field may not be missing
@@ -47,25 +47,41 @@ class Family(NamedTuple):
 
 # The first whose name is part of the model's. What is not listed among Anthropic's is newer than this table.
 FAMILIES = (
-    ("claude-3-7", Family(32_000, "budget")),
-    ("claude-3-5", Family(8_192, "no")),
-    ("claude-3-", Family(4_096, "no")),
-    *((name, Family(32_000, "budget")) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "opus-4-5")),
-    *((name, Family(32_000, "budget")) for name in ("sonnet-4-0", "sonnet-4-2", "sonnet-4-5", "haiku-4-5")),
-    *((name, Family(32_000, "adaptive")) for name in ("opus-4-6", "sonnet-4-6")),
-    ("claude-", Family(32_000, "adaptive", sampling=False)),
-    ("", Family(8_192, "budget")),  # who imitates the protocol knows its older form
+    ("claude-3-7", ClaudeFamily(32_000, "budget")),
+    ("claude-3-5", ClaudeFamily(8_192, "no")),
+    ("claude-3-", ClaudeFamily(4_096, "no")),
+    *((name, ClaudeFamily(32_000, "budget")) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "opus-4-5")),
+    *(
+        (name, ClaudeFamily(32_000, "budget"))
+        for name in ("sonnet-4-0", "sonnet-4-2", "sonnet-4-5", "haiku-4-5")
+    ),
+    *((name, ClaudeFamily(32_000, "adaptive")) for name in ("opus-4-6", "sonnet-4-6")),
+    ("claude-", ClaudeFamily(32_000, "adaptive", sampling=False)),
+    ("", ClaudeFamily(8_192, "budget")),  # who imitates the protocol knows its older form
 )
 
 
-def family(model: str) -> Family:
-    spelled = re.sub("[.@]", "-", model)  # gateways write 4.5, Vertex puts an @ before the date
-    return next(found for name, found in FAMILIES if name in spelled)
+def family(model: str) -> ClaudeFamily:
+    plain = re.sub("[.@]", "-", model)  # gateways write 4.5, Vertex puts an @ before the date
+    return next(found for name, found in FAMILIES if name in plain)
 
 
 BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 20_000, "xhigh": 26_000, "max": 30_000}
 SMALLEST_BUDGET = 1_024
 EFFORTS = {"minimal": "low"}  # the only word of ours that is not one of theirs
+
+# ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
+
+START_FIELDS = frozenset(
+    {"id", "type", "role", "content", "model", "stop_reason", "stop_sequence", "stop_details", "usage"}
+)
+END_FIELDS = frozenset({"type", "stop_reason", "usage"})
+USAGE_FIELDS = frozenset(
+    {
+        *("input_tokens", "output_tokens", "output_tokens_details"),
+        *("cache_read_input_tokens", "cache_creation_input_tokens"),
+    }
+)
 
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -73,7 +89,7 @@ Block: TypeAlias = dict[str, JsonValue]
 """A piece of content. Some are sent back as they came, so none is taken apart further than need be."""
 
 
-class Delta(TypedDict, total=False):
+class MessagesDelta(TypedDict, total=False):
     type: str
     text: str
     partial_json: str
@@ -83,7 +99,7 @@ class Delta(TypedDict, total=False):
     stop_reason: str | None
 
 
-class Tokens(TypedDict, total=False):
+class MessagesTokens(TypedDict, total=False):
     input_tokens: int | None
     output_tokens: int | None
     cache_read_input_tokens: int | None
@@ -91,15 +107,15 @@ class Tokens(TypedDict, total=False):
     output_tokens_details: dict[str, int | None] | None
 
 
-class Message(TypedDict, total=False):
-    usage: Tokens | None
+class MessagesStart(TypedDict, total=False):
+    usage: MessagesTokens | None
 
 
-class StreamEvent(TypedDict, total=False):
+class MessagesEvent(TypedDict, total=False):
     type: str
     index: int
-    message: Message
+    message: MessagesStart
     content_block: Block
-    delta: Delta
-    usage: Tokens | None
+    delta: MessagesDelta
+    usage: MessagesTokens | None
     error: JsonValue

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from dragoman.messages.parts import File
 from dragoman.messages.request import Request
-from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.gemini.decode import Decoder
-from dragoman.wire.gemini.encode import encode
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.gemini.decode import GeminiDecoder
+from dragoman.wire.gemini.encode import OPTIONS, carries, encode
 from dragoman.wire.gemini.shapes import NAME
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
@@ -19,14 +20,17 @@ class Gemini:
     """The wire, for one provider and its quirks. Satisfies `wire.Wire`."""
 
     quirks: Quirks = NO_QUIRKS
-    load: Load = no_blobs
     name: str = NAME
+    options: frozenset[str] = OPTIONS
 
-    def encode(self, request: Request) -> dict[str, JsonValue]:
-        return encode(request, quirks=self.quirks, load=self.load)
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
+        return encode(request, attachments, quirks=self.quirks)
 
-    def decoder(self, reply: str) -> Decoder:
-        return Decoder(reply)
+    def carries(self, file: File) -> bool:
+        return carries(file)
+
+    def decoder(self, reply: str) -> GeminiDecoder:
+        return GeminiDecoder(reply)
 
 
 WIRE = Gemini

@@ -1,33 +1,37 @@
-"""Chunks of generated content in, our events out. No network, no clock."""
+"""Decodes the chunks of `streamGenerateContent`. No network, no clock."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from pydantic_core import from_json
-
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
+from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.gemini.shapes import (
+    CANDIDATE_FIELDS,
+    CHUNK_FIELDS,
     FINISH,
     MALFORMED_CALL,
     NAME,
-    Candidate,
-    Chunk,
-    FunctionCall,
-    Part,
-    Tokens,
+    PART_FIELDS,
+    USAGE_FIELDS,
+    GeminiCall,
+    GeminiCandidate,
+    GeminiChunk,
+    GeminiPart,
+    GeminiTokens,
 )
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
 
 
-class Decoder:
+class GeminiDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended."""
 
     def __init__(self, reply: str) -> None:
@@ -36,18 +40,38 @@ class Decoder:
         self._signature: str | None = None  # that came with text: it follows when the text has ended
         self._blocked = False
         self._calls = Calls(reply)
-        self._usage: Tokens = {}
+        self._usage: GeminiTokens = {}
+        self._chunk_fields = ExtraFields(CHUNK_FIELDS)
+        self._candidate_fields = ExtraFields(CANDIDATE_FIELDS)
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
-        chunk: Chunk = from_json(frame)
+    def feed(self, frame: bytes) -> Iterable[Event]:
+        chunk: GeminiChunk = read_json(frame)
         if error := chunk.get("error"):
-            raise refusal(error)
+            raise provider_error(error)
         if usage := chunk.get("usageMetadata"):  # totals so far, also in chunks with nothing else
-            self._usage = {**self._usage, **usage}
+            self._usage |= usage
+        return self._plain_text(chunk) or self._read(chunk)
+
+    def _plain_text(self, chunk: GeminiChunk) -> Iterable[Event]:
+        """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
+        candidates = chunk.get("candidates")
+        if not candidates or len(chunk) != self._chunk_fields.size:
+            return ()
+        candidate = candidates[0]
+        if len(candidate) != self._candidate_fields.size or candidate.get("finishReason"):
+            return ()
+        parts = (candidate.get("content") or {}).get("parts") or ()
+        if len(parts) != 1 or [*parts[0]] != ["text"]:
+            return ()
+        return self._prose.text(parts[0]["text"] or "")
+
+    def _read(self, chunk: GeminiChunk) -> Iterator[Event]:
         if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
             self.finish_word, self._blocked = reason, True
         if candidates := chunk.get("candidates"):
             yield from self._candidate(candidates[0])
+        if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
+            yield ProviderData(NAME, extra)
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
@@ -57,19 +81,23 @@ class Decoder:
             raise unfinished()
         if len(self._calls) and (finish in ("stop", "unknown") or self.finish_word == MALFORMED_CALL):
             finish = "tool_calls"
+        if extra := extra_fields(self._usage, USAGE_FIELDS):
+            yield ProviderData(NAME, {"usage": extra})
         yield MessageEnd(finish, _usage(self._usage))
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _candidate(self, candidate: Candidate) -> Iterator[Event]:
+    def _candidate(self, candidate: GeminiCandidate) -> Iterator[Event]:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._part(part)
+        if len(candidate) != self._candidate_fields.size and (extra := self._candidate_fields.new(candidate)):
+            yield ProviderData(NAME, extra)
         if word := candidate.get("finishReason"):
             self.finish_word = word
             if word == MALFORMED_CALL:
                 yield from self._malformed(candidate.get("finishMessage") or "")
 
-    def _part(self, part: Part) -> Iterator[Event]:
+    def _part(self, part: GeminiPart) -> Iterator[Event]:
         text, signature = part.get("text") or "", part.get("thoughtSignature")
         if call := part.get("functionCall"):
             yield from self._call(call, signature)
@@ -82,6 +110,8 @@ class Decoder:
         else:  # text, a signature alone, or what their own tools did
             if text:
                 yield from self._prose.text(text)
+            elif extra := extra_fields(part, PART_FIELDS):
+                yield ProviderData(NAME, extra)
             self._signature = signature or self._signature
 
     def _close(self) -> Iterator[Event]:
@@ -93,15 +123,15 @@ class Decoder:
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _call(self, call: FunctionCall, signature: str | None) -> Iterator[Event]:
+    def _call(self, call: GeminiCall, signature: str | None) -> Iterator[Event]:
         yield from self._close()
         arguments = call.get("args") or {}
         yield from self._calls.whole(call["name"], arguments, id=call.get("id"), signature=signature)
 
     def _malformed(self, message: str) -> Iterator[Event]:
-        """A call that they could not read themselves: its text, if it tells which tool was meant.
+        """A call that they could not read themselves: its text, if the tool can be made out.
 
-        It cannot be run; the model is told so, and may try again.
+        It cannot be run; the model reads why, and may try again.
         """
         named = re.search(r"default_api[.:]\s*([\w-]+)", message) or re.search(r":\s*([\w-]+)\(", message)
         if named:
@@ -112,7 +142,7 @@ class Decoder:
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _usage(tokens: Tokens) -> Usage:
+def _usage(tokens: GeminiTokens) -> Usage:
     thought = tokens.get("thoughtsTokenCount") or 0
     return Usage(
         tokens.get("promptTokenCount") or 0,

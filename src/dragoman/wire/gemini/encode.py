@@ -1,4 +1,4 @@
-"""A request in, the body of `streamGenerateContent` out. Pure: the bytes of files come through `load`."""
+"""The body of a request to `streamGenerateContent`. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.extra import with_extra
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.schema import subset
 from dragoman.wire.gemini.shapes import (
     BUDGETS,
@@ -28,24 +27,27 @@ from dragoman.wire.gemini.shapes import (
     family,
 )
 from dragoman.wire.lowering import (
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import inlined, one_object
 
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
     body: Body = {}  # the model stands in the address
     if request.system.strip():
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
-    body["contents"] = [*_contents(request, load)]
+    body["contents"] = [*_contents(request, attachments)]
     return with_extra(body | _tools(request, quirks) | _options(request), request.extra)
 
 
@@ -56,7 +58,7 @@ OPENING = "(The assistant spoke first.)"
 GO_ON = "Go on."
 
 
-def _contents(request: Request, load: Load) -> list[Body]:
+def _contents(request: Request, attachments: Attachments) -> list[Body]:
     turns: list[tuple[Role, list[Body]]] = []
 
     def add(role: Role, parts: list[Body]) -> None:
@@ -65,12 +67,12 @@ def _contents(request: Request, load: Load) -> list[Body]:
         elif parts:
             turns.append((role, parts))
 
-    for said in spoken(request.messages, files_apart=True):
-        if said.role == "user":
-            add("user", [_content_part(part, load) for part in said.parts])
+    for message in lower(request.messages, files_apart=True):
+        if message.role == "user":
+            add("user", [_content_part(part, attachments) for part in message.parts])
         else:
-            add("assistant", [*_assistant_parts(said, request.model)])
-            add("user", [_response(part) for part in said.parts if isinstance(part, ToolCall)])
+            add("assistant", [*_assistant_parts(message, request.model)])
+            add("user", [_response(part) for part in message.parts if isinstance(part, ToolCall)])
     if not turns or turns[0][0] == "assistant":
         turns.insert(0, ("user", [{"text": OPENING}]))
     if turns[-1][0] == "assistant":
@@ -78,17 +80,17 @@ def _contents(request: Request, load: Load) -> list[Body]:
     return [{"role": ROLES[role], "parts": [*parts]} for role, parts in turns]
 
 
-def _assistant_parts(said: RequestMessage, model: str) -> Iterator[Body]:
-    """The parts of one reply. A signature alone, kept as an empty thought, is that of the text before it."""
+def _assistant_parts(message: RequestMessage, model: str) -> Iterator[Body]:
+    """The parts of one reply. A signature alone, in an empty thought, belongs to the text before it."""
     parts: list[Body] = []
-    foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in said.parts)
+    foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in message.parts)
     called = False
-    for part in said.parts:
+    for part in message.parts:
         match part:
             case Text():
                 parts.append({"text": part.text})
             case ToolCall():
-                call: Body = {"name": _name(part), "args": {**said_arguments(part)}}
+                call: Body = {"name": _name(part), "args": {**asked_arguments(part)}}
                 signature = None if foreign else part.signature
                 if signature is None and not called and family(model).signs_calls:
                     signature = NO_SIGNATURE  # the first of a batch must bear one
@@ -109,7 +111,7 @@ def _assistant_parts(said: RequestMessage, model: str) -> Iterator[Body]:
 
 
 def _is_foreign(thought: Reasoning, model: str) -> bool:
-    """Whether it tells that the reply it stands in came another way, so that marks on its calls are void."""
+    """Whether its reply came by another wire or model, so that the signatures of its calls are void."""
     return thought.wire not in (None, NAME) or thought.model != model
 
 
@@ -123,20 +125,28 @@ def _response(call: ToolCall) -> Body:
 
 
 def _name(call: ToolCall) -> str:
-    name = said_name(call)
+    name = safe_name(call)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"[:64]
 
 
-def _content_part(part: Part, load: Load) -> Body:
+def carries(file: File) -> bool:
+    return _is_known(file) or files.kind(file) == "text"
+
+
+def _is_known(file: File) -> bool:
+    return (files.kind(file) in MEDIA and file.media_type not in NO_MEDIA) or file.media_type in DOCUMENTS
+
+
+def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"text": part.text}
     assert isinstance(part, File)
-    known = (files.kind(part) in MEDIA and part.media_type not in NO_MEDIA) or part.media_type in DOCUMENTS
-    if known and (data := files.base64_of(part, load)):
+    known = _is_known(part)
+    if known and (data := files.base64_of(part, attachments)):
         return {"inlineData": {"mimeType": part.media_type, "data": data}}
     if known and part.url:
         return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}}
-    return {"text": files.text_of(part, load)}
+    return {"text": files.text_of(part, attachments)}
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
@@ -170,7 +180,18 @@ def _tool(tool: ToolSpec) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-RENAMED = {"temperature": "temperature", "top_p": "topP", "max_tokens": "maxOutputTokens"}
+RENAMED = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "max_tokens": "maxOutputTokens",
+}
+OPTIONS = frozenset(
+    {*RENAMED, "stop", "response_schema", "reasoning_effort", "reasoning_budget", "tool_choice"}
+)
 
 
 def _options(request: Request) -> Body:
@@ -196,7 +217,7 @@ def _thinking(request: Request) -> Body:
     shown: Body = {"includeThoughts": effort != "none" and budget != 0}
     if budget is not None:
         return shown | {"thinkingBudget": budget}
-    large = "pro" in request.model  # these cannot be kept from thinking
+    large = "pro" in request.model  # these always think
     if how == "level":
         level = LEVELS.get(str(effort), MOST)
         return shown | {"thinkingLevel": "low" if large and level == "minimal" else level}

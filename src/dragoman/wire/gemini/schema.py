@@ -1,4 +1,4 @@
-"""A JSON schema in; the subset that Gemini takes out. What that cannot say is said in words, or left out."""
+"""The subset of JSON schema that Gemini takes. What it has no words for is described in prose, or dropped."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def _add_values(result: Schema, values: list[JsonValue]) -> None:
     if values and all(isinstance(value, str) and value for value in values):
         result |= {"type": "STRING", "enum": [*values]}
     elif values:
-        said = f"One of: {', '.join(map(canonical, values))}"
-        result["description"] = f"{result['description']} ({said})" if "description" in result else said
+        listed = f"One of: {', '.join(map(canonical, values))}"
+        result["description"] = f"{result['description']} ({listed})" if "description" in result else listed
 
 
 def _add_properties(result: Schema, schema: Schema) -> None:

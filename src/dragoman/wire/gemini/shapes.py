@@ -1,4 +1,4 @@
-"""The bytes of Gemini's API: the words we know, what its models differ in, and the chunks as we read them."""
+"""Gemini's API on the wire: its words, what its models differ in, and the chunks as far as we read them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FINISH = {
 
 MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
 
-# What Google tells us to write where a call is not theirs, or its signature is lost.
+# What Google wants to see where a call is not theirs, or its signature is lost.
 NO_SIGNATURE = "skip_thought_signature_validator"
 
 MEDIA = ("image", "audio", "video")
@@ -41,7 +41,7 @@ DOCUMENTS = ("application/pdf",)
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Family(NamedTuple):
+class GeminiFamily(NamedTuple):
     """In what models differ, as far as a request has to know."""
 
     thinking: Literal["no", "budget", "level"]
@@ -51,15 +51,15 @@ class Family(NamedTuple):
 
 # The first whose name is part of the model's. What is not listed is newer than this table.
 FAMILIES = (
-    ("gemini-1", Family("no")),
-    ("gemini-2.0", Family("no")),
-    ("gemini-2", Family("budget")),
-    ("gemma", Family("no")),
-    ("", Family("level", signs_calls=True, json_with_tools=True)),
+    ("gemini-1", GeminiFamily("no")),
+    ("gemini-2.0", GeminiFamily("no")),
+    ("gemini-2", GeminiFamily("budget")),
+    ("gemma", GeminiFamily("no")),
+    ("", GeminiFamily("level", signs_calls=True, json_with_tools=True)),
 )
 
 
-def family(model: str) -> Family:
+def family(model: str) -> GeminiFamily:
     return next(found for name, found in FAMILIES if name in model)
 
 
@@ -68,45 +68,57 @@ LEAST_OF_PRO = 128
 LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 MOST = "high"  # for words that mean more than they have
 
+# ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
+
+CHUNK_FIELDS = frozenset({"candidates", "usageMetadata", "error", "modelVersion", "responseId", "createTime"})
+CANDIDATE_FIELDS = frozenset({"content", "index", "finishReason", "finishMessage", "tokenCount"})
+PART_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
+USAGE_FIELDS = frozenset(
+    {
+        *("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount"),
+        *("cachedContentTokenCount", "promptTokensDetails", "candidatesTokensDetails", "cacheTokensDetails"),
+    }
+)
+
 # ── chunks ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class FunctionCall(TypedDict, total=False):
+class GeminiCall(TypedDict, total=False):
     id: str | None
     name: str
     args: dict[str, JsonValue] | None
 
 
-class Part(TypedDict, total=False):
+class GeminiPart(TypedDict, total=False):
     text: str | None
     thought: bool | None
     thoughtSignature: str | None
-    functionCall: FunctionCall | None
+    functionCall: GeminiCall | None
 
 
-class Content(TypedDict, total=False):
-    parts: list[Part] | None
+class GeminiContent(TypedDict, total=False):
+    parts: list[GeminiPart] | None
 
 
-class Candidate(TypedDict, total=False):
-    content: Content | None
+class GeminiCandidate(TypedDict, total=False):
+    content: GeminiContent | None
     finishReason: str | None
     finishMessage: str | None
 
 
-class Feedback(TypedDict, total=False):
+class GeminiFeedback(TypedDict, total=False):
     blockReason: str | None
 
 
-class Tokens(TypedDict, total=False):
+class GeminiTokens(TypedDict, total=False):
     promptTokenCount: int | None
     candidatesTokenCount: int | None
     thoughtsTokenCount: int | None
     cachedContentTokenCount: int | None
 
 
-class Chunk(TypedDict, total=False):
-    candidates: list[Candidate] | None
-    promptFeedback: Feedback | None
-    usageMetadata: Tokens | None
+class GeminiChunk(TypedDict, total=False):
+    candidates: list[GeminiCandidate] | None
+    promptFeedback: GeminiFeedback | None
+    usageMetadata: GeminiTokens | None
     error: JsonValue

@@ -1,4 +1,4 @@
-"""Chat-completion chunks in, our events out. No network, no clock."""
+"""Decodes the chunks of a chat completion. No network, no clock."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
+from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.openai_chat import details
 from dragoman.wire.openai_chat.shapes import (
+    CHOICE_FIELDS,
+    CHUNK_FIELDS,
+    CONSTANT_FIELDS,
+    DELTA_FIELDS,
     DONE,
     FINISH,
     NAME,
-    Block,
-    CallPiece,
-    Choice,
-    Chunk,
-    Detail,
-    Tokens,
+    USAGE_FIELDS,
+    ChatBlock,
+    ChatCallPiece,
+    ChatChoice,
+    ChatChunk,
+    ChatTokens,
+    ReasoningDetail,
 )
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "error")
 
 
-class Decoder:
+class ChatDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended."""
 
     def __init__(self, reply: str) -> None:
@@ -38,25 +44,52 @@ class Decoder:
         self._prose = Prose(NAME)
         self._in_text = False
         self._blank = ""  # white space that came where no text was open
-        self._details: list[Detail] = []
+        self._details: list[ReasoningDetail] = []
         self._calls = Calls(reply)
-        self._usage: Tokens = {}
+        self._usage: ChatTokens = {}
+        self._chunk_fields = ExtraFields(CHUNK_FIELDS, CONSTANT_FIELDS)
+        self._choice_fields = ExtraFields(CHOICE_FIELDS)
+        self._delta_fields = ExtraFields(DELTA_FIELDS, repeated=True)
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
+    def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
             self._over = True
-            return
-        chunk: Chunk = from_json(frame)
+            return ()
+        return self._chunk(read_json(frame))
+
+    def _chunk(self, chunk: ChatChunk) -> Iterable[Event]:
+        return self._plain_text(chunk) or self._read(chunk)
+
+    def _plain_text(self, chunk: ChatChunk) -> Iterable[Event]:
+        """The events of a chunk that holds a piece of text and nothing else, as most do: the short way."""
+        choices = chunk.get("choices")
+        if not choices or not self._in_text or len(chunk) != self._chunk_fields.size:
+            return ()
+        choice = choices[0]
+        delta = choice.get("delta")
+        if not delta or len(delta) != 1 or len(choice) != self._choice_fields.size:
+            return ()
+        content = delta.get("content")
+        if type(content) is not str or choice.get("finish_reason") or choice.get("logprobs"):
+            return ()
+        if chunk.get("usage") or chunk.get("error"):
+            return ()
+        self._over = False
+        return self._prose.text(content)
+
+    def _read(self, chunk: ChatChunk) -> Iterator[Event]:
         if error := chunk.get("error"):
-            raise _refused(error)
+            raise _error_of(error)
         if usage := chunk.get("usage"):  # may come early, late, again and again, with choices or without
             self._usage, self._over = usage, True
         if choices := chunk.get("choices"):
             self._over = False  # some count in every chunk: that says nothing of the end
             yield from self._choice(choices[0])
         elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
-            raise _refused(cast("JsonValue", chunk))
+            raise _error_of(cast("JsonValue", chunk))
+        if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
+            yield ProviderData(NAME, extra)
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
@@ -65,24 +98,33 @@ class Decoder:
         yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
         if len(self._calls) and finish in ("stop", "unknown") and not torn:
             finish = "tool_calls"
+        if extra := extra_fields(self._usage, USAGE_FIELDS):
+            yield ProviderData(NAME, {"usage": extra})
         yield MessageEnd(finish, _usage(self._usage), unfinished=torn)
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _choice(self, choice: Choice) -> Iterator[Event]:
+    def _choice(self, choice: ChatChoice) -> Iterator[Event]:
         if error := choice.get("error"):
-            raise _refused(error)
+            raise _error_of(error)
         if delta := choice.get("delta"):
             if thought := delta.get("reasoning_content") or delta.get("reasoning"):
                 yield from self._reasoning(thought)
             if pieces := delta.get("reasoning_details"):
                 self._details += pieces
                 if not thought:  # else it says the same
-                    yield from self._reasoning(details.said(pieces))
+                    yield from self._reasoning(details.readable(pieces))
             if content := delta.get("content") or delta.get("refusal"):
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
             if calls := delta.get("tool_calls"):
                 yield from self._call_pieces(calls)
+            ordinary = len(delta) == self._delta_fields.size and (thought or content or calls)
+            if not ordinary and (extra := self._delta_fields.new(delta)):
+                yield ProviderData(NAME, extra)
+        if chances := choice.get("logprobs"):
+            yield ProviderData(NAME, {"logprobs": join_all(chances)})
+        if len(choice) != self._choice_fields.size and (extra := self._choice_fields.new(choice)):
+            yield ProviderData(NAME, extra)
         if word := choice.get("finish_reason"):
             self.finish_word = word
         if usage := choice.get("usage"):
@@ -105,7 +147,7 @@ class Decoder:
             self._blank, self._in_text = "", False
             yield from self._prose.reasoning(thought)
 
-    def _blocks(self, blocks: list[Block]) -> Iterator[Event]:
+    def _blocks(self, blocks: list[ChatBlock]) -> Iterator[Event]:
         for block in blocks:
             if text := block.get("text"):
                 yield from self._text(text)
@@ -115,12 +157,12 @@ class Decoder:
 
     def _close(self) -> Iterator[Event]:
         self._blank, self._in_text = "", False
-        yield from self._prose.close(opaque=details.merged(self._details) or None)
+        yield from self._prose.close(opaque=details.merge(self._details) or None)
         self._details = []
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _call_pieces(self, pieces: list[CallPiece]) -> Iterator[Event]:
+    def _call_pieces(self, pieces: list[ChatCallPiece]) -> Iterator[Event]:
         yield from self._close()
         named: set[int | None] = set()  # two names at one index of one chunk are two calls
         for piece in pieces:
@@ -138,7 +180,7 @@ class Decoder:
                 named.add(index)
 
 
-def _signature(piece: CallPiece) -> str | None:
+def _signature(piece: ChatCallPiece) -> str | None:
     extra = piece.get("extra_content")
     return (extra.get("google") or {}).get("thought_signature") if extra else None
 
@@ -146,16 +188,16 @@ def _signature(piece: CallPiece) -> str | None:
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _usage(tokens: Tokens) -> Usage:
-    asked, said = tokens.get("prompt_tokens") or 0, tokens.get("completion_tokens") or 0
+def _usage(tokens: ChatTokens) -> Usage:
+    input, output = tokens.get("prompt_tokens") or 0, tokens.get("completion_tokens") or 0
     of_input = tokens.get("prompt_tokens_details") or {}
     of_output = tokens.get("completion_tokens_details") or {}
     thought = of_output.get("reasoning_tokens") or 0
-    if tokens.get("total_tokens") == asked + said + thought:
-        said += thought  # xAI counts thoughts beside the answer, the others in it
+    if tokens.get("total_tokens") == input + output + thought:
+        output += thought  # xAI counts thoughts beside the answer, the others in it
     return Usage(
-        asked,
-        said,
+        input,
+        output,
         cached=of_input.get("cached_tokens") or tokens.get("prompt_cache_hit_tokens") or 0,
         cache_written=of_input.get("cache_write_tokens") or 0,
         reasoning=thought,
@@ -163,9 +205,9 @@ def _usage(tokens: Tokens) -> Usage:
     )
 
 
-def _refused(error: JsonValue) -> ProviderError:
+def _error_of(error: JsonValue) -> ProviderError:
     """An error inside a stream that began well. Its status, if any, is written into it."""
-    said = error if isinstance(error, dict) else {}
-    codes = (said.get("status_code"), said.get("status"), said.get("code"))
+    report = error if isinstance(error, dict) else {}
+    codes = (report.get("status_code"), report.get("status"), report.get("code"))
     status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
-    return refusal(error, status=status)
+    return provider_error(error, status=status)

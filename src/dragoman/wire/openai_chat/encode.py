@@ -1,4 +1,4 @@
-"""A request in, the body of a chat completion out. Pure: the bytes of files come through `load`."""
+"""The body of a chat completion. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.extra import with_extra
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import (
     CallIds,
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
 from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, NAME
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import one_object
-from dragoman.wire.strict import is_strict, schema_name
+from dragoman.wire.schemas import is_strict, one_object, schema_name
 
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
-    body: Body = {"model": request.model, "messages": list(_messages(request, quirks, load)), "stream": True}
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    body: Body = {
+        "model": request.model,
+        "messages": list(_messages(request, quirks, attachments)),
+        "stream": True,
+    }
     if not quirks.no_stream_usage:
         body["stream_options"] = {"include_usage": True}
     return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
@@ -39,40 +44,44 @@ def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blob
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _messages(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
+def _messages(request: Request, quirks: Quirks, attachments: Attachments) -> Iterator[Body]:
     if request.system:
         yield {"role": "system", "content": request.system}
     ids = CallIds(quirks.tool_ids)
     calls: list[tuple[str, ToolCall]] = []
-    for said in spoken(request.messages, files_apart=True):
-        if said.role == "user":
+    for message in lower(request.messages, files_apart=True):
+        if message.role == "user":
             if calls and quirks.reply_after_results:
                 yield {"role": "assistant", "content": "I have the results."}
-            yield {"role": "user", "content": _content(said.parts, load)}
+            yield {"role": "user", "content": _content(message.parts, attachments)}
             calls = []
         else:
-            calls = [(ids.next(part), part) for part in said.parts if isinstance(part, ToolCall)]
-            yield _assistant(said, calls, request.model, quirks)
+            calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
+            yield _assistant(message, calls, request.model, quirks)
             for id, call in calls:
                 yield {"role": "tool", "tool_call_id": id, "content": result_text(call)}
 
 
-def _assistant(said: RequestMessage, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks) -> Body:
-    message: Body = {"role": "assistant", "content": _joined(said.parts) or None}
-    thoughts = [part for part in said.parts if isinstance(part, Reasoning) and may_replay(part, NAME, model)]
+def _assistant(
+    message: RequestMessage, calls: list[tuple[str, ToolCall]], model: str, quirks: Quirks
+) -> Body:
+    body: Body = {"role": "assistant", "content": _joined(message.parts) or None}
+    thoughts = [
+        part for part in message.parts if isinstance(part, Reasoning) and may_replay(part, NAME, model)
+    ]
     if details := [
         detail for thought in thoughts if isinstance(thought.opaque, list) for detail in thought.opaque
     ]:
-        message["reasoning_details"] = details
+        body["reasoning_details"] = details
     if calls:
-        message["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
+        body["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
         if quirks.reasoning_field is not None:
-            message[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
-    return message
+            body[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
+    return body
 
 
 def _call(id: str, call: ToolCall, quirks: Quirks) -> Body:
-    function: Body = {"name": said_name(call), "arguments": canonical(said_arguments(call))}
+    function: Body = {"name": safe_name(call), "arguments": canonical(asked_arguments(call))}
     body: Body = {"id": id, "type": "function", "function": function}
     if quirks.call_signatures and call.signature is not None:
         body["extra_content"] = {"google": {"thought_signature": call.signature}}
@@ -90,27 +99,31 @@ def _joined(parts: tuple[Part, ...]) -> str:
     return text
 
 
-def _content(parts: tuple[Part, ...], load: Load) -> str | list[JsonValue]:
+def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[JsonValue]:
     """Text alone is sent as a string: every imitator understands that."""
-    content = [_content_part(part, load) for part in parts]
+    content = [_content_part(part, attachments) for part in parts]
     texts = [part["text"] for part in content if part["type"] == "text"]
     return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]
 
 
-def _content_part(part: Part, load: Load) -> Body:
+def carries(file: File) -> bool:
+    return files.kind(file) in ("image", "application", "text") or file.media_type in AUDIO_FORMATS
+
+
+def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
     kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
-    data = files.base64_of(part, load) if kind == "application" or sound else None
+    data = files.base64_of(part, attachments) if kind == "application" or sound else None
     if kind == "image":
-        return {"type": "image_url", "image_url": {"url": files.address_of(part, load)}}
+        return {"type": "image_url", "image_url": {"url": files.address_of(part, attachments)}}
     if sound and data:
         return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
     if data:
         address = f"data:{part.media_type};base64,{data}"
         return {"type": "file", "file": {"filename": part.name or "file", "file_data": address}}
-    return {"type": "text", "text": files.text_of(part, load)}
+    return {"type": "text", "text": files.text_of(part, attachments)}
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
@@ -146,7 +159,8 @@ def _tool(tool: ToolSpec) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-SAME = ("temperature", "top_p", "stop", "reasoning_effort")
+SAME = ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "reasoning_effort")
+OPTIONS = frozenset({*SAME, "max_tokens", "seed", "response_schema", "tool_choice", "parallel_tool_calls"})
 
 
 def _options(request: Request, quirks: Quirks) -> Body:
@@ -154,6 +168,8 @@ def _options(request: Request, quirks: Quirks) -> Body:
     body: Body = {name: options[name] for name in SAME if options.get(name) is not None}
     if (limit := options.get("max_tokens")) is not None:
         body[quirks.max_tokens_field] = limit
+    if (seed := options.get("seed")) is not None:
+        body[quirks.seed_field] = seed
     if (schema := options.get("response_schema")) is not None:
         format: Body = {"name": schema_name(schema), "schema": schema}
         if not quirks.no_strict:

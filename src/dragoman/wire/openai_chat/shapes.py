@@ -1,4 +1,4 @@
-"""The bytes of Chat Completions: the words we know, and the chunks as far as we read them.
+"""Chat Completions on the wire: their words, and the chunks as far as we read them.
 
 Any field may be missing or null; the imitators differ in which.
 """
@@ -9,7 +9,7 @@ from typing import TypeAlias, TypedDict
 
 from pydantic import JsonValue
 
-from dragoman.wire.calls import Spoken
+from dragoman.wire.calls import RawArguments
 
 NAME = "openai_chat"
 
@@ -32,42 +32,62 @@ FINISH = {
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
+# ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
+
+CHUNK_FIELDS = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "error", "system_fingerprint", "obfuscation"}
+)
+CONSTANT_FIELDS = frozenset({"service_tier", "provider"})  # the same in every chunk
+CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "usage", "error", "logprobs"})
+DELTA_FIELDS = frozenset(
+    {
+        *("role", "content", "refusal", "tool_calls"),
+        *("reasoning_content", "reasoning", "reasoning_details"),
+    }
+)
+USAGE_FIELDS = frozenset(
+    {
+        *("prompt_tokens", "completion_tokens", "total_tokens", "cost"),
+        *("prompt_tokens_details", "completion_tokens_details", "prompt_cache_hit_tokens"),
+    }
+)
+
 # ── chunks ────────────────────────────────────────────────────────────────────────────────────────
 
-Detail: TypeAlias = dict[str, JsonValue]
-"""One of OpenRouter's `reasoning_details`: text, a summary or sealed data, or a piece of one."""
+ReasoningDetail: TypeAlias = dict[str, JsonValue]
+"""One of OpenRouter's `reasoning_details`: text, a summary or encrypted data, or a piece of one."""
 
 
-class Block(TypedDict, total=False):
+class ChatBlock(TypedDict, total=False):
     """Mistral's content, where it is a list: text, or a thought that is a list of texts again."""
 
     type: str
     text: str | None
-    thinking: list[Block] | str | None
+    thinking: list[ChatBlock] | str | None
 
 
-class Function(TypedDict, total=False):
+class ChatFunction(TypedDict, total=False):
     name: str | None
-    arguments: Spoken
+    arguments: RawArguments
 
 
-class CallPiece(TypedDict, total=False):
+class ChatCallPiece(TypedDict, total=False):
     index: int | None
     id: str | None
-    function: Function | None
+    function: ChatFunction | None
     extra_content: dict[str, dict[str, str]] | None  # Gemini's mark on a call
 
 
-class Delta(TypedDict, total=False):
-    content: str | list[Block] | None
+class ChatDelta(TypedDict, total=False):
+    content: str | list[ChatBlock] | None
     refusal: str | None
     reasoning_content: str | None  # DeepSeek, llama.cpp
     reasoning: str | None  # Ollama, OpenRouter, vLLM
-    reasoning_details: list[Detail] | None
-    tool_calls: list[CallPiece] | None
+    reasoning_details: list[ReasoningDetail] | None
+    tool_calls: list[ChatCallPiece] | None
 
 
-class Tokens(TypedDict, total=False):
+class ChatTokens(TypedDict, total=False):
     prompt_tokens: int | None
     completion_tokens: int | None
     total_tokens: int | None
@@ -77,15 +97,16 @@ class Tokens(TypedDict, total=False):
     cost: float | None  # OpenRouter
 
 
-class Choice(TypedDict, total=False):
-    delta: Delta | None
+class ChatChoice(TypedDict, total=False):
+    delta: ChatDelta | None
     finish_reason: str | None
-    usage: Tokens | None  # Moonshot writes it here
+    usage: ChatTokens | None  # Moonshot writes it here
+    logprobs: JsonValue
     error: JsonValue  # OpenRouter
 
 
-class Chunk(TypedDict, total=False):
+class ChatChunk(TypedDict, total=False):
     object: str | None
-    choices: list[Choice] | None
-    usage: Tokens | None
+    choices: list[ChatChoice] | None
+    usage: ChatTokens | None
     error: JsonValue

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from dragoman.messages.parts import File
 from dragoman.messages.request import Request
-from dragoman.wire.files import Load, no_blobs
-from dragoman.wire.openai_responses.decode import Decoder
-from dragoman.wire.openai_responses.encode import encode
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.openai_responses.decode import ResponsesDecoder
+from dragoman.wire.openai_responses.encode import OPTIONS, carries, encode
 from dragoman.wire.openai_responses.shapes import NAME
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
@@ -19,14 +20,17 @@ class OpenAIResponses:
     """The wire, for one provider and its quirks. Satisfies `wire.Wire`."""
 
     quirks: Quirks = NO_QUIRKS
-    load: Load = no_blobs
     name: str = NAME
+    options: frozenset[str] = OPTIONS
 
-    def encode(self, request: Request) -> dict[str, JsonValue]:
-        return encode(request, quirks=self.quirks, load=self.load)
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
+        return encode(request, attachments, quirks=self.quirks)
 
-    def decoder(self, reply: str) -> Decoder:
-        return Decoder(reply)
+    def carries(self, file: File) -> bool:
+        return carries(file)
+
+    def decoder(self, reply: str) -> ResponsesDecoder:
+        return ResponsesDecoder(reply)
 
 
 WIRE = OpenAIResponses

@@ -1,53 +1,59 @@
-"""The events of a response in, our events out. No network, no clock."""
+"""Decodes the event stream of the Responses API. No network, no clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
-from pydantic_core import from_json
 
-from dragoman.messages.events import Event, MessageEnd
+from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
+from dragoman.wire.extra_fields import extra_fields
 from dragoman.wire.openai_responses.shapes import (
     DONE,
     FINISH,
     NAME,
+    RESPONSE_FIELDS,
+    SILENT,
+    USAGE_FIELDS,
     WHY_INCOMPLETE,
-    Content,
-    Happening,
-    Item,
     Response,
-    Tokens,
+    ResponsesContent,
+    ResponsesEvent,
+    ResponsesItem,
+    ResponsesTokens,
 )
-from dragoman.wire.provider_errors import refusal
+from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
 BROKEN_OFF = ("length", "filter", "unknown")
 
 
-class Decoder:
+class ResponsesDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended."""
 
     def __init__(self, reply: str) -> None:
         self.finish_word: str | None = None
         self._prose = Prose(NAME)
-        self._told: set[Hashable] = set()  # the items of which something has come
+        self._seen: set[Hashable] = set()  # the items of which something has come
         self._calls = Calls(reply)
         self._finish = "unknown"
-        self._usage: Tokens = {}
+        self._usage: ResponsesTokens = {}
         self._ended = False
 
-    def feed(self, frame: bytes) -> Iterator[Event]:
+    def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
-            return
-        happening: Happening = from_json(frame)
-        kind = happening.get("type") or ("error" if happening.get("error") else "")
+            return ()
+        event: ResponsesEvent = read_json(frame)
+        kind = event.get("type") or ("error" if event.get("error") else "")
         if read := _READ.get(kind):
-            yield from read(self, happening)
+            return read(self, event)
+        # what their own tools do, annotations of the text, and what is newer than this
+        return () if kind in SILENT else (_provider_data(event),)
 
     def end(self) -> Iterator[Event]:
         yield from self._prose.close()
@@ -60,48 +66,53 @@ class Decoder:
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _text(self, happening: Happening) -> Iterator[Event]:
-        self._told.add(_place(happening))
-        yield from self._prose.text(happening.get("delta") or "")
+    def _text(self, event: ResponsesEvent) -> Iterable[Event]:
+        self._seen.add(_place_of(event))
+        events = self._prose.text(event.get("delta") or "")
+        chances = event.get("logprobs")
+        return (*events, _provider_data({"logprobs": chances})) if chances else events
 
-    def _reasoning(self, happening: Happening) -> Iterator[Event]:
-        self._told.add(_place(happening))
-        yield from self._prose.reasoning(happening.get("delta") or "")
+    def _reasoning(self, event: ResponsesEvent) -> Iterator[Event]:
+        self._seen.add(_place_of(event))
+        yield from self._prose.reasoning(event.get("delta") or "")
 
-    def _summary_part(self, happening: Happening) -> Iterator[Event]:
-        if happening.get("summary_index"):  # each part of a summary is a thought of its own
+    def _summary_part(self, event: ResponsesEvent) -> Iterator[Event]:
+        if event.get("summary_index"):  # each part of a summary is a thought of its own
             yield from self._prose.close()
 
-    def _message_done(self, place: Hashable, item: Item) -> Iterator[Event]:
-        if place not in self._told:
-            yield from self._prose.text(_said(item.get("content")))
+    def _message_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        if place not in self._seen:
+            yield from self._prose.text(_text_of(item.get("content")))
+            for content in item.get("content") or ():
+                if notes := content.get("annotations"):
+                    yield _provider_data({"annotations": notes})
         yield from self._prose.close()
 
-    def _reasoning_done(self, place: Hashable, item: Item) -> Iterator[Event]:
-        if place not in self._told:
-            yield from self._prose.reasoning(_said(item.get("summary")) or _said(item.get("content")))
-        # Without its sealed form or its words the item is only a name, and we ask them to keep nothing.
+    def _reasoning_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        if place not in self._seen:
+            yield from self._prose.reasoning(_text_of(item.get("summary")) or _text_of(item.get("content")))
+        # Without its encrypted form or its words the item is only a name, and we ask them to keep nothing.
         whole = item.get("encrypted_content") or item.get("content")
         yield from self._prose.close(opaque=cast("JsonValue", item) if whole else None)
 
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _call_added(self, place: Hashable, item: Item) -> Iterator[Event]:
+    def _call_added(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
         yield from self._prose.close()
         if name := item.get("name"):
-            self._told.add(place)
+            self._seen.add(place)
             yield from self._calls.start(place, name, id=_call_id(item))
 
-    def _arguments(self, happening: Happening) -> Iterator[Event]:
-        yield from self._calls.piece(index=_place(happening), arguments=happening.get("delta"))
+    def _arguments(self, event: ResponsesEvent) -> Iterator[Event]:
+        yield from self._calls.piece(index=_place_of(event), arguments=event.get("delta"))
 
-    def _arguments_done(self, happening: Happening) -> Iterator[Event]:
-        place = _place(happening)
-        if place in self._told and (arguments := happening.get("arguments")):
+    def _arguments_done(self, event: ResponsesEvent) -> Iterator[Event]:
+        place = _place_of(event)
+        if place in self._seen and (arguments := event.get("arguments")):
             yield from self._calls.end(place, arguments)
 
-    def _call_done(self, place: Hashable, item: Item) -> Iterator[Event]:
-        if place not in self._told:
+    def _call_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        if place not in self._seen:
             yield from self._prose.close()
             yield from self._calls.piece(index=place, id=_call_id(item), name=item.get("name"))
         if item.get("status") != "incomplete":
@@ -109,26 +120,28 @@ class Decoder:
 
     # ── items ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _added(self, happening: Happening) -> Iterator[Event]:
-        if happening["item"].get("type") == "function_call":
-            yield from self._call_added(_place(happening), happening["item"])
+    def _added(self, event: ResponsesEvent) -> Iterator[Event]:
+        if event["item"].get("type") == "function_call":
+            yield from self._call_added(_place_of(event), event["item"])
 
-    def _done(self, happening: Happening) -> Iterator[Event]:
-        yield from self._item_done(_place(happening), happening["item"])
+    def _done(self, event: ResponsesEvent) -> Iterator[Event]:
+        yield from self._item_done(_place_of(event), event["item"])
 
-    def _item_done(self, place: Hashable, item: Item) -> Iterator[Event]:
-        """Some proxies send items only here, whole; what they did on their side is of no interest."""
+    def _item_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        """Some proxies send items only here, whole. What their own tools did is for plugins."""
         if done := _DONE.get(item.get("type", "")):
             yield from done(self, place, item)
-            self._told.add(place)
+            self._seen.add(place)
+        else:
+            yield _provider_data({"item": item})
 
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
-    def _over(self, happening: Happening) -> Iterator[Event]:
-        response: Response = happening.get("response") or {}
+    def _over(self, event: ResponsesEvent) -> Iterator[Event]:
+        response: Response = event.get("response") or {}
         if error := response.get("error"):
-            raise refusal(error)
-        if not self._told:  # nothing came in pieces
+            raise provider_error(error)
+        if not self._seen:  # nothing came in pieces
             for place, item in enumerate(response.get("output") or ()):
                 yield from self._item_done(place, item)
         self._ended = True
@@ -137,59 +150,70 @@ class Decoder:
         if why := response.get("incomplete_details"):
             self._finish = WHY_INCOMPLETE.get(why.get("reason", ""), "unknown")
         self._usage = response.get("usage") or {}
+        extra = extra_fields(response, RESPONSE_FIELDS)
+        if of_usage := extra_fields(self._usage, USAGE_FIELDS):
+            extra["usage"] = of_usage
+        if extra:
+            yield ProviderData(NAME, extra)
 
-    def _failed(self, happening: Happening) -> NoReturn:
-        response: Response = happening.get("response") or {}
-        said = response.get("error") or happening.get("error") or happening
-        raise refusal(cast("JsonValue", said))
+    def _failed(self, event: ResponsesEvent) -> NoReturn:
+        response: Response = event.get("response") or {}
+        report = response.get("error") or event.get("error") or event
+        raise provider_error(cast("JsonValue", report))
 
 
-_Read: TypeAlias = Callable[[Decoder, Happening], Iterator[Event]]
-_ReadItem: TypeAlias = Callable[[Decoder, Hashable, Item], Iterator[Event]]
+_Read: TypeAlias = Callable[[ResponsesDecoder, ResponsesEvent], Iterable[Event]]
+_ReadItem: TypeAlias = Callable[[ResponsesDecoder, Hashable, ResponsesItem], Iterator[Event]]
 
 _READ: dict[str, _Read] = {
-    "response.output_text.delta": Decoder._text,
-    "response.refusal.delta": Decoder._text,
-    "response.reasoning_text.delta": Decoder._reasoning,
-    "response.reasoning_summary_text.delta": Decoder._reasoning,
-    "response.reasoning_summary_part.added": Decoder._summary_part,
-    "response.function_call_arguments.delta": Decoder._arguments,
-    "response.function_call_arguments.done": Decoder._arguments_done,
-    "response.output_item.added": Decoder._added,
-    "response.output_item.done": Decoder._done,
-    "response.completed": Decoder._over,
-    "response.incomplete": Decoder._over,
-    "response.cancelled": Decoder._over,
-    "response.failed": Decoder._failed,
-    "response.error": Decoder._failed,
-    "error": Decoder._failed,
+    "response.output_text.delta": ResponsesDecoder._text,
+    "response.refusal.delta": ResponsesDecoder._text,
+    "response.reasoning_text.delta": ResponsesDecoder._reasoning,
+    "response.reasoning_summary_text.delta": ResponsesDecoder._reasoning,
+    "response.reasoning_summary_part.added": ResponsesDecoder._summary_part,
+    "response.function_call_arguments.delta": ResponsesDecoder._arguments,
+    "response.function_call_arguments.done": ResponsesDecoder._arguments_done,
+    "response.output_item.added": ResponsesDecoder._added,
+    "response.output_item.done": ResponsesDecoder._done,
+    "response.completed": ResponsesDecoder._over,
+    "response.incomplete": ResponsesDecoder._over,
+    "response.cancelled": ResponsesDecoder._over,
+    "response.failed": ResponsesDecoder._failed,
+    "response.error": ResponsesDecoder._failed,
+    "error": ResponsesDecoder._failed,
 }
 
 _DONE: dict[str, _ReadItem] = {
-    "message": Decoder._message_done,
-    "reasoning": Decoder._reasoning_done,
-    "function_call": Decoder._call_done,
+    "message": ResponsesDecoder._message_done,
+    "reasoning": ResponsesDecoder._reasoning_done,
+    "function_call": ResponsesDecoder._call_done,
 }
 
 
-def _place(happening: Happening) -> Hashable:
-    """What tells an item from the others: its place, or its name where a proxy leaves that out."""
-    place = happening.get("output_index")
+def _place_of(event: ResponsesEvent) -> Hashable:
+    """What identifies an item: its place, or its name where a proxy sends no place."""
+    place = event.get("output_index")
     if place is not None:
         return place
-    item = happening.get("item")
-    return happening.get("item_id") if item is None else item.get("id") or item.get("call_id")
+    item = event.get("item")
+    return event.get("item_id") if item is None else item.get("id") or item.get("call_id")
 
 
-def _call_id(item: Item) -> str | None:
+def _provider_data(fields: Mapping[str, object]) -> ProviderData:
+    data = join_all(cast("JsonValue", fields))
+    assert isinstance(data, dict)
+    return ProviderData(NAME, data)
+
+
+def _call_id(item: ResponsesItem) -> str | None:
     return item.get("call_id") or item.get("id")
 
 
-def _said(contents: list[Content] | None) -> str:
+def _text_of(contents: list[ResponsesContent] | None) -> str:
     return "".join(content.get("text") or content.get("refusal") or "" for content in contents or ())
 
 
-def _usage(tokens: Tokens) -> Usage:
+def _usage(tokens: ResponsesTokens) -> Usage:
     of_input = tokens.get("input_tokens_details") or {}
     of_output = tokens.get("output_tokens_details") or {}
     return Usage(

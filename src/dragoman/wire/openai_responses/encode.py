@@ -1,4 +1,4 @@
-"""A request in, the body of a response request out. Pure: the bytes of files come through `load`."""
+"""The body of a request to the Responses API. Pure: the bytes of files are in `attachments`."""
 
 from __future__ import annotations
 
@@ -10,55 +10,56 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
-from dragoman.wire.extra import with_extra
-from dragoman.wire.files import Load, no_blobs
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.lowering import (
     CallIds,
+    asked_arguments,
     description,
+    lower,
     may_replay,
     result_files,
     result_text,
-    said_arguments,
-    said_name,
-    spoken,
+    safe_name,
 )
 from dragoman.wire.openai_responses.shapes import AUDIO_FORMATS, ENCRYPTED_REASONING, NAME
+from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import one_object
-from dragoman.wire.strict import is_strict, schema_name
+from dragoman.wire.schemas import is_strict, one_object, schema_name
 
 Body: TypeAlias = dict[str, JsonValue]
 
 
-def encode(request: Request, *, quirks: Quirks = NO_QUIRKS, load: Load = no_blobs) -> Body:
-    body: Body = {"model": request.model, "input": list(_input(request, quirks, load)), "stream": True}
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    body: Body = {"model": request.model, "input": list(_input(request, quirks, attachments)), "stream": True}
     if request.system:
         body["instructions"] = request.system
     body["store"] = False
     if not quirks.no_encrypted_reasoning:
-        body["include"] = [ENCRYPTED_REASONING]  # thoughts come back to us, for nothing is kept there
+        body["include"] = [ENCRYPTED_REASONING]  # thoughts come back to us, for nothing is stored there
     return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _input(request: Request, quirks: Quirks, load: Load) -> Iterator[Body]:
+def _input(request: Request, quirks: Quirks, attachments: Attachments) -> Iterator[Body]:
     ids = CallIds(quirks.tool_ids)
-    for said in spoken(request.messages):
-        if said.role == "user":
-            yield {"role": "user", "content": _content(said.parts, load)}
+    for message in lower(request.messages):
+        if message.role == "user":
+            yield {"role": "user", "content": _content(message.parts, attachments)}
         else:
-            calls = [(ids.next(part), part) for part in said.parts if isinstance(part, ToolCall)]
-            yield from _assistant(said, iter(calls), request.model)
+            calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
+            yield from _assistant(message, iter(calls), request.model)
             for id, call in calls:
-                yield {"type": "function_call_output", "call_id": id, "output": _output(call, load)}
+                yield {"type": "function_call_output", "call_id": id, "output": _output(call, attachments)}
 
 
-def _assistant(said: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
-    """A reply, item by item in its order. A thought is sent only together with what it led to."""
+def _assistant(message: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
+    """A reply, item by item in its order. A thought is sent only together with what follows it."""
     thoughts: list[Body] = []
-    for part in said.parts:
+    for part in message.parts:
         if isinstance(part, Reasoning):
             if may_replay(part, NAME, model) and isinstance(part.opaque, dict):
                 thoughts.append(part.opaque)
@@ -69,29 +70,33 @@ def _assistant(said: RequestMessage, calls: Iterator[tuple[str, ToolCall]], mode
 
 
 def _call(id: str, call: ToolCall) -> Body:
-    arguments = canonical(said_arguments(call))
-    return {"type": "function_call", "call_id": id, "name": said_name(call), "arguments": arguments}
+    arguments = canonical(asked_arguments(call))
+    return {"type": "function_call", "call_id": id, "name": safe_name(call), "arguments": arguments}
 
 
-def _output(call: ToolCall, load: Load) -> str | list[JsonValue]:
-    return _content((Text(result_text(call)), *result_files(call)), load)
+def _output(call: ToolCall, attachments: Attachments) -> str | list[JsonValue]:
+    return _content((Text(result_text(call)), *result_files(call)), attachments)
 
 
-def _content(parts: tuple[Part, ...], load: Load) -> str | list[JsonValue]:
+def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[JsonValue]:
     """Text alone is sent as a string: every imitator understands that."""
-    content = [_content_part(part, load) for part in parts]
+    content = [_content_part(part, attachments) for part in parts]
     texts = [part["text"] for part in content if part["type"] == "input_text"]
     return "\n\n".join(map(str, texts)) if len(texts) == len(content) else [*content]
 
 
-def _content_part(part: Part, load: Load) -> Body:
+def carries(file: File) -> bool:
+    return files.kind(file) in ("image", "application", "text") or file.media_type in AUDIO_FORMATS
+
+
+def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
     assert isinstance(part, File)
     kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
-    data = files.base64_of(part, load) if kind == "application" or sound else None
+    data = files.base64_of(part, attachments) if kind == "application" or sound else None
     if kind == "image":
-        return {"type": "input_image", "image_url": files.address_of(part, load), "detail": "auto"}
+        return {"type": "input_image", "image_url": files.address_of(part, attachments), "detail": "auto"}
     if sound and data:
         return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
     if data:
@@ -99,7 +104,7 @@ def _content_part(part: Part, load: Load) -> Body:
         return {"type": "input_file", "filename": part.name or "file", "file_data": address}
     if kind == "application" and part.url is not None:
         return {"type": "input_file", "file_url": part.url}
-    return {"type": "input_text", "text": files.text_of(part, load)}
+    return {"type": "input_text", "text": files.text_of(part, attachments)}
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
@@ -134,8 +139,11 @@ def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-SAME = ("temperature", "top_p")  # `stop` does not exist here
+SAME = ("temperature", "top_p")
 REASONING = {"reasoning_effort": "effort", "reasoning_summary": "summary"}
+OPTIONS = frozenset(
+    {*SAME, *REASONING, "max_tokens", "response_schema", "tool_choice", "parallel_tool_calls"}
+)
 
 
 def _options(request: Request, quirks: Quirks) -> Body:

@@ -1,4 +1,4 @@
-"""The bytes of Responses: the words we know, and the stream's events as far as we read them.
+"""The Responses API on the wire: its words, and the events of its stream as far as we read them.
 
 Any field may be missing or null; the imitators differ in which.
 """
@@ -21,32 +21,63 @@ WHY_INCOMPLETE = {"max_output_tokens": "length", "content_filter": "filter"}
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
+# ── what is of no use to anybody, or comes a second time ──────────────────────────────────────────
+
+SILENT = frozenset(
+    {
+        *("response.created", "response.queued", "response.in_progress", "keepalive", ""),
+        *("response.content_part.added", "response.content_part.done"),
+        *("response.output_text.done", "response.refusal.done"),
+        *("response.reasoning_text.done", "response.reasoning_summary_text.done"),
+        "response.reasoning_summary_part.done",
+    }
+)
+# What we read of a response, its name and dates, and what only repeats the request.
+RESPONSE_FIELDS = frozenset(
+    {
+        *("status", "output", "usage", "incomplete_details", "error"),
+        *("id", "object", "created_at", "completed_at", "model", "previous_response_id", "conversation"),
+        *("instructions", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls", "input"),
+        *("temperature", "top_p", "top_logprobs", "max_output_tokens", "reasoning", "text", "truncation"),
+        *("presence_penalty", "frequency_penalty", "include", "stream", "store", "background", "metadata"),
+        *("prompt", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user"),
+    }
+)
+USAGE_FIELDS = frozenset(
+    {
+        *("input_tokens", "output_tokens", "total_tokens", "cost"),
+        *("input_tokens_details", "output_tokens_details"),
+    }
+)
+
 # ── events ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Content(TypedDict, total=False):
+class ResponsesContent(TypedDict, total=False):
     """A part of a message or of a thought."""
 
     type: str
     text: str | None
     refusal: str | None
+    annotations: JsonValue
+    logprobs: JsonValue
 
 
-class Item(TypedDict, total=False):
+class ResponsesItem(TypedDict, total=False):
     """A message, a thought, a call, or one of the many things that happen on their side."""
 
     type: str
     id: str | None
     status: str | None
-    content: list[Content] | None
-    summary: list[Content] | None
+    content: list[ResponsesContent] | None
+    summary: list[ResponsesContent] | None
     encrypted_content: str | None
     call_id: str | None
     name: str | None
     arguments: str | None
 
 
-class Tokens(TypedDict, total=False):
+class ResponsesTokens(TypedDict, total=False):
     input_tokens: int | None
     output_tokens: int | None
     input_tokens_details: dict[str, int | None] | None
@@ -56,21 +87,22 @@ class Tokens(TypedDict, total=False):
 
 class Response(TypedDict, total=False):
     status: str | None
-    output: list[Item] | None
-    usage: Tokens | None
+    output: list[ResponsesItem] | None
+    usage: ResponsesTokens | None
     incomplete_details: dict[str, str] | None
     error: JsonValue
 
 
-class Happening(TypedDict, total=False):
-    """One event of the stream; `type` tells which of the other fields are there."""
+class ResponsesEvent(TypedDict, total=False):
+    """One event of the stream; which of the other fields are there depends on `type`."""
 
     type: str
     output_index: int | None
     summary_index: int | None
     item_id: str | None
-    item: Item
+    item: ResponsesItem
     delta: str | None
+    logprobs: JsonValue
     arguments: str | None
     response: Response
     error: JsonValue

@@ -1,5 +1,5 @@
 """What providers send when they err, one turn each over real HTTP: the call runs once, as it was meant, or
-the model is told and tries again. Never a wrong argument, a lost call, an endless loop, or markup shown."""
+the model learns of it and retries. Never a wrong argument, a lost call, an endless loop, or markup shown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MARKUP = ("<think", "</think", "tool_call", "tool_code", "<|", '"arguments"')
 
 @dataclass
 class Played:
-    """A turn that is over: what it told, what it did, what the model was sent."""
+    """A turn that is over: its events, what it did, what the model was sent."""
 
     server: Loopback
     ran: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -76,8 +76,8 @@ class Played:
         return calls_of(self.messages)
 
     @property
-    def told(self) -> list[str]:
-        """What the model was told of its calls, in the last request that told it anything."""
+    def explained(self) -> list[str]:
+        """What the model read of its calls, in the last request that says anything of them."""
         return [message["content"] for message in self.server.messages() if message["role"] == "tool"]
 
 
@@ -102,25 +102,25 @@ def tools(ran: list[tuple[str, dict[str, Any]]]) -> list[Tool]:
 async def play(
     folder: Path,
     *script: Script,
-    provider: Callable[[str], Provider] = lambda url: Provider("house", "House", url),
-    model: str = "house/model",
+    provider: Callable[[str], Provider] = lambda url: Provider("acme", "Acme", url),
+    model: str = "acme/model",
     dialect: str = "auto",
     answer: Any = None,
-    **house: Any,
+    **settings: Any,
 ) -> Played:
     async with loopback(*script) as server:
         played = Played(server)
         models = Models(
             model,
             catalog=load_catalog().with_provider(provider(server.url)),
-            keys=Keys({"house": "sk-house-0123456789"}, use_keyring=False),
+            keys=Keys({"acme": "sk-acme-0123456789"}, use_keyring=False),
             client=HttpClient(
                 timeouts=Timeouts(first_byte=5, between_chunks=0.3, after_done=0.05),
                 retry=Retry(attempts=2, first_wait=0.01),
             ),
             dialect=dialect,
         )
-        runtime = Runtime(folder / "chat.db", model=models, tools=tools(played.ran), allow=["*"], **house)
+        runtime = Runtime(folder / "chat.db", model=models, tools=tools(played.ran), allow=["*"], **settings)
         async with asyncio.timeout(20), models, runtime:
             chat = await runtime.conversation()
             turn = await chat.send("What is 1 + 2?")
@@ -138,8 +138,10 @@ async def play(
             else:
                 played.messages = list(result.messages)
                 assert not any(mark in played.text for mark in MARKUP)
-                assert [said.text for said in fold(played.events)] == [
-                    said.text for said in result.messages if said.role == "assistant" and said.parts
+                assert [message.text for message in fold(played.events)] == [
+                    message.text
+                    for message in result.messages
+                    if message.role == "assistant" and message.parts
                 ]
         return played
 
@@ -149,8 +151,8 @@ async def play(
 WHOLE = '{"a": 1, "b": 2}'
 
 
-def one_call(name: str | None = "add", arguments: Any = WHOLE, **said: Any) -> Stream:
-    return stream(call_piece(name, arguments, **said), finish="tool_calls")
+def one_call(name: str | None = "add", arguments: Any = WHOLE, **sent: Any) -> Stream:
+    return stream(call_piece(name, arguments, **sent), finish="tool_calls")
 
 
 MEANT: dict[str, Reply] = {
@@ -169,7 +171,7 @@ MEANT: dict[str, Reply] = {
     "neither index nor id": one_call(),
     "an object": one_call(arguments={"a": 1, "b": 2}, index=0, id="call_1"),
     "double-encoded": one_call(arguments=json.dumps(WHOLE), index=0, id="call_1"),
-    "said twice": stream(
+    "sent twice": stream(
         call_piece("add", WHOLE, index=0, id="call_1"),
         call_piece("add", WHOLE, index=0, id="call_1"),
         finish="tool_calls",
@@ -213,7 +215,7 @@ async def test_w3_a_call_that_is_meant_runs_once_with_its_arguments(reply: Reply
     played = await play(tmp_path, reply, ANSWER)
     assert played.ran == [("add", {"a": 1, "b": 2})]
     assert (played.state, played.text, played.shown) == ("completed", "It is 3.", "It is 3.")
-    assert played.told == ["3"]
+    assert played.explained == ["3"]
 
 
 NO_ARGUMENTS: dict[str, Any] = {"empty": "", "null": None, "the word null": "null", "an empty object": "{}"}
@@ -223,7 +225,7 @@ NO_ARGUMENTS: dict[str, Any] = {"empty": "", "null": None, "the word null": "nul
 async def test_c5_no_arguments_are_an_empty_object(arguments: Any, tmp_path: Path) -> None:
     played = await play(tmp_path, one_call("ping", arguments, index=0, id="call_1"), ANSWER)
     assert played.ran == [("ping", {})]
-    assert played.told == ["pong"]
+    assert played.explained == ["pong"]
 
 
 TWO: dict[str, Reply] = {
@@ -281,7 +283,7 @@ async def test_w3_two_calls_stay_two(reply: Reply, tmp_path: Path) -> None:
 @dataclass(frozen=True)
 class Wrong:
     reply: Reply
-    told: str  # what the model reads of it
+    explained: str  # what the model reads of it
 
 
 WRONG: dict[str, Wrong] = {
@@ -314,7 +316,7 @@ async def test_c4_a_call_that_cannot_run_is_told_to_the_model_which_tries_again(
     played = await play(tmp_path, wrong.reply, one_call(index=0, id="call_2"), ANSWER)
     assert played.ran == [("add", {"a": 1, "b": 2})]
     assert [call.state for call in played.calls] == [CallState.FAILED, CallState.COMPLETED]
-    assert wrong.told in played.told[0]
+    assert wrong.explained in played.explained[0]
     assert (played.state, played.text, played.shown) == ("completed", "It is 3.", "It is 3.")
     for message in played.server.messages():
         for call in message.get("tool_calls", ()):
@@ -376,13 +378,13 @@ async def test_w4_an_answer_without_tags_is_not_lost_where_thoughts_were_expecte
 
 
 async def test_w4_tags_in_code_are_left_alone(tmp_path: Path) -> None:
-    said = "Write `<think>` so:\n```xml\n<think>hm</think>\n```\nThat is all."
-    async with loopback(text(*said)) as server:
-        catalog = load_catalog().with_provider(Provider("house", "House", server.url))
-        models = Models("house/m", catalog=catalog)
+    sent = "Write `<think>` so:\n```xml\n<think>hm</think>\n```\nThat is all."
+    async with loopback(text(*sent)) as server:
+        catalog = load_catalog().with_provider(Provider("acme", "Acme", server.url))
+        models = Models("acme/m", catalog=catalog)
         async with models, Runtime(tmp_path / "chat.db", model=models) as runtime:
             result = await (await runtime.send("How do I write it?")).result()
-    assert result.text == said
+    assert result.text == sent
 
 
 async def test_w4_thoughts_of_another_kind_are_never_sent_back(tmp_path: Path) -> None:
@@ -406,7 +408,7 @@ async def test_t8_an_error_object_in_the_stream_ends_the_turn_and_keeps_what_cam
     assert (played.state, played.shown) == ("error", "It is")
     assert isinstance(played.error, ProviderError)
     assert (played.error.kind, played.error.message) == ("server", "no room")
-    assert len(played.server.bodies) == 1  # what has begun to speak is not asked again
+    assert len(played.server.bodies) == 1  # a reply that has begun is not asked for again
 
 
 async def test_r6_an_error_before_the_first_word_is_asked_again(tmp_path: Path) -> None:
@@ -495,13 +497,13 @@ async def test_t8_a_stream_that_ends_before_the_reply_does_ends_the_turn_and_kee
     wire: str, tmp_path: Path
 ) -> None:
     torn = Stream(tuple(sse(frame) for frame in SAID[wire][:-1]))
-    played = await play(tmp_path, torn, provider=lambda url: Provider("house", "House", url, wire=wire))
+    played = await play(tmp_path, torn, provider=lambda url: Provider("acme", "Acme", url, wire=wire))
     assert (played.state, played.shown, played.ran) == ("error", "It is", [])
     assert isinstance(played.error, ProviderError)
     assert (played.error.kind, played.error.retryable) == ("unfinished", True)
-    assert len(played.server.bodies) == 1  # what has begun to speak is not asked again
-    (kept,) = (message for message in played.stored if message.role == "assistant")
-    assert (kept.text, [call.state for call in kept.calls]) == ("It is", [CallState.CANCELLED])
+    assert len(played.server.bodies) == 1  # a reply that has begun is not asked for again
+    (stored,) = (message for message in played.stored if message.role == "assistant")
+    assert (stored.text, [call.state for call in stored.calls]) == ("It is", [CallState.CANCELLED])
 
 
 @pytest.mark.parametrize("wire", SAID)
@@ -511,7 +513,7 @@ async def test_r6_a_stream_that_ends_before_the_first_word_is_asked_again(wire: 
         tmp_path,
         Stream((sse({"type": "ping"}),)),
         whole,
-        provider=lambda url: Provider("house", "House", url, wire=wire),
+        provider=lambda url: Provider("acme", "Acme", url, wire=wire),
         max_rounds=1,
     )
     assert (played.state, played.ran) == ("completed", [("add", {"a": 1, "b": 2})])
@@ -536,7 +538,7 @@ async def test_w3_a_reply_that_nobody_says_is_over_counts_and_a_notice_says_so(
     played = await play(tmp_path, reply)
     assert (played.state, played.text) == ("completed", "It is 3.")
     assert played.notices("unfinished") == (
-        ["house/model did not say that its reply was over: it may be cut off"] if noted else []
+        ["acme/model did not say that its reply was over: it may be cut off"] if noted else []
     )
 
 
@@ -550,7 +552,7 @@ async def test_c4_of_a_reply_that_nobody_says_is_over_only_whole_calls_run(tmp_p
     played = await play(tmp_path, torn, ANSWER)
     assert played.ran == [("add", {"a": 1, "b": 2})]
     assert [call.state for call in played.calls] == [CallState.COMPLETED, CallState.FAILED]
-    assert "not one complete JSON object" in played.told[1]
+    assert "not one complete JSON object" in played.explained[1]
     assert len(played.notices("unfinished")) == 1
     ends = [event.finish for event in played.events if isinstance(event, MessageEnd)]
     assert ends == ["unknown", "stop"]

@@ -1,4 +1,4 @@
-"""A request in, a reply's events out, by a model so small that it has to be led.
+"""`GuidedModel`: tool calls for a model so small that it needs examples and a grammar to make one.
 
 It is asked twice: which tool, a choice among single tokens after examples; then the arguments, held to a
 grammar. What a tool found is the answer as it stands: in its own words the model would get it wrong.
@@ -7,9 +7,9 @@ grammar. What a tool found is the answer as it stands: in its own words the mode
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 from pydantic_core import from_json
@@ -27,49 +27,57 @@ from dragoman.messages.events import (
 from dragoman.messages.parts import CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.providers.local.examples import CHAT, Nearness, Shown, chats, shown
+from dragoman.providers.local.examples import CHAT, Nearness, ToolExample, chats, examples_of
 from dragoman.providers.local.grammar import arguments_grammar
-from dragoman.providers.local.labels import Label, Tokens, labels
+from dragoman.providers.local.labels import Label, Tokenize, labels
 from dragoman.wire.lowering import result_text
-from dragoman.wire.wire import Model, call_id
+from dragoman.wire.wire import Model, begins_reply, call_id
 
 NEAREST = 6  # examples that are like the request, beside the first of each tool
 ASKED = 1500  # characters of a request that are looked at
 HISTORY = 4000  # characters of a conversation that a chat takes along
 ANSWER = 256  # tokens of an answer, unless the request says otherwise
 ARGUMENTS = 400  # tokens
-SHOWN = 4000  # characters of a result that become the answer
+LONGEST_RESULT = 4000  # characters of a result that become the answer
 SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
 LONGEST_SYSTEM = 600  # characters: a longer one it cannot follow
-LED_CONTEXT = 2560  # tokens: enough for what is shown of a conversation, and quick
+GUIDED_CONTEXT = 2560  # tokens: enough for what is shown of a conversation, and quick
 CHOICE, ARGS, TALK = range(3)  # each kind of prompt in a slot of its own, where its beginning is known
 SLOTS = 3
-BIAS = 100.0  # lifts the labels above every other token, and leaves their order as it is
+BIAS = 100.0  # lifts the labels above every other token, and preserves their order
 
 
-class LedModel:
+class GuidedModel:
     """A small model behind two ways to ask it: `chat` with its template, `complete` with a bare prompt.
 
-    Satisfies `wire.Model`. `tokens` gives the model's tokens for a text.
+    Satisfies `wire.Model`. `tokenize` gives the model's tokens for a text.
     """
 
-    def __init__(self, chat: Model, complete: Model, tokens: Tokens) -> None:
+    def __init__(self, chat: Model, complete: Model, tokenize: Tokenize) -> None:
         self.name = chat.name
         self.context = chat.context
         self._chat = chat
         self._complete = complete
-        self._tokens = tokens
+        self._tokenize = tokenize
+        self.variant: Mapping[str, JsonValue] = {}
         self._labels: dict[tuple[str, ...], dict[str, Label]] = {}
 
     def __repr__(self) -> str:
-        return f"LedModel({self._chat!r})"
+        return f"GuidedModel({self._chat!r})"
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._chat.check_options(options)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        if found := _found(request):
+        if found := _results(request):
             yield (TextStart(), TextDelta(found), TextEnd(), MessageEnd("stop"))
             return
         asked = _asked(request)
-        tool, used = await self._choose(request, asked, reply)
+        choice = _Choice()
+        async with aclosing(self._choose(request, asked, reply, choice)) as retries:
+            async for batch in retries:
+                yield batch
+        tool, used = choice.tool, choice.usage
         events = self._answer(request, reply) if tool is None else self._call(tool, asked, reply)
         async with aclosing(events) as batches:
             async for batch in batches:
@@ -81,28 +89,37 @@ class LedModel:
 
     # ── which tool ────────────────────────────────────────────────────────────────────────────────
 
-    async def _choose(self, request: Request, asked: str, reply: str) -> tuple[ToolSpec | None, Usage]:
+    async def _choose(
+        self, request: Request, asked: str, reply: str, choice: _Choice
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Fill in the choice. What is yielded are retries alone."""
         tools = {tool.name: tool for tool in request.tools}
-        choice = request.tool_choice or "auto"
-        if not tools or not asked or choice == "none":
-            return None, Usage()
-        if choice in tools:
-            return tools[choice], Usage()
-        names = await self._labelled(request.tools)
-        open = {name: label for name, label in names.items() if name != CHAT or choice != "required"}
+        wanted = request.tool_choice or "auto"
+        if not tools or not asked or wanted == "none":
+            return
+        if wanted in tools:
+            choice.tool = tools[wanted]
+            return
+        names = await self._labels_for(request.tools)
+        open = {name: label for name, label in names.items() if name != CHAT or wanted != "required"}
         bias: list[JsonValue] = [[label.token, BIAS] for label in open.values()]
-        text, usage = await self._completed(
+        completion = _Completion()
+        asking = self._complete_prompt(
             _choice_prompt(request.tools, asked, names),
             reply,
             {"logit_bias": bias, "max_tokens": 1, "id_slot": CHOICE},
+            completion,
         )
-        chosen = next((name for name, label in open.items() if label.word == text.strip()), CHAT)
-        return tools.get(chosen), usage
+        async with aclosing(asking) as retries:
+            async for batch in retries:
+                yield batch
+        chosen = next((name for name, label in open.items() if label.word == completion.text.strip()), CHAT)
+        choice.tool, choice.usage = tools.get(chosen), completion.usage
 
-    async def _labelled(self, tools: Sequence[ToolSpec]) -> dict[str, Label]:
+    async def _labels_for(self, tools: Sequence[ToolSpec]) -> dict[str, Label]:
         key = tuple(tool.name for tool in tools)
         if key not in self._labels:
-            self._labels[key] = await labels(tools, self._tokens)
+            self._labels[key] = await labels(tools, self._tokenize)
         return self._labels[key]
 
     # ── its arguments ─────────────────────────────────────────────────────────────────────────────
@@ -110,16 +127,22 @@ class LedModel:
     async def _call(self, tool: ToolSpec, asked: str, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         id = call_id(reply, 0)
         yield (CallInputStart(id, tool.name),)
-        text, usage = "{}", Usage()
+        completion = _Completion()
         if tool.parameters.get("properties"):
-            examples = [one for one in shown(tool) if one.arguments is not None]
+            examples = [one for one in examples_of(tool) if one.arguments is not None]
             grammar = arguments_grammar(tool.parameters, examples, asked)
-            text, usage = await self._completed(
+            asking = self._complete_prompt(
                 _arguments_prompt(tool, examples, asked),
                 reply,
                 {"grammar": grammar, "max_tokens": ARGUMENTS, "id_slot": ARGS},
+                completion,
             )
-        raw = text.strip()
+            async with aclosing(asking) as retries:
+                async for batch in retries:
+                    yield batch
+        else:
+            completion.text = "{}"
+        raw, usage = completion.text.strip(), completion.usage
         yield (CallInputDelta(id, raw),)
         try:
             arguments = from_json(raw)
@@ -133,7 +156,7 @@ class LedModel:
     async def _answer(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         limited = request.options.get("max_tokens") is not None
         system = request.system if 0 < len(request.system) <= LONGEST_SYSTEM else SYSTEM
-        told = replace(
+        shortened = replace(
             request,
             messages=_recent(request.messages),
             system=system,
@@ -142,7 +165,7 @@ class LedModel:
             options={"temperature": 0.2, "max_tokens": ANSWER, **request.options},
             extra={"repeat_penalty": 1.1, "id_slot": TALK, **request.extra},
         )
-        async with aclosing(self._chat.stream(told, reply)) as batches:
+        async with aclosing(self._chat.stream(shortened, reply)) as batches:
             async for batch in batches:
                 *others, last = batch
                 if isinstance(last, MessageEnd) and last.finish == "length" and not limited:
@@ -150,19 +173,34 @@ class LedModel:
                 else:
                     yield batch
 
-    async def _completed(self, prompt: str, reply: str, extra: dict[str, JsonValue]) -> tuple[str, Usage]:
+    async def _complete_prompt(
+        self, prompt: str, reply: str, extra: dict[str, JsonValue], completion: _Completion
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        """Fill in the completion. What is yielded are retries alone: the text is not for display."""
         asked = Request(
             self.name, (RequestMessage("user", (Text(prompt),)),), extra={"temperature": 0, **extra}
         )
-        text, usage = "", Usage()
         async with aclosing(self._complete.stream(asked, reply)) as batches:
             async for batch in batches:
+                if not begins_reply(batch):
+                    yield batch
                 for event in batch:
                     if isinstance(event, TextDelta):
-                        text += event.text
+                        completion.text += event.text
                     elif isinstance(event, MessageEnd):
-                        usage = event.usage
-        return text, usage
+                        completion.usage = event.usage
+
+
+@dataclass(slots=True)
+class _Completion:
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(slots=True)
+class _Choice:
+    tool: ToolSpec | None = None  # None: no tool is right
+    usage: Usage = field(default_factory=Usage)
 
 
 # ── what it is shown ──────────────────────────────────────────────────────────────────────────────
@@ -170,15 +208,15 @@ class LedModel:
 
 def _choice_prompt(tools: Sequence[ToolSpec], asked: str, names: dict[str, Label]) -> str:
     """One example of each tool, always the same, so that the server knows them; then the nearest of all."""
-    groups = [shown(tool) for tool in tools if tool.name in names] + [chats()]
+    groups = [examples_of(tool) for tool in tools if tool.name in names] + [chats()]
     every = [one for group in groups for one in group]
     order = [group[0] for group in groups] + Nearness(every).nearest(asked, NEAREST)
     lines = [f"Request: {one.request}\nAction: {names[one.tool].word}\n\n" for one in order]
     return f"{''.join(lines)}Request: {asked}\nAction:"
 
 
-def _arguments_prompt(tool: ToolSpec, examples: Sequence[Shown], asked: str) -> str:
-    """The tool's examples, or what is said about it."""
+def _arguments_prompt(tool: ToolSpec, examples: Sequence[ToolExample], asked: str) -> str:
+    """The tool's examples, or its description."""
     lines = [
         f"Request: {one.request}\nArguments: {json.dumps(one.arguments, ensure_ascii=False)}\n\n"
         for one in Nearness(examples).nearest(asked, NEAREST)
@@ -188,47 +226,47 @@ def _arguments_prompt(tool: ToolSpec, examples: Sequence[Shown], asked: str) -> 
 
 
 def _asked(request: Request) -> str:
-    """What the person said last, on one line."""
-    for said in reversed(request.messages):
-        if said.role == "user" and (text := _text(said)):
+    """The last text of the person, on one line."""
+    for message in reversed(request.messages):
+        if message.role == "user" and (text := _text(message)):
             return " ".join(text.split())[-ASKED:]
     return ""
 
 
 def _recent(messages: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
     """As much of the end of a conversation as fits, in words alone."""
-    kept: list[RequestMessage] = []
+    recent: list[RequestMessage] = []
     room = HISTORY
-    for said in reversed(messages):
-        text = _text(said)
-        if kept and len(text) > room:
+    for message in reversed(messages):
+        text = _text(message)
+        if recent and len(text) > room:
             break
         room -= len(text)
         if text:
-            kept.append(RequestMessage(said.role, (Text(text[-HISTORY:]),)))
-    return tuple(reversed(kept))
+            recent.append(RequestMessage(message.role, (Text(text[-HISTORY:]),)))
+    return tuple(reversed(recent))
 
 
-def _text(said: RequestMessage) -> str:
-    return "\n\n".join(part.text for part in said.parts if isinstance(part, Text) and part.text.strip())
+def _text(message: RequestMessage) -> str:
+    return "\n\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text.strip())
 
 
-# ── what was found ────────────────────────────────────────────────────────────────────────────────
+# ── results ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _found(request: Request) -> str:
-    """What came of the calls since the person last spoke, if that was the last thing that happened."""
+def _results(request: Request) -> str:
+    """The results of the calls with which the messages end, as a text; "" where they end otherwise."""
     last = request.messages[-1] if request.messages else None
     if last is None or last.role != "assistant":
         return ""
     calls = [part for part in last.parts if isinstance(part, ToolCall) and part.state.settled]
-    return "\n\n".join(_told(call, alone=len(calls) == 1) for call in calls)
+    return "\n\n".join(_describe_result(call, alone=len(calls) == 1) for call in calls)
 
 
-def _told(call: ToolCall, alone: bool) -> str:
+def _describe_result(call: ToolCall, alone: bool) -> str:
     text = result_text(call)
-    more = len(text) - SHOWN
-    text = f"{text[:SHOWN]}\n[… {more} more characters are in the result …]" if more > 0 else text
+    more = len(text) - LONGEST_RESULT
+    text = f"{text[:LONGEST_RESULT]}\n[… {more} more characters are in the result …]" if more > 0 else text
     if call.state is CallState.COMPLETED:
         return text if alone else f"{call.tool}: {text}"
     return f"{call.tool} brought no result ({call.state.value}): {text}"

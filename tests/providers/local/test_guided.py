@@ -1,4 +1,4 @@
-"""A model that has to be led, over real HTTP against a server that plays one (D1, C4, T6)."""
+"""A model that has to be guided, over real HTTP against a server that plays one (D1, C4, T6)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import ProviderError
-from dragoman.messages.events import CallInputEnd, Event, MessageEnd, TextDelta
+from dragoman.errors import BadRequest, ProviderError
+from dragoman.messages.events import CallInputEnd, Event, MessageEnd, StepRetry, TextDelta
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
-from dragoman.providers.local.led import LedModel
+from dragoman.providers.local.guided import GuidedModel
 from dragoman.tools.builtin import basics_group, files_group
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient, HttpModel, Retry
 from dragoman.wire.openai_chat import OpenAIChat
 from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse, stream
 
 TOOLS = tuple(tool.spec() for group in (basics_group(), files_group()) for tool in group.tools)
 
 
-def led(url: str, client: HttpClient) -> LedModel:
+def guided(url: str, client: HttpClient) -> GuidedModel:
     words: dict[str, int] = {}
 
     async def tokens(text: str) -> list[int]:
@@ -34,7 +34,7 @@ def led(url: str, client: HttpClient) -> LedModel:
     def at(endpoint: Any, wire: Any) -> HttpModel:
         return HttpModel(client, wire, replace(endpoint, base_url=url), model="tiny", name="local/tiny")
 
-    return LedModel(at(ENDPOINTS["openai_chat"], OpenAIChat()), at(PATH, Completions()), tokens)
+    return GuidedModel(at(ENDPOINTS["openai_chat"], OpenAIChat()), at(PATH, Completions()), tokens)
 
 
 def piece(text: str, finish: str | None = None) -> Any:
@@ -46,14 +46,14 @@ def completes(*pieces: str, finish: str = "stop") -> Stream:
     return Stream((*(sse(frame) for frame in frames), b"data: [DONE]\n\n"))
 
 
-def asked(*said: str | RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **changes: Any) -> Request:
-    messages = tuple(RequestMessage("user", (Text(one),)) if isinstance(one, str) else one for one in said)
+def asked(*sent: str | RequestMessage, tools: tuple[ToolSpec, ...] = TOOLS, **changes: Any) -> Request:
+    messages = tuple(RequestMessage("user", (Text(one),)) if isinstance(one, str) else one for one in sent)
     return Request("local/tiny", messages, tools=tools, **changes)
 
 
 async def replied(request: Request, *script: Any) -> tuple[list[Event], list[Body]]:
-    async with loopback(*script) as server, HttpClient() as client:
-        batches = [batch async for batch in led(server.url, client).stream(request, "msg_1")]
+    async with loopback(*script) as server, HttpClient(retry=Retry(first_wait=0.001)) as client:
+        batches = [batch async for batch in guided(server.url, client).stream(request, "msg_1")]
     return [event for batch in batches for event in batch], server.bodies
 
 
@@ -79,8 +79,8 @@ async def test_d1_first_the_tool_then_its_arguments() -> None:
 
 
 async def test_no_tool_is_a_chat_without_a_word_of_tools() -> None:
-    said = RequestMessage("assistant", (Text("Hi."), ToolCall("c", "calculator", {"expression": "1"})))
-    request = asked("Hello", said, "How are you?", system="x" * 5000)
+    sent = RequestMessage("assistant", (Text("Hi."), ToolCall("c", "calculator", {"expression": "1"})))
+    request = asked("Hello", sent, "How are you?", system="x" * 5000)
     events, (_, chat) = await replied(request, completes(" chat"), stream(delta(content="Fine.")))
     assert text_of(events) == "Fine."
     assert "tools" not in chat
@@ -168,7 +168,7 @@ async def test_t6_who_is_cancelled_hangs_up() -> None:
         return stalled
 
     async with loopback(answer) as server, HttpClient() as client:
-        asking = led(server.url, client).stream(asked("Read a.txt"), "msg_1")
+        asking = guided(server.url, client).stream(asked("Read a.txt"), "msg_1")
         task = asyncio.ensure_future(anext(asking))
         await there.wait()
         task.cancel()
@@ -187,3 +187,20 @@ async def test_an_answer_that_only_our_own_limit_ended_is_whole() -> None:
     events, _ = await replied(asked("Tell me", options={"max_tokens": 5}), *script)
     assert isinstance(events[-1], MessageEnd)
     assert events[-1].finish == "length"
+
+
+async def test_r6_a_server_that_is_still_loading_is_waited_for_and_each_wait_is_seen() -> None:
+    """R6: while the tool is chosen, and while its arguments are written."""
+    loading = Answer(503, {"error": {"message": "Loading model"}})
+    script = (loading, completes(" read"), loading, completes(' {"path": "a.txt"}'))
+    events, _ = await replied(asked("Read a.txt"), *script)
+    waits = [event for event in events if isinstance(event, StepRetry)]
+    assert [(one.attempt, one.reason) for one in waits] == [(2, "Loading model"), (2, "Loading model")]
+    assert call_of(events).arguments == {"path": "a.txt"}
+
+
+def test_r9_a_guided_model_takes_the_options_of_the_model_behind_it() -> None:
+    model = guided("http://127.0.0.1:9/v1", HttpClient())
+    model.check_options({"temperature": 0.5, "mirostat": 2})
+    with pytest.raises(BadRequest, match="the option temperature"):
+        model.check_options({"temperature": "hot"})

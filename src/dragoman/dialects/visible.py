@@ -1,7 +1,7 @@
-"""What is said in, and where something was left out; pieces to show out, as if nothing had stood there.
+"""The visible text of a reply, closed up where calls were cut out of it.
 
-Of the white space on both sides of what is left out, the run with more line breaks stays, the first if they
-are equal; at the beginning and at the end of the reply both go.
+Of the white space on both sides of a gap, the run with more line breaks stays, the first if they are equal;
+at the beginning and at the end of the reply both go.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TICK_RUN = re.compile("`+")
 _SPACES = " \t\r\n"
 
 
-class Shown:
+class VisibleText:
     """What was shown, and the white space that waits for what follows it."""
 
     def __init__(self) -> None:
@@ -55,17 +55,17 @@ class Shown:
         if not body:
             self._run += text
             return ()
-        said, self._run = self._run + body, text[len(body) :]
+        shown, self._run = self._run + body, text[len(body) :]
         if self._gapped:
-            said = self._closed_up(said)
+            shown = self._closed_up(shown)
         self._heard.add("text")
-        return (("text", said),)
+        return (("text", shown),)
 
     def gap(self) -> None:
         self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
 
-    def speak(self, voice: Voice) -> None:
-        """From here on it is this voice. What one says in several messages is kept apart."""
+    def switch(self, voice: Voice) -> None:
+        """From here on it is this voice. What it says in several messages is set apart."""
         self._voice = voice
         if voice == "text":
             self._space = _larger(self._space, "\n\n")
@@ -77,7 +77,7 @@ class Shown:
             self._pieces.append(("text", self._run))
 
     def _closed_up(self, text: str) -> str:
-        """What is said behind a gap, with the white space that stays."""
+        """What is comes behind a gap, with the white space that stays."""
         words = text.lstrip(_SPACES)
         space = _larger(self._space, text[: -len(words)]) if "text" in self._heard else ""
         self._space, self._gapped = "", False

@@ -1,0 +1,94 @@
+"""Reads the files of requests and codes them for bodies, in threads: large ones must not stop the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from binascii import b2a_base64
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from dragoman.errors import ConfigError, NotFound
+from dragoman.messages.request import Request
+from dragoman.wire.files import Attachments, blobs_of, kind
+from dragoman.wire.wire import Wire
+
+ReadBlob: TypeAlias = Callable[[str], Awaitable[bytes]]
+"""Reads a blob by its name, as a store does; NotFound where there is none."""
+
+
+@runtime_checkable
+class UsesBlobs(Protocol):
+    """Models that want to know where attachments are: a runtime names its store to them."""
+
+    def use_blobs(self, read: ReadBlob) -> None: ...
+
+
+REMEMBERED = 64 << 20  # bytes of coded files that need not be read again for the next step
+SMALL = 64 << 10  # bytes that are coded sooner than a thread is found
+PIECE = 3 << 18  # bytes coded at once: a thread gives way to the event loop between two of them
+
+Key: TypeAlias = tuple[str, bool]  # a blob, and whether it is wanted as text
+
+
+class AttachmentReader:
+    """The coded files of requests, each read once as long as it is remembered.
+
+    `use` names the places where blobs are: one for each runtime that shares a model. Blobs are named after
+    their contents, so it does not matter in which of them one is found.
+    """
+
+    def __init__(self, read: ReadBlob | None = None, *, remembered: int = REMEMBERED) -> None:
+        self._places: list[ReadBlob] = [] if read is None else [read]
+        self._room = remembered
+        self._coded: dict[Key, str] = {}  # the one that was used longest ago comes first
+
+    def use(self, read: ReadBlob) -> None:
+        if read not in self._places:
+            self._places.insert(0, read)
+
+    async def read(self, request: Request, wire: Wire) -> Attachments:
+        """The files of a request that the wire can carry. NotFound where one is gone."""
+        wanted: dict[Key, str] = {}
+        for file in blobs_of(request):
+            key = (file.blob or "", kind(file) == "text")
+            if key not in wanted and wire.carries(file):
+                coded = self._coded.get(key)
+                wanted[key] = await self._read(*key) if coded is None else coded
+        self._remember(wanted)
+        return Attachments(
+            {blob: coded for (blob, as_text), coded in wanted.items() if not as_text},
+            {blob: coded for (blob, as_text), coded in wanted.items() if as_text},
+        )
+
+    async def _read(self, blob: str, as_text: bool) -> str:
+        data = await self._bytes(blob)
+        if len(data) <= SMALL:
+            return code(data, as_text)
+        return await asyncio.to_thread(code, data, as_text)
+
+    async def _bytes(self, blob: str) -> bytes:
+        missing = ConfigError(f"blob {blob} is to be sent, but the model was given no place to read it from")
+        failure: ConfigError | NotFound = missing
+        for read in self._places:
+            try:
+                return await read(blob)
+            except NotFound as error:
+                failure = error
+        raise failure
+
+    def _remember(self, used: dict[Key, str]) -> None:
+        """What was used now stays; what was used longest ago goes first where there is no room."""
+        self._coded = {key: coded for key, coded in self._coded.items() if key not in used} | used
+        size = sum(map(len, self._coded.values()))
+        for key in [*self._coded]:
+            if size <= self._room:
+                break
+            size -= len(self._coded.pop(key))
+
+
+def code(data: bytes, as_text: bool) -> str:
+    """Bytes as a body carries them."""
+    if as_text:
+        return data.decode(errors="replace")
+    pieces = [b2a_base64(data[at : at + PIECE], newline=False) for at in range(0, len(data), PIECE)]
+    return b"".join(pieces).decode("ascii")

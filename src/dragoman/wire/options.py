@@ -1,0 +1,177 @@
+"""The options of a request: the words all wires share, their types, and the layers they come from.
+
+A wire lists those it has a word for (`Wire.options`). What it has none for goes into the body as it is where
+the provider is known to take it (`extra` in the catalog), and is refused everywhere else: nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
+from typing import Annotated, TypeAlias
+
+from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+
+from dragoman.errors import BadRequest
+from dragoman.messages.parts import ToolCall
+from dragoman.messages.request import Request, name_key
+
+Options: TypeAlias = Mapping[str, JsonValue]
+Body: TypeAlias = dict[str, JsonValue]
+Extra: TypeAlias = bool | Collection[str]
+"""What a provider takes beside the words of its wire: everything, nothing, or these."""
+
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+@with_config(strict=True)
+class CommonOptions(TypedDict, total=False):
+    """The words that mean the same on every wire that has them."""
+
+    temperature: Annotated[Number, Field(ge=0)]
+    top_p: Annotated[Number, Field(ge=0, le=1)]
+    top_k: int
+    seed: int
+    stop: Annotated[list[str], BeforeValidator(_listed)]
+    presence_penalty: Number
+    frequency_penalty: Number
+    max_tokens: Annotated[int, Field(gt=0)]
+    tool_choice: str  # auto, none, required, or the name of a tool; for the first request of a turn
+    parallel_tool_calls: bool
+    reasoning_effort: str
+    reasoning_budget: Annotated[int, Field(ge=0)]
+    reasoning_summary: str
+    response_schema: dict[str, JsonValue]
+
+
+COMMON = frozenset(CommonOptions.__annotations__)
+
+# What people write, coming from other libraries, and what it is called here.
+_MEANT = {
+    "effort": "reasoning_effort",
+    "reasoning": "reasoning_effort",
+    "thinking": "reasoning_effort",
+    "thinkingbudget": "reasoning_budget",
+    "budgettokens": "reasoning_budget",
+    "maxoutputtokens": "max_tokens",
+    "maxcompletiontokens": "max_tokens",
+    "maxnewtokens": "max_tokens",
+    "maxlength": "max_tokens",
+    "stopsequences": "stop",
+    "responseformat": "response_schema",
+    "jsonschema": "response_schema",
+    "randomseed": "seed",
+}
+
+_WHOLE = ("response_schema",)  # an object that is one value: never merged, and null has a meaning in it
+
+_ADDED = ("tools", "include")  # lists of a body to which something can be added
+
+# ── layers ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def merge_options(*layers: Options) -> Body:
+    """One layer over the other: the later wins, objects are merged. None stays, for the layers below."""
+    merged: Body = {}
+    for layer in layers:
+        for name, value in layer.items():
+            below = merged.get(name)
+            if isinstance(value, dict) and name not in _WHOLE:
+                merged[name] = merge_options(below if isinstance(below, dict) else {}, value)
+            else:
+                merged[name] = value
+    return merged
+
+
+def without_removed(options: Options) -> Body:
+    """The options that are left when all layers are merged: None has removed what was below it."""
+    return {
+        name: without_removed(value) if isinstance(value, dict) and name not in _WHOLE else value
+        for name, value in options.items()
+        if value is not None
+    }
+
+
+# ── checks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_options(options: Options, *, model: str, words: Collection[str], extra: Extra) -> None:
+    """BadRequest where an option has the wrong type, or nobody would understand it."""
+    given = {name: value for name, value in options.items() if value is not None}
+    taken = set(words) if isinstance(extra, bool) else {*words, *extra}
+    for name in given:
+        if extra is not True and name not in taken:
+            raise BadRequest(f"{model} has no option {name!r}: {_nearest(name, taken)}")
+    try:
+        _common().validate_python({name: value for name, value in given.items() if name in COMMON})
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        problem = str(fault["msg"])
+        raise BadRequest(
+            f"the option {_path(fault['loc'])}: {problem[0].lower()}{problem[1:]}, not {fault['input']!r}"
+        ) from error
+
+
+def own_fields(options: Options, words: Collection[str]) -> Body:
+    """The options that go into the body as they are."""
+    return {name: value for name, value in options.items() if name not in words and value is not None}
+
+
+@cache
+def _common() -> TypeAdapter[CommonOptions]:
+    return TypeAdapter(CommonOptions)
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    name, *inner = steps
+    return f"{name}{''.join(f'[{step}]' if isinstance(step, int) else f'.{step}' for step in inner)}"
+
+
+def _nearest(name: str, taken: Collection[str]) -> str:
+    key = name_key(name)
+    by_key = {name_key(known): known for known in sorted(taken)}
+    meant = _MEANT.get(key)
+    near = [meant] if meant in taken else [by_key[one] for one in get_close_matches(key, by_key, n=1)]
+    if near:
+        return f"did you mean {near[0]}?"
+    listed = ", ".join(sorted(taken))
+    return f"it takes {listed}; what else its provider takes is listed as `extra` in dragoman.toml"
+
+
+# ── the body ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_tool_choice(request: Request) -> Request:
+    """The request with the option `tool_choice` in its place.
+
+    It holds for the first request of a turn: forced again behind every result, a model could never answer.
+    """
+    wanted = request.options.get("tool_choice")
+    if not isinstance(wanted, str):
+        return request
+    options = {name: value for name, value in request.options.items() if name != "tool_choice"}
+    last = request.messages[-1].parts if request.messages else ()
+    if any(isinstance(part, ToolCall) for part in last):
+        return replace(request, options=options)
+    return replace(request, options=options, tool_choice=wanted)
+
+
+def with_extra(body: Body, extra: Options) -> Body:
+    """What is extra wins. Groups of fields are merged; a provider's own tools come beside ours."""
+    merged = dict(body)
+    for name, value in extra.items():
+        held = merged.get(name)
+        if isinstance(held, dict) and isinstance(value, dict):
+            merged[name] = with_extra(held, value)
+        elif name in _ADDED and isinstance(held, list) and isinstance(value, list):
+            merged[name] = [*held, *value]
+        else:
+            merged[name] = value
+    return merged

@@ -1,0 +1,230 @@
+"""Attachments on their way into a body: read and coded beside the event loop, as seldom as possible."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_core import to_json
+
+from dragoman.errors import ConfigError, NotFound
+from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
+from dragoman.messages.request import Request, RequestMessage
+from dragoman.providers.models import WIRES
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.bodies import LARGE, PIECE, is_large, write, write_large
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.exchange import Exchange
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.openai_chat import OpenAIChat
+from dragoman.wire.scripted import says
+from dragoman.wire.wire import Decoder
+from tests.loopback import loopback
+
+IMAGE = File("image/png", blob="image")
+NOTE = File("text/plain", blob="note")
+FILM = File("video/mp4", blob="film")
+BLOBS = {"image": b"\x89PNG", "note": "für später".encode(), "film": b"moov"}
+
+
+class Blobs:
+    """A store of blobs that writes down what is read."""
+
+    def __init__(self, **blobs: bytes) -> None:
+        self.blobs = blobs or BLOBS
+        self.read: list[str] = []
+
+    async def blob(self, key: str) -> bytes:
+        self.read.append(key)
+        if key not in self.blobs:
+            raise NotFound("blob", key)
+        return self.blobs[key]
+
+
+def asking(*parts: Part) -> Request:
+    return Request("acme/m", (RequestMessage("user", (Text("Look:"), *parts)),))
+
+
+def coded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+# ── what is read ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_s4_text_is_read_as_text_and_the_rest_as_base64() -> None:
+    reader = AttachmentReader(Blobs().blob)
+    attachments = await reader.read(asking(IMAGE, NOTE), OpenAIChat())
+    assert (attachments.base64, attachments.texts) == (
+        {"image": coded(BLOBS["image"])},
+        {"note": "für später"},
+    )
+
+
+async def test_s4_what_a_call_brought_back_is_read_too_unless_the_model_may_not_see_it() -> None:
+    def call(state: CallState) -> ToolCall:
+        result = ToolResult("done", attachments=(IMAGE,))
+        return ToolCall("call_1", "draw", state=state, result=result)
+
+    for state, read in ((CallState.COMPLETED, ["image"]), (CallState.WITHHELD, [])):
+        blobs = Blobs()
+        request = Request("acme/m", (RequestMessage("assistant", (call(state),)),))
+        await AttachmentReader(blobs.blob).read(request, OpenAIChat())
+        assert blobs.read == read
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_s4_only_what_the_wire_can_carry_is_read(wire: str) -> None:
+    """S4: a film that goes into no body is not read, and what is read is all that encoding needs."""
+    files = (IMAGE, NOTE, FILM, File("application/pdf", blob="note"), File("audio/wav", blob="image"))
+    blobs = Blobs()
+    encoding = WIRES[wire]()
+    attachments = await AttachmentReader(blobs.blob).read(asking(*files), encoding)
+    body = json.dumps(encoding.encode(asking(*files), attachments))
+    assert ("film" in blobs.read) is (wire == "gemini")
+    assert all(value in body for value in attachments.base64.values())
+
+
+# ── how often ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_s4_each_file_is_read_once_for_all_steps_of_a_turn() -> None:
+    blobs = Blobs()
+    reader = AttachmentReader(blobs.blob)
+    first = await reader.read(asking(IMAGE, NOTE, IMAGE), OpenAIChat())
+    for _ in range(3):
+        assert await reader.read(asking(IMAGE, NOTE), OpenAIChat()) == first
+    assert blobs.read == ["image", "note"]
+
+
+async def test_s4_what_is_remembered_is_bounded_and_the_oldest_goes_first() -> None:
+    blobs = Blobs(a=b"a" * 30, b=b"b" * 30, c=b"c" * 30)
+    reader = AttachmentReader(blobs.blob, remembered=100)  # two of them, at forty characters each
+
+    async def read(*names: str) -> list[str]:
+        blobs.read.clear()
+        await reader.read(asking(*(File("image/png", blob=name) for name in names)), OpenAIChat())
+        return [*blobs.read]
+
+    assert await read("a", "b") == ["a", "b"]
+    assert await read("a") == []
+    assert await read("c") == ["c"]  # in the place of b
+    assert await read("a", "c") == []
+    assert await read("a", "b", "c") == ["b"]  # more than there is room for: what is there is used
+
+
+async def test_s4_two_runtimes_may_share_a_model_and_each_has_its_store() -> None:
+    first, second = Blobs(image=b"one"), Blobs(note=b"two")
+    reader = AttachmentReader()
+    with pytest.raises(ConfigError, match="no place to read it from"):
+        await reader.read(asking(IMAGE), OpenAIChat())
+    for blobs in (first, second, second):
+        reader.use(blobs.blob)
+    assert (await reader.read(asking(IMAGE), OpenAIChat())).base64 == {"image": coded(b"one")}
+    assert (await reader.read(asking(NOTE), OpenAIChat())).texts == {"note": "two"}
+    with pytest.raises(NotFound, match="there is no blob 'film'"):
+        await reader.read(asking(replace(IMAGE, blob="film")), OpenAIChat())
+
+
+# ── who has to wait ───────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def others() -> AsyncIterator[list[int]]:
+    """Somebody else on the same event loop: counts how often it had its turn."""
+    turns = [0]
+
+    async def run() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(run())
+    try:
+        yield turns
+    finally:
+        task.cancel()
+
+
+class Watched(HttpClient):
+    """Notes how many turns others had before the first request was ready."""
+
+    def __init__(self, turns: list[int]) -> None:
+        super().__init__()
+        self.before = 0
+        self._turns = turns
+
+    def exchange(self, url: str, *, headers: Mapping[str, str], body: bytes, decoder: Decoder) -> Exchange:
+        self.before = self.before or self._turns[0]
+        return super().exchange(url, headers=headers, body=body, decoder=decoder)
+
+
+async def turns_of_others(work: Awaitable[object]) -> int:
+    async with others() as turns:
+        await work
+        return turns[0]
+
+
+async def test_s4_others_have_their_turn_while_a_large_file_is_coded() -> None:
+    """S4: on the event loop it would be one step, with a turn or two for the others around it."""
+    blobs = Blobs(image=bytes(30_000_000))
+    reading = AttachmentReader(blobs.blob).read(asking(IMAGE), OpenAIChat())
+    assert await turns_of_others(reading) > 10
+
+
+@pytest.mark.parametrize("part", [Text("x" * 20_000_000), IMAGE], ids=["text", "file"])
+async def test_s4_others_have_their_turn_while_a_large_body_is_written(part: Part) -> None:
+    blobs = Blobs(image=bytes(15_000_000))
+    reader = AttachmentReader(blobs.blob)
+    await reader.read(asking(IMAGE), OpenAIChat())
+
+    async with loopback(says("seen")) as server, others() as turns:
+        endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
+        async with Watched(turns) as client:
+            model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader)
+            async for _ in model.stream(asking(part), "msg_1"):
+                pass
+    assert client.before > 10
+    assert len(str(server.messages())) > 20_000_000
+
+
+# ── the bytes ─────────────────────────────────────────────────────────────────────────────────────
+
+long_texts = st.builds(
+    lambda text, times: text * times,
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20),
+    st.just(PIECE // 7),
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=9) | long_texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), values, max_size=3))
+def test_a_large_body_is_the_same_bytes_as_a_small_one(body: dict[str, object]) -> None:
+    assert write_large(body) == to_json(body) == write(body)  # type: ignore[arg-type]  # JSON by its strategy
+
+
+def test_half_a_character_in_a_large_body_becomes_the_replacement_character() -> None:
+    text = "\ud83d" + "x" * PIECE
+    assert json.loads(write_large({"text": text, "short": "\ude00"})) == {
+        "text": "\N{REPLACEMENT CHARACTER}" + "x" * PIECE,
+        "short": "\N{REPLACEMENT CHARACTER}",
+    }
+
+
+def test_a_request_is_large_by_its_texts_results_and_addresses() -> None:
+    long = "x" * (LARGE + 1)
+    result = ToolCall("call_1", "read", state=CallState.COMPLETED, result=ToolResult(long))
+    for part in (Text(long), result, File("image/png", url=f"data:image/png;base64,{long}")):
+        assert is_large(asking(part))
+    assert not is_large(asking(Text("short"), IMAGE))
