@@ -181,7 +181,7 @@ async def test_an_option_nobody_understands_is_refused_before_anything_is_stored
 async def test_half_a_character_is_refused_before_anything_is_stored(tmp_path: Path) -> None:
     """T4"""
     async with runtime_with(tmp_path, [says("x")]) as runtime:
-        with pytest.raises(BadRequest, match="half a character at place 2"):
+        with pytest.raises(BadRequest, match="half a character"):
             await runtime.send("a \ud83d")
         assert await runtime.conversations() == []
 

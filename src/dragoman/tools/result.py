@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 from pydantic import JsonValue
-from pydantic_core import from_json, to_json, to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.boundary import read_with_margin
 from dragoman.messages.parts import File, ToolResult
 from dragoman.tools.tool import ToolOutput
-
-_MARGIN = 20  # JSON is read to a depth of 200; a result is stored some levels down
 
 
 def result_of(output: Any) -> ToolResult:
@@ -34,15 +33,11 @@ def as_json(value: Any) -> JsonValue:
     if isinstance(value, str):
         return whole_text(str.__str__(value))  # a word of an Enum is a text like any other
     try:
-        read: Any = from_json(b"[" * _MARGIN + _bytes(value) + b"]" * _MARGIN)
+        return read_with_margin(_bytes(value))
     except (ValueError, RecursionError) as error:
         raise ToolFailed(
             f"the tool gave a {type(value).__name__}, which is no JSON value: {error}"
         ) from error
-    for _ in range(_MARGIN):
-        (read,) = read
-    json: JsonValue = read
-    return json
 
 
 def whole_text(text: str) -> str:

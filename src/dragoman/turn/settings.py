@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES
 from dragoman.tools.tool import REVIEWS
 from dragoman.wire.options import merge_options
@@ -52,6 +53,7 @@ def _merged(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, J
 
 
 def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    check_json(dict(settings), "the settings of the conversation")
     for name, value in known(settings).items():
         kind = _KINDS[name]
         if not _is(value, kind):

@@ -161,11 +161,13 @@ def offer_of(prepared: PreparedTurn) -> Offer:
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
     """The tools of a request as the plugins left it. One that a plugin puts in by its description alone must
     be a tool there is; `TurnView.add_tool` brings one of its own."""
-    everything = {**prepared.services.toolbox.offer().tools, **offer.tools, **prepared.view.added_tools}
+    tools = {**offer.tools, **prepared.view.added_tools}
+    if any(spec.name not in tools for spec in request.tools):
+        tools = {**prepared.services.toolbox.offer().tools, **tools}
     for spec in request.tools:
-        if spec.name not in everything:
+        if spec.name not in tools:
             raise ConfigError(f"a plugin offers {spec.name}, which nobody can run: use turn.add_tool for it")
-    return {spec.name: everything[spec.name] for spec in request.tools}
+    return {spec.name: tools[spec.name] for spec in request.tools}
 
 
 def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
