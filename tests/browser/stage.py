@@ -138,6 +138,15 @@ class Person:
     async def sees_call(self, state: str) -> None:
         await expect(self.call).to_have_attribute("data-state", state, timeout=10_000)
 
+    async def set(self, **settings: Any) -> None:
+        """Of the conversation that is shown."""
+        id = self.page.url.rpartition("/")[2]
+        await self.page.evaluate(
+            """([id, settings]) => fetch(`/api/conversations/${id}`, {method: "PATCH",
+            body: JSON.stringify({settings}), headers: {"content-type": "application/json"}})""",
+            [id, settings],
+        )
+
     async def told(self, path: str) -> Any:
         """What the API says, asked by the page."""
         return await self.page.evaluate("path => fetch(path).then(answer => answer.json())", path)

@@ -107,12 +107,7 @@ async def test_in_manual_mode_the_person_runs_each_call(person: Person) -> None:
     """P8"""
     await person.say("hello")
     await person.sees("How can I help?")
-    id = person.page.url.rpartition("/")[2]
-    await person.page.evaluate(
-        """id => fetch(`/api/conversations/${id}`, {method: "PATCH", body: '{"settings":{"mode":"manual"}}',
-        headers: {"content-type": "application/json"}})""",
-        id,
-    )
+    await person.set(mode="manual")
     await person.say("add")
     await expect(person.question).to_have_attribute("data-kind", "run", timeout=10_000)
     await person.question.get_by_role("button", name=re.compile("^Run")).first.click()

@@ -25,6 +25,19 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     await expect(person.by("stopped")).to_be_visible()
 
 
+async def test_a_request_that_is_tried_again_tells_when_and_why(person: Person) -> None:
+    """R6: also to who comes while it waits; and it can be stopped meanwhile."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.say("busy")
+    words = re.compile(r"Trying again in \d+ s: .*too many people ask")
+    await expect(person.by("retrying")).to_have_text(words, timeout=10_000)
+    await person.page.reload()
+    await expect(person.by("retrying")).to_have_text(re.compile("Trying again: .*too many people ask"))
+    await person.by("stop").click()
+    await expect(person.by("turn-state")).to_have_count(0, timeout=10_000)
+
+
 async def test_thoughts_are_folded(person: Person) -> None:
     """W4"""
     await person.say("think")

@@ -13,7 +13,7 @@ from dragoman.runtime import Runtime
 from dragoman.server import page, problems
 from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
-from dragoman.server.description import described
+from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import conversations, events, files, models, people, questions, tools, turns
@@ -36,6 +36,23 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 }
 
 
+def routes() -> FastAPI:
+    """The routes of the API and their description, without a runtime behind them."""
+    app = FastAPI(
+        title="Dragoman",
+        version=version("dragoman"),
+        description="Conversations in which a language model calls tools, and people decide about the calls.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        responses=_REFUSALS,
+    )
+    for noun in (conversations, turns, events, questions, tools, models, files, people):
+        app.include_router(noun.router, prefix="/api")
+    app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
+    return app
+
+
 def api(
     runtime: Runtime,
     *,
@@ -48,15 +65,7 @@ def api(
 
     The runtime has to be open, and is yours to close.
     """
-    app = FastAPI(
-        title="Dragoman",
-        version=version("dragoman"),
-        description="Conversations in which a language model calls tools, and people decide about the calls.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-        responses=_REFUSALS,
-    )
+    app = routes()
     app.state.context = Context(
         runtime=runtime,
         publisher=Publisher(runtime),
@@ -66,9 +75,6 @@ def api(
         needs_password=needs_password,
     )
     problems.install(app)
-    for noun in (conversations, turns, events, questions, tools, models, files, people):
-        app.include_router(noun.router, prefix="/api")
-    app.openapi = described(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 

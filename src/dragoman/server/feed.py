@@ -64,6 +64,11 @@ class Feed:
         self.left = time.monotonic()
 
 
+def with_type(type: str, data: str) -> str:
+    """The JSON object, with its type in it: whoever reads the data alone knows what it is."""
+    return f'{data[:-1]}{"," if len(data) > 2 else ""}"type":"{type}"}}'
+
+
 def cursor(places: Sequence[tuple[Feed, int]]) -> str:
     """Where a reader of these feeds is, as a text it can give back."""
     return ",".join(f"{feed.name}:{place}" for feed, place in places)

@@ -44,7 +44,7 @@ async def list_conversations(
 @router.post("/conversations", status_code=201)
 async def new_conversation(
     context: TheContext, person: Person, body: bodies.NewConversation
-) -> shapes.Summary:
+) -> shapes.ConversationSummary:
     handle = await context.runtime.conversation(
         user=context.user(person), **_settings(context, body.settings)
     )
@@ -55,7 +55,7 @@ async def new_conversation(
 
 
 @router.get("/conversations/{id}")
-async def conversation(context: TheContext, person: Person, id: str) -> shapes.Summary:
+async def conversation(context: TheContext, person: Person, id: str) -> shapes.ConversationSummary:
     await context.conversation(id, person)
     return await _line(context, id)
 
@@ -63,7 +63,7 @@ async def conversation(context: TheContext, person: Person, id: str) -> shapes.S
 @router.patch("/conversations/{id}")
 async def change_conversation(
     context: TheContext, person: Person, id: str, body: bodies.ConversationChange
-) -> shapes.Summary:
+) -> shapes.ConversationSummary:
     """Its title, its settings, and which branch of it is looked at."""
     await context.conversation(id, person)
     handle = await context.runtime.conversation(id)
@@ -89,7 +89,7 @@ async def delete_conversation(context: TheContext, person: Person, id: str) -> N
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
-async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.Summary:
+async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
     """A new conversation with the path to this message."""
     await context.conversation(id, person)
     made = await context.runtime.fork(id, body.message)
@@ -124,7 +124,9 @@ async def export(
     status_code=201,
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
-async def import_conversation(context: TheContext, person: Person, request: Request) -> shapes.Summary:
+async def import_conversation(
+    context: TheContext, person: Person, request: Request
+) -> shapes.ConversationSummary:
     """The body is what an export gave."""
     raw = await request.body()
     try:
@@ -150,12 +152,12 @@ def _settings(context: Context, said: dict[str, JsonValue]) -> dict[str, Any]:
     return dict(known(said))
 
 
-async def _line(context: Context, id: str) -> shapes.Summary:
+async def _line(context: Context, id: str) -> shapes.ConversationSummary:
     (line,) = await summaries(context.runtime, [await context.runtime.store.conversation(id)])
     return line
 
 
-async def _found(context: Context, person: str, search: str, limit: int) -> list[shapes.Summary]:
+async def _found(context: Context, person: str, search: str, limit: int) -> list[shapes.ConversationSummary]:
     store = context.runtime.store
     hits = await store.search(search, user=person, limit=limit * 4)
     snippets: dict[str, str] = {}
@@ -169,7 +171,7 @@ async def _found(context: Context, person: str, search: str, limit: int) -> list
     ]
 
 
-def _cursor(line: shapes.Summary) -> str:
+def _cursor(line: shapes.ConversationSummary) -> str:
     return base64.urlsafe_b64encode(f"{line.updated!r} {line.id}".encode()).decode()
 
 

@@ -14,8 +14,9 @@ from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.server.routes.events import STREAM, LastEventId
+from dragoman.server.routes.events import LastEventId, stream_of
 from dragoman.server.stream import EventStream
+from dragoman.server.stream_events import TurnEvent
 from dragoman.server.turn_stream import follow_turn
 from dragoman.turn.facts import FACT, TurnOptions
 
@@ -88,7 +89,7 @@ async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, 
 @router.get(
     "/turns/{id}/events",
     response_class=Response,
-    responses={**STREAM, 204: {"description": "It is over, and was heard before"}},
+    responses={**stream_of(TurnEvent), 204: {"description": "It is over, and was heard before"}},
 )
 async def events(
     context: TheContext,
