@@ -19,6 +19,7 @@ _WORD = re.compile(rf"""(?:{_PLAIN}|'[^'\0]*'|"[^"$`\\!\0]*")+(?=[ \t\n;|&]|$)""
 _HARMLESS = re.compile(r"[12]?>(?:&[12]|[ \t]*/dev/null)(?=[ \t\n;|&]|$)")  # redirects that touch no file
 _BETWEEN = re.compile(r"[ \t]*(&&|\|\||[|;\n])[ \t\n]*")
 _BLANK = re.compile(r"[ \t]*")
+_ASSIGNMENT = re.compile(r"\w+\+?=")  # `X=1 rm y` runs rm
 _KEYWORDS = frozenset(
     {"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select"}
     | {"then", "time", "until", "while"}
@@ -48,8 +49,8 @@ def simple_commands(line: str) -> list[str] | None:
     at = 0
     while at < len(line):
         words, at = _words(line, at)
-        if not words or words[0] in _KEYWORDS or words[0].startswith("~"):
-            return None  # a name that becomes another one is no name for a rule
+        if not words or words[0] in _KEYWORDS or words[0].startswith("~") or _ASSIGNMENT.match(words[0]):
+            return None  # a name that becomes another one, or none at all, is no name for a rule
         commands.append(" ".join(map(_spelled, words)))
         between = _BETWEEN.match(line, at)
         if between is None:
