@@ -18,15 +18,15 @@ pytestmark = MARKS
 async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
     """P9"""
     await person.say("note")
-    await expect(person.by("because")).to_have_text("Asked because no rule allows it.", timeout=10_000)
+    await expect(person.by("because")).to_have_text("Asked because no rule allows it.", timeout=60_000)
     await person.by("reject").click()
     await person.say("settings")
-    await expect(person.by("because")).to_contain_text("protected", timeout=10_000)
+    await expect(person.by("because")).to_contain_text("protected", timeout=60_000)
     await expect(person.by("for-longer")).to_have_count(0)
     await person.by("reject").click()
     await person.set(mode="ask")
     await person.say("add")
-    await expect(person.by("because")).to_contain_text("every call is asked about", timeout=10_000)
+    await expect(person.by("because")).to_contain_text("every call is asked about", timeout=60_000)
     await expect(person.by("allow-conversation")).to_have_count(0)
     await person.by("allow").click()
     await person.sees("It is 5.")
@@ -36,7 +36,7 @@ async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, 
     """P9"""
     async with at_the_page(browser, server, locale="zh-CN") as person:
         await person.say("note")
-        await expect(person.by("because")).to_contain_text("没有规则允许它", timeout=10_000)
+        await expect(person.by("because")).to_contain_text("没有规则允许它", timeout=60_000)
         await expect(person.question).to_contain_text("允许 note 用这些参数运行吗？")
         await person.by("reject").click()
 
@@ -63,7 +63,7 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
         server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.key}")
         async with at_the_page(browser, server) as person:
             await person.say("go")
-            await expect(person.question).to_contain_text("This is PRODUCTION. Really?", timeout=10_000)
+            await expect(person.question).to_contain_text("This is PRODUCTION. Really?", timeout=60_000)
             await expect(person.by("because")).to_contain_text("a plugin wants you to look")
             for longer in ("allow-conversation", "for-longer", "rule"):
                 await expect(person.by(longer)).to_have_count(0)
@@ -76,7 +76,7 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
     await person.say("plan")
     await expect(person.by("rule-choice").locator("option")).to_have_text(
         ["memos.write for “work/plan”", "memos.write for “work/*”", "memos.write for everything"],
-        timeout=10_000,
+        timeout=60_000,
     )
     await person.by("rule-choice").select_option(label="memos.write for “work/*”")
     await person.by("for-longer").click()
@@ -85,7 +85,7 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
     await person.say("report")
     await person.sees("Reported.")
     await person.say("diary")
-    await expect(person.question).to_contain_text("May memo run", timeout=10_000)
+    await expect(person.question).to_contain_text("May memo run", timeout=60_000)
     await person.by("reject").click()
     await _grant_is_listed(person, "allow memos.write for 'work/*'")
 
@@ -97,7 +97,7 @@ async def test_a_denial_is_remembered(person: Person) -> None:
     await person.by("deny-hour").click()
     await person.sees_call("rejected")
     await person.say("diary")
-    await expect(person.by("call")).to_have_count(2, timeout=10_000)
+    await expect(person.by("call")).to_have_count(2, timeout=60_000)
     await person.sees_call("rejected")
     await expect(person.by("question")).to_have_count(0)
     await _grant_is_listed(person, "deny memos.write for 'home/diary'", "until")
@@ -118,7 +118,7 @@ async def _grant_is_listed(person: Person, rule: str, *more: str) -> None:
 async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> None:
     """P10"""
     await person.say("pair")
-    await expect(person.by("question")).to_have_count(2, timeout=10_000)
+    await expect(person.by("question")).to_have_count(2, timeout=60_000)
     await person.by("question").first.get_by_test_id("stop-calls").click()
     await person.sees("Then without.")
     states = [await call.get_attribute("data-state") for call in await person.by("call").all()]
@@ -135,7 +135,7 @@ async def test_a_turn_that_came_to_a_limit_tells_which_and_can_go_on(person: Per
     await person.sees("That is what I have.")
     await expect(person.by("limit")).to_contain_text("1 round of tool calls")
     await person.page.reload()
-    await expect(person.by("limit")).to_be_visible(timeout=10_000)
+    await expect(person.by("limit")).to_be_visible(timeout=60_000)
     await person.by("go-on").click()
     await person.sees("You said: Go on.")
     await expect(person.by("limit")).to_have_count(0)
