@@ -164,7 +164,7 @@ async def test_a_question_is_told_whole(tmp_path: Path) -> None:
                 if event.type == "call.asked":
                     break
         whole = event.data["whole"]
-        assert whole["rules"] == [{"permission": "add", "pattern": "*", "action": "allow"}]
+        assert whole["rules"] == [{"permission": "add", "pattern": "*", "action": "allow", "origin": ""}]
         assert whole["schema"]["required"] == ["a", "b"]
 
 
