@@ -10,16 +10,23 @@ from dragoman import Runtime, ScriptedModel
 from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
+from dragoman.store.store import Store
 from dragoman.turn.handles import TurnHandle, TurnResult
 from dragoman.wire.scripted import Script
 
 
 def runtime_with(
-    folder: Path, script: Script, *, allow: Sequence[str] = ("*",), context: int | None = None, **options: Any
+    folder: Path,
+    script: Script,
+    *,
+    allow: Sequence[str] = ("*",),
+    context: int | None = None,
+    store: Store | None = None,
+    **options: Any,
 ) -> Runtime:
     """A runtime in which every call is allowed, unless the test says otherwise."""
     model = ScriptedModel(script, context=context)
-    return Runtime(folder / "chat.db", model=model, allow=allow, **options)
+    return Runtime(store or folder / "chat.db", model=model, allow=allow, **options)
 
 
 def model_of(runtime: Runtime) -> ScriptedModel:

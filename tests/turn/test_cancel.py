@@ -16,7 +16,7 @@ from dragoman import (
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says, thinks
-from tests.runtimes import calls_of, only_call, runtime_with
+from tests.runtimes import calls_of, model_of, only_call, runtime_with
 
 
 @tool
@@ -142,3 +142,30 @@ async def test_cancel_of_a_turn_that_is_over_changes_nothing(tmp_path: Path) -> 
         await turn.result()
         assert not await turn.cancel()
         assert (await turn.turn()).state == "completed"
+
+
+async def test_a_turn_cancelled_while_nobody_ran_it_asks_the_model_nothing(tmp_path: Path) -> None:
+    """T6, S3: whoever takes it up ends it, and does nothing else for it."""
+    async with runtime_with(tmp_path, [says("x" * 800, waits=0.05)]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("streaming")
+    async with runtime_with(tmp_path, [], adopts=False) as visitor:
+        assert await visitor.turn(turn.id).cancel("enough")
+    async with runtime_with(tmp_path, [says("too late")]) as heir:
+        assert (await heir.turn(turn.id).result()).state == "cancelled"
+        assert not model_of(heir).requests
+
+
+async def test_a_queued_turn_can_be_looked_at_and_called_off(tmp_path: Path) -> None:
+    """T4, T6: it has not begun, and never will."""
+    async with runtime_with(tmp_path, [says("x" * 800, waits=0.05)]) as runtime:
+        chat = await runtime.conversation()
+        running = await chat.send("one")
+        queued = await chat.send("two", queue=True)
+        seen = await queued.snapshot()
+        assert (seen.state, [message.text for message in seen.messages]) == ("idle", ["two"])
+        assert await queued.cancel()
+        assert await running.cancel()
+        await running.result()
+        assert await runtime.store.queued() == []
+        assert [row.id for row in await runtime.store.turns(chat.id)] == [running.id]

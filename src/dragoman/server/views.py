@@ -63,6 +63,8 @@ async def tree_of(runtime: Runtime, id: str) -> TreeView:
         for old in [question for question in questions.values() if question.turn == log.id]:
             del questions[old.id]
         questions.update({question.id: question for question in shown.questions})
+        if shown.state.ended:  # since the rows were read: its end has been told
+            rows = [row for row in rows if row.id != log.id]
     busy = Busy(bool(rows), len(questions))
     turns = [_live(row, next((log for log in logs if log.id == row.id), None)) for row in rows]
     waiting = [QueuedTurn(one.turn, one.message) for one in queued]

@@ -228,6 +228,8 @@ class Commands:
     async def cancel(self, turn: str, reason: str = "") -> bool:
         """Stop a turn, in whatever state and process it is. False where it was over already."""
         check_json(reason, "the reason")
+        if await self._store.is_queued(turn) and await self._store.unqueue(turn):
+            return True  # it has not begun, and never will
         if not await self._store.post(turn, "cancel", {"reason": reason}):
             return False
         try:

@@ -124,6 +124,8 @@ class TurnHandle:
         if live is not None:
             await live.log.stored()
             return live.log.snapshot()
+        for queued in await self._store.queued(turn=self.id):
+            return Snapshot(self.id, queued.conversation, Turn(), (queued.message,), (), 0)
         row = await self._store.turn(self.id)
         questions = [q for q in await self._store.questions_of(self.id) if q.open]
         return Snapshot(

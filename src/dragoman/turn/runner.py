@@ -106,6 +106,8 @@ class Runner:
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:
             log.publish(event_of(question))  # whoever follows a turn that was taken up hears what it asks
+        if log.resumed:
+            await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
         if log.conversation.parent is not None:
             prepared.outer.extend(await outer_rules(self.services, log.conversation))
         await start_plugins(prepared, self._cleanups)

@@ -1,0 +1,20 @@
+"""What is under way when the process is killed: each story in a file of its own."""
+
+from tests.crash.stories.cancel import CancelledCalls, CancelledReply
+from tests.crash.stories.edited_arguments import EditedArguments
+from tests.crash.stories.queue import Queue
+from tests.crash.stories.steering import Steering
+from tests.crash.stories.story import Story
+from tests.crash.stories.versions import Edit, Rerun
+from tests.crash.stories.whole_turn import WholeTurn
+
+STORIES: dict[str, Story] = {
+    "turn": WholeTurn(),
+    "cancelled calls": CancelledCalls(),
+    "cancelled reply": CancelledReply(),
+    "rerun": Rerun(),
+    "edit": Edit(),
+    "steering": Steering(),
+    "edited arguments": EditedArguments(),
+    "queue": Queue(),
+}

@@ -1,0 +1,58 @@
+"""What a client is shown first agrees with what it is told then, whenever it comes (E2)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import tool
+from dragoman.store.sqlite import SqliteStore
+from dragoman.wire.scripted import calls, says
+from tests.server.site import Site, served
+
+pytestmark = pytest.mark.slow
+
+_READERS = 4
+_ROUNDS = 4
+
+
+class SlowStore(SqliteStore):
+    """On a disk that takes its time: there is always a write under way while somebody looks."""
+
+    def _append(self, *write: Any) -> None:
+        time.sleep(0.02)
+        super()._append(*write)
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def _come_again_and_again(site: Site, conversation: str, turn: str) -> None:
+    """Look, and look again, until the turn is over. What was seen last as running is told to its end."""
+    path = f"/api/conversations/{conversation}/events"
+    while True:
+        (seen,) = await site.until(path, "snapshot")
+        if not seen.data["turns"]:
+            return
+        if not (await site.runtime.store.turn(turn)).live:
+            await site.until(path, "turn.end", seen.id)
+            return
+
+
+async def test_a_snapshot_never_shows_a_turn_as_running_whose_end_was_told_before(tmp_path: Path) -> None:
+    """E2: readers who come all the time while turns end; one that waits for an end it has missed waits for
+    ever."""
+    script = [calls("add", a=1, b=2), says("3")] * _ROUNDS
+    store = SlowStore(tmp_path / "chat.db")
+    async with served(tmp_path, script, tools=[add], store=store) as site, asyncio.timeout(60):
+        id = await site.conversation()
+        for _ in range(_ROUNDS):
+            turn = await site.say("go", id)
+            await asyncio.gather(*(_come_again_and_again(site, id, turn) for _ in range(_READERS)))
