@@ -1,0 +1,151 @@
+"""Processes that share one store: each runs this file, holds at a gate it is told of, and is killed or
+stopped there from outside. What they do is in a diary on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
+from dragoman.errors import Fenced
+from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.request import Request
+from dragoman.store.sqlite import SqliteStore
+from dragoman.tools.builtin.shell import shell
+from dragoman.turn.plugin import PlannedCall
+from dragoman.wire.scripted import Line, calls, says
+from tests.crash.scene import lines, note
+
+ROOT = Path(__file__).parents[2]
+LEASE = 4.0  # seconds
+PATIENCE = 60.0  # seconds in which anything happens, or never does
+
+
+class Gate:
+    """One place where a process waits until the file `go` is there; every other is open."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._name = name
+
+    async def __call__(self, place: str) -> None:
+        if place == self._name:
+            note(self._folder / "diary", {"at": place, "pid": os.getpid()})
+            await until((self._folder / "go").exists)
+
+
+class Holds(Plugin):
+    """Holds a call that is planned, and has not started."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+        await self._gate(f"before {call.name}")
+
+
+def worker(folder: Path, gate: str = "") -> Runtime:
+    """A runtime with three tools, and a model that calls what it is asked for, one after the other."""
+    held = Gate(folder, gate)
+
+    @tool(replay="safe")
+    async def first() -> str:
+        """The first."""
+        note(folder / "diary", {"ran": "first", "pid": os.getpid()})
+        await held("in first")
+        return "1"
+
+    @tool
+    async def second() -> str:
+        """The second."""
+        note(folder / "diary", {"ran": "second", "pid": os.getpid()})
+        return "2"
+
+    @tool(replay="safe")
+    async def forks() -> str:
+        """Leave a child behind that lives long."""
+        if gate == "in forks" and (child := os.fork()) == 0:
+            signal.alarm(int(PATIENCE) * 5)
+            while True:
+                signal.pause()
+        elif gate == "in forks":
+            note(folder / "diary", {"forked": child})
+        await held("in forks")
+        return "forked"
+
+    return Runtime(
+        SqliteStore(folder / "chat.db", lease=LEASE),
+        model=ScriptedModel(_script),
+        tools=[first, second, forks, shell],
+        plugins=[Holds(held)],
+        allow=["*"],
+        workspace=folder,
+    )
+
+
+def _script(request: Request) -> Line:
+    """Each word of what the person said is a tool's name; what begins with `$` is a line for the shell."""
+    said, made = "", 0
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                made += 1
+            elif isinstance(part, Text) and message.role == "user":
+                said, made = part.text, 0
+    wanted = [said] if said.startswith("$") else said.split()
+    if made >= len(wanted):
+        return says("done")
+    return calls("shell", command=said[1:]) if said.startswith("$") else calls(wanted[made])
+
+
+async def until(reached: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not reached():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.02)
+
+
+async def until_so(reached: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await reached():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.02)
+
+
+def wrote(folder: Path, key: str) -> list[object]:
+    """Everything the diary says of this, by whomever."""
+    return [line[key] for line in lines(folder / "diary") if key in line]
+
+
+@contextmanager
+def process(folder: Path, said: str, gate: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own, with a turn to begin with where something is said. Killed at last."""
+    command = [sys.executable, "-m", "tests.crash.workers", str(folder), said, gate]
+    with subprocess.Popen(command, cwd=ROOT) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+async def _live(folder: Path, said: str, gate: str) -> None:
+    async with worker(folder, gate) as runtime:
+        if not said:
+            note(folder / "diary", {"open": os.getpid()})
+            await asyncio.Event().wait()
+        turn = await runtime.send(said)
+        note(folder / "diary", {"turn": turn.id})
+        try:
+            result = await turn.result()
+        except Fenced:
+            note(folder / "diary", {"fenced": os.getpid()})
+        else:
+            note(folder / "diary", {"result": result.text})
+
+
+if __name__ == "__main__":
+    asyncio.run(_live(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
