@@ -46,6 +46,10 @@ class Clockwork:
     """Counts moments of each kind, and strikes at one of them."""
 
     def __init__(self, moment: Moment) -> None:
+        self.set(moment)
+
+    def set(self, moment: Moment) -> None:
+        """Count from here."""
         self.moment = moment
         self.counts = {"before": 0, "after": 0, "tool": 0}
 
@@ -58,8 +62,8 @@ class Clockwork:
 class DeadlyStore(SqliteStore):
     """The real store. Dies with its process before or after a write, as told."""
 
-    def __init__(self, path: Path, clockwork: Clockwork) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, clockwork: Clockwork, *, lease: float = 20.0) -> None:
+        super().__init__(path, lease=lease)
         self._clockwork = clockwork
 
     async def start(self, start: Start) -> Started | None:

@@ -16,11 +16,10 @@ from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
 from dragoman.errors import Fenced
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.messages.request import Request
-from dragoman.store.sqlite import SqliteStore
 from dragoman.tools.builtin.shell import shell
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import Line, calls, says
-from tests.crash.scene import lines, note
+from tests.crash.scene import NEVER, Clockwork, DeadlyStore, Moment, lines, note
 
 ROOT = Path(__file__).parents[2]
 LEASE = 4.0  # seconds
@@ -30,14 +29,17 @@ PATIENCE = 60.0  # seconds in which anything happens, or never does
 class Gate:
     """One place where a process waits until the file `go` is there; every other is open."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, clockwork: Clockwork) -> None:
         self._folder = folder
         self._name = name
+        self._clockwork = clockwork
+        self._moment, clockwork.moment = clockwork.moment, NEVER
 
     async def __call__(self, place: str) -> None:
         if place == self._name:
             note(self._folder / "diary", {"at": place, "pid": os.getpid()})
             await until((self._folder / "go").exists)
+            self._clockwork.set(self._moment)
 
 
 class Holds(Plugin):
@@ -50,9 +52,13 @@ class Holds(Plugin):
         await self._gate(f"before {call.name}")
 
 
-def worker(folder: Path, gate: str = "") -> Runtime:
-    """A runtime with three tools, and a model that calls what it is asked for, one after the other."""
-    held = Gate(folder, gate)
+def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> Runtime:
+    """A runtime with a few tools, and a model that calls what it is asked for, one after the other.
+
+    The clockwork kills it at a moment counted from the gate.
+    """
+    clockwork = clockwork or Clockwork(NEVER)
+    held = Gate(folder, gate, clockwork)
 
     @tool(replay="safe")
     async def first() -> str:
@@ -80,7 +86,7 @@ def worker(folder: Path, gate: str = "") -> Runtime:
         return "forked"
 
     return Runtime(
-        SqliteStore(folder / "chat.db", lease=LEASE),
+        DeadlyStore(folder / "chat.db", clockwork, lease=LEASE),
         model=ScriptedModel(_script),
         tools=[first, second, forks, shell],
         plugins=[Holds(held)],
@@ -122,9 +128,11 @@ def wrote(folder: Path, key: str) -> list[object]:
 
 
 @contextmanager
-def process(folder: Path, said: str, gate: str = "") -> Iterator[subprocess.Popen[bytes]]:
+def process(
+    folder: Path, said: str, gate: str = "", moment: Moment = NEVER
+) -> Iterator[subprocess.Popen[bytes]]:
     """A worker in a process of its own, with a turn to begin with where something is said. Killed at last."""
-    command = [sys.executable, "-m", "tests.crash.workers", str(folder), said, gate]
+    command = [sys.executable, "-m", "tests.crash.workers", str(folder), said, gate, *map(str, moment)]
     with subprocess.Popen(command, cwd=ROOT) as running:
         try:
             yield running
@@ -132,20 +140,22 @@ def process(folder: Path, said: str, gate: str = "") -> Iterator[subprocess.Pope
             running.kill()
 
 
-async def _live(folder: Path, said: str, gate: str) -> None:
-    async with worker(folder, gate) as runtime:
+async def _live(folder: Path, said: str, gate: str, moment: Moment) -> None:
+    clockwork = Clockwork(moment)
+    async with worker(folder, gate, clockwork) as runtime:
         if not said:
             note(folder / "diary", {"open": os.getpid()})
             await asyncio.Event().wait()
-        turn = await runtime.send(said)
-        note(folder / "diary", {"turn": turn.id})
+        chat = await runtime.conversation()
+        turn = await chat.send(said)
+        note(folder / "diary", {"turn": turn.id, "conversation": chat.id})
         try:
             result = await turn.result()
         except Fenced:
             note(folder / "diary", {"fenced": os.getpid()})
         else:
-            note(folder / "diary", {"result": result.text})
+            note(folder / "diary", {"result": result.text, "writes": clockwork.counts["after"]})
 
 
 if __name__ == "__main__":
-    asyncio.run(_live(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    asyncio.run(_live(Path(sys.argv[1]), sys.argv[2], sys.argv[3], (sys.argv[4], int(sys.argv[5]))))
