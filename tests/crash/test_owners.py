@@ -49,7 +49,7 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
 ) -> None:
     """N2: it neither writes what it had nor starts the next tool."""
     async with worker(tmp_path) as living:
-        with process(tmp_path, "first second", gate=gate) as owner:
+        with process(tmp_path, "first\nsecond", gate=gate) as owner:
             await until(lambda: wrote(tmp_path, "at"))
             owner.send_signal(signal.SIGSTOP)
             (turn,) = wrote(tmp_path, "turn")
@@ -67,7 +67,7 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
 
 async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) -> None:
     """N2: for longer than any lease; who wakes first finds the others' leases old, and waits for them."""
-    with process(tmp_path, "first second", gate="in first") as owner, process(tmp_path, "") as watcher:
+    with process(tmp_path, "first\nsecond", gate="in first") as owner, process(tmp_path, "") as watcher:
         await until(lambda: wrote(tmp_path, "at") and wrote(tmp_path, "open"))
         for one in (owner, watcher):
             one.send_signal(signal.SIGSTOP)
@@ -85,7 +85,7 @@ async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) ->
 async def test_an_owner_that_is_only_slow_keeps_its_turn(tmp_path: Path) -> None:
     """N2: as long as its process runs, its lease is renewed, whatever its tools do."""
     async with worker(tmp_path):
-        with process(tmp_path, "first second", gate="in first"):
+        with process(tmp_path, "first\nsecond", gate="in first"):
             await until(lambda: wrote(tmp_path, "at"))
             await asyncio.sleep(LEASE * 2)  # what is tested: nobody takes it in that time
             (tmp_path / "go").touch()
@@ -97,7 +97,7 @@ async def test_an_owner_that_is_only_slow_keeps_its_turn(tmp_path: Path) -> None
 async def test_an_answer_reaches_a_turn_whose_owner_is_stopped(tmp_path: Path) -> None:
     """N2, T6: a cancel given to another process takes effect when the lease is over."""
     async with worker(tmp_path) as living:
-        with process(tmp_path, "first second", gate="in first") as owner:
+        with process(tmp_path, "first\nsecond", gate="in first") as owner:
             await until(lambda: wrote(tmp_path, "at"))
             owner.send_signal(signal.SIGSTOP)
             (turn,) = wrote(tmp_path, "turn")

@@ -19,7 +19,6 @@ _AT_ONCE = 3  # of the trials below
 
 async def _queue_behind(folder: Path, moment: Moment) -> None:
     """One turn of another process, one queued behind it through this one; the other dies, or ends it."""
-    folder.mkdir()
     async with worker(folder) as living:
         with process(folder, "first", gate="in first", moment=moment) as owner:
             await until(lambda: wrote(folder, "at"))
@@ -54,15 +53,18 @@ def _moments(writes: int) -> Iterator[Moment]:
 
 async def test_what_was_queued_begins_whenever_the_owner_was_killed(tmp_path: Path) -> None:
     """S3: also right after its last write, when nothing of its own is left to end here."""
-    await _queue_behind(tmp_path / "undisturbed", NEVER)
-    (writes,) = wrote(tmp_path / "undisturbed", "writes")
+    (undisturbed := tmp_path / "undisturbed").mkdir()
+    await _queue_behind(undisturbed, NEVER)
+    (writes,) = wrote(undisturbed, "writes")
     assert int(str(writes)) > 2
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def trial(moment: Moment) -> None:
         async with room:
+            folder = tmp_path / "-".join(map(str, moment))
+            folder.mkdir()
             try:
-                await _queue_behind(tmp_path / "-".join(map(str, moment)), moment)
+                await _queue_behind(folder, moment)
             except BaseException as error:
                 error.add_note(f"killed at {moment}")
                 raise

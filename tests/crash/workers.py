@@ -96,7 +96,7 @@ def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> 
 
 
 def _script(request: Request) -> Line:
-    """Each word of what the person said is a tool's name; what begins with `$` is a line for the shell."""
+    """Each line of what the person said is a tool's name, or `$` and a line for the shell."""
     said, made = "", 0
     for message in request.messages:
         for part in message.parts:
@@ -104,10 +104,11 @@ def _script(request: Request) -> Line:
                 made += 1
             elif isinstance(part, Text) and message.role == "user":
                 said, made = part.text, 0
-    wanted = [said] if said.startswith("$") else said.split()
+    wanted = said.splitlines()
     if made >= len(wanted):
         return says("done")
-    return calls("shell", command=said[1:]) if said.startswith("$") else calls(wanted[made])
+    line = wanted[made]
+    return calls("shell", command=line[1:]) if line.startswith("$") else calls(line)
 
 
 async def until(reached: Callable[[], object]) -> None:
