@@ -148,10 +148,21 @@ async def test_one_who_leaves_the_group_is_not_waited_for(tmp_path: Path) -> Non
     assert (outcome.state, outcome.result.text) == (CallState.COMPLETED, "exit status 0\ndone\n")
 
 
+WAITS = """
+import os
+if os.fork() == 0:
+    os._exit(3)
+os.wait()
+try:
+    os.wait()
+except ChildProcessError:
+    print("alone")
+"""
+
+
 async def test_a_command_that_waits_for_all_its_children_has_none_of_ours(tmp_path: Path) -> None:
     """C6: what watches over it is nobody's child, and is not in its way."""
-    script = "import os, sys\nif os.fork() == 0: os._exit(3)\nos.wait()\ntry: os.wait()\nexcept ChildProcessError: print('alone')"
-    (tmp_path / "waits.py").write_text(script)
+    (tmp_path / "waits.py").write_text(WAITS)
     command = f"exec {shlex.quote(sys.executable)} waits.py"
     assert await told(tmp_path, shell, command=command, timeout=20) == "exit status 0\nalone\n"
     assert await told(tmp_path, shell, command="wait; echo waited", timeout=20) == "exit status 0\nwaited\n"

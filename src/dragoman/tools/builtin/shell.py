@@ -30,11 +30,11 @@ _PAUSE = 0.02
 _PASSED_ON = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
-# The command's group dies with us, also after `kill -9`: else it ran on while a person is asked whether to run
-# it again. One of the group reads a pipe whose other end only we hold, and never write to: when we are gone it
-# reads the end, and kills the group. PR_SET_PDEATHSIG would reach the shell alone and not what it started, and
-# is Linux's only. The watcher is nobody's child (two subshells), so that a command which waits for all its
-# children does not wait for it; and it is there before the command is, so that there is no moment without it.
+# The command's group dies with us, also after `kill -9`: else it would run on while a person is asked whether
+# to run it again. One of the group reads a pipe whose other end only we hold, and never write to: when we are
+# gone it reads the end, and kills the group. PR_SET_PDEATHSIG would reach the shell alone and not what it
+# started, and only Linux has it. The watcher is nobody's child (two subshells), so that a command which waits
+# for all its children does not wait for it; and it is there before the command is.
 _WATCHED = """\
 exec 3<&0 </dev/null
 ( (trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
@@ -149,7 +149,7 @@ def _lifeline() -> int:
     held = list(os.pipe())
 
     def close() -> None:
-        """A forked child may outlive us: it does not hold the pipe, and has one of its own if it needs one."""
+        """In a forked child, which may outlive us: it makes one of its own if it needs one."""
         while held:  # once, and not again in children of the child
             os.close(held.pop())
         _lifeline.cache_clear()
