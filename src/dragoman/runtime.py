@@ -232,12 +232,15 @@ class Runtime:
 
     async def delete(self, conversation: str) -> None:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
-        for inner in await self.store.within(conversation):
+        within = await self.store.within(conversation)
+        for inner in within:
             for row in await self.store.turns(inner):
                 with suppress(TimeoutError, Unreadable):  # whoever runs it then: the deletion fences it off
                     if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
+        for inner in within:
+            self.driver.forget(inner)
         self.services.grants.forget()
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,17 @@ _PAUSE = 0.02
 _PASSED_ON = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
+# The command's group dies with us, also after `kill -9`: else it would run on while a person is asked whether
+# to run it again. One of the group reads a pipe whose other end only we hold, and never write to: when we are
+# gone it reads the end, and kills the group. PR_SET_PDEATHSIG would reach the shell alone and not what it
+# started, and only Linux has it. The watcher is nobody's child (two subshells), so that a command which waits
+# for all its children does not wait for it; and it is there before the command is.
+_WATCHED = """\
+exec 3<&0 </dev/null
+( (trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
+exec 3<&-
+exec /bin/sh -c "$1"
+"""
 
 
 @tool(
@@ -106,10 +118,12 @@ async def _run(command: str, folder: Path, output: Output, context: ToolContext)
         process = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
+            _WATCHED,
+            "/bin/sh",
             command,
             cwd=folder,
             env=environment(os.environ),
-            stdin=DEVNULL,
+            stdin=_lifeline(),
             stdout=its,
             stderr=its,
             start_new_session=True,  # a group of its own, and no terminal
@@ -127,6 +141,21 @@ async def _run(command: str, folder: Path, output: Output, context: ToolContext)
             await _end(process)
         finally:
             await _finish(reading)
+
+
+@cache
+def _lifeline() -> int:
+    """The end to read of a pipe that ends when this process does."""
+    held = list(os.pipe())
+
+    def close() -> None:
+        """In a forked child, which may outlive us: it makes one of its own if it needs one."""
+        while held:  # once, and not again in children of the child
+            os.close(held.pop())
+        _lifeline.cache_clear()
+
+    os.register_at_fork(after_in_child=close)
+    return held[0]
 
 
 async def _end(process: Process) -> None:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, TurnInterrupted, TurnSetAside
 from dragoman.store.store import Started, Store
-from dragoman.turn.drivers.load import Paths, load_path, load_turn
+from dragoman.turn.drivers.load import load_path, load_turn
+from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import TurnLog
@@ -97,6 +98,9 @@ class TaskDriver:
             live = self._bus.here(turn)
             if live is not None:
                 await live.signals.collect()
+
+    def forget(self, conversation: str) -> None:
+        self._paths.forget(conversation)
 
     # ── taking turns up from their facts ──────────────────────────────────────────────────────────
 
