@@ -13,6 +13,8 @@ from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
 from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
 
+_GONE = "restore its file from a copy of the store's folder, or send the message again without it"
+
 
 class FolderBlobs:
     """Implements `Blobs`. A file is complete or not there, also after a crash."""
@@ -42,7 +44,7 @@ class FolderBlobs:
         try:
             data = self.path(key).read_bytes()
         except FileNotFoundError:
-            raise NotFound("blob", key) from None
+            raise NotFound("blob", key, _GONE) from None
         except OSError as error:
             raise _unavailable(f"blob {key} cannot be read", error) from error
         return checked_data(key, data)
