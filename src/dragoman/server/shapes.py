@@ -1,4 +1,4 @@
-"""What goes out over HTTP and is not a value of the house already: what a client is shown."""
+"""The values that go out over HTTP, where those of the library do not fit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Origin:
 
 
 @dataclass(slots=True)
-class Summary:
+class ConversationSummary:
     """A line of the list."""
 
     id: str
@@ -39,12 +39,12 @@ class Summary:
 
 @dataclass(slots=True)
 class Page:
-    items: list[Summary]
+    items: list[ConversationSummary]
     next: str | None
 
 
 @dataclass(slots=True)
-class LiveTurn:
+class UnfinishedTurn:
     id: str
     message: str
     state: str
@@ -64,9 +64,9 @@ class QueuedTurn:
 class TreeView:
     """A conversation whole, as it is now: unfinished replies included."""
 
-    conversation: Summary
+    conversation: ConversationSummary
     messages: list[Message]
-    turns: list[LiveTurn]
+    turns: list[UnfinishedTurn]
     questions: list[Question]
     queued: list[QueuedTurn]
     revision: int

@@ -1,4 +1,4 @@
-"""The live streams: a person's list and a conversation, in one connection a tab."""
+"""Routes of the live streams: a person's list and a conversation, in one connection for each tab."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def events(
     after: After = "",
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Publisher of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
     subjects = [context.publisher.of_person(person)]
     if conversation is not None:
         await context.conversation(conversation, person)

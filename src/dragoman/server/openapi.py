@@ -1,4 +1,4 @@
-"""FastAPI's description of the API in, a truer one out: how one signs in, and what an error looks like."""
+"""Completes FastAPI's description of the API: how one signs in, and what an error looks like."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SECURITY = {
 }
 
 
-def described(app: FastAPI, plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+def complete_openapi(app: FastAPI, plain: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
     """To be put in the place of `app.openapi`."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _truer(plain())
+            app.openapi_schema = _complete(plain())
         return app.openapi_schema
 
     return openapi
 
 
-def _truer(schema: dict[str, Any]) -> dict[str, Any]:
+def _complete(schema: dict[str, Any]) -> dict[str, Any]:
     schema.setdefault("components", {})["securitySchemes"] = _SECURITY
     schema["security"] = [{name: []} for name in _SECURITY]
     for operations in schema["paths"].values():
