@@ -153,7 +153,7 @@ async def _types(events: AsyncIterator[Told]) -> list[str]:
 
 
 async def test_a_question_is_told_whole(tmp_path: Path) -> None:
-    """P3"""
+    """P3, P9: with its cause."""
     async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
@@ -164,6 +164,7 @@ async def test_a_question_is_told_whole(tmp_path: Path) -> None:
                     break
         whole = event.data["whole"]
         assert whole["rules"] == [{"permission": "add", "pattern": "*", "action": "allow", "origin": ""}]
+        assert whole["because"] == "rule"
         assert whole["schema"]["required"] == ["a", "b"]
 
 

@@ -1,4 +1,4 @@
-"""A running house in, an ASGI application out: the API, the live streams, and the page before them."""
+"""The ASGI applications: the API alone, to be mounted, and what `dragoman serve` serves."""
 
 from __future__ import annotations
 
@@ -80,22 +80,22 @@ def api(
 
 def server(
     runtime: Runtime,
-    access: Auth,
+    auth: Auth,
     *,
     hosts: Collection[str] = LOOPBACK,
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
 ) -> FastAPI:
-    """What `dragoman serve` serves: the API and the page, behind a door and a guard."""
+    """What `dragoman serve` serves: the API and the page, for people who have signed in."""
 
     async def who(request: Request) -> str | None:
-        return await access.who(request)
+        return await auth.person(request)
 
-    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=access.needs_password)
-    app.state.access = access
-    app.include_router(people.door, prefix="/api")
+    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=auth.needs_password)
+    app.state.auth = auth
+    app.include_router(people.sign_in, prefix="/api")
     page.install(app)
-    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, access=access)
+    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, auth=auth)
     return app
 
 

@@ -1,6 +1,6 @@
-"""Publisher in, numbered; each reader takes them at its own pace and can come back to where it was.
+"""Numbered frames about one subject, which each reader takes at its own pace, and can come back to.
 
-A frame is made once, however many read it. Only so much is kept: who falls further behind is cut off, and
+A frame is made once, however many read it. Only so much is held: who falls further behind is cut off, and
 begins anew with a snapshot.
 """
 

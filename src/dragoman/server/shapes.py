@@ -1,4 +1,4 @@
-"""What goes out over HTTP and is not a value of the house already: what a client is shown."""
+"""The values that go out over HTTP, where those of the library do not fit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Page:
 
 
 @dataclass(slots=True)
-class LiveTurn:
+class UnfinishedTurn:
     id: str
     message: str
     state: str
@@ -84,7 +84,7 @@ class TreeView:
 
     conversation: ConversationSummary
     messages: list[Message]
-    turns: list[LiveTurn]
+    turns: list[UnfinishedTurn]
     questions: list[Question]
     queued: list[QueuedTurn]
     revision: int

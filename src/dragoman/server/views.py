@@ -1,4 +1,4 @@
-"""Values of the house in, what a client is shown of them out."""
+"""Makes what a client is shown of conversations and turns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.messages.codec import Codec
 from dragoman.messages.events import StepRetry
 from dragoman.runtime import Runtime
-from dragoman.server.shapes import ConversationSummary, LiveTurn, Origin, QueuedTurn, TreeView
+from dragoman.server.shapes import ConversationSummary, Origin, QueuedTurn, TreeView, UnfinishedTurn
 from dragoman.store.store import Busy, TurnRow
 from dragoman.turn.live.log import TurnLog
 
@@ -83,8 +83,8 @@ async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
     return list(logs.values())
 
 
-def _live(row: TurnRow, log: TurnLog | None) -> LiveTurn:
+def _live(row: TurnRow, log: TurnLog | None) -> UnfinishedTurn:
     state = log.turn.state if log is not None else row.state
     last = log.events.since(log.events.last - 1) if log is not None else []
     retrying = last[0].reason if last and isinstance(last[0], StepRetry) else None
-    return LiveTurn(row.id, row.message, state, row.live, row.created, retrying)
+    return UnfinishedTurn(row.id, row.message, state, row.live, row.created, retrying)

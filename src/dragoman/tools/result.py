@@ -1,4 +1,4 @@
-"""What a tool returned in, what is stored and shown of it out: text, JSON, or ToolFailed."""
+"""Makes the stored result of what a tool returned: text, or JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dragoman.tools.tool import ToolOutput
 
 def result_of(output: Any) -> ToolResult:
     """Text stays text; any other value becomes JSON; None says that it is done."""
-    said = output if isinstance(output, ToolOutput) else ToolOutput(output)
-    value, metadata = as_json(said.value), as_json(said.metadata)
-    attachments = tuple(said.attachments)
+    whole = output if isinstance(output, ToolOutput) else ToolOutput(output)
+    value, metadata = as_json(whole.value), as_json(whole.metadata)
+    attachments = tuple(whole.attachments)
     if not isinstance(metadata, dict) or not all(isinstance(file, File) for file in attachments):
         raise ToolFailed("the tool returned metadata that is no object, or attachments that are no files")
-    title = whole_text(said.title) if said.title else None
+    title = whole_text(whole.title) if whole.title else None
     if isinstance(value, str):
         return ToolResult(value, None, title, metadata, attachments)
     text = "done" if value is None else json.dumps(value, ensure_ascii=False)

@@ -241,7 +241,7 @@ export interface components {
         ConversationSnapshot: {
             conversation: components["schemas"]["ConversationSummary"];
             messages: components["schemas"]["Message"][];
-            turns: components["schemas"]["LiveTurn"][];
+            turns: components["schemas"]["UnfinishedTurn"][];
             questions: components["schemas"]["Question"][];
             queued: components["schemas"]["QueuedTurn"][];
             revision: number;
@@ -284,6 +284,9 @@ export interface components {
             parent: components["schemas"]["Origin"] | null;
             snippet: string | null;
         };
+        Credentials: {
+            password: string;
+        };
         /** @description The model that answers where none is named, and what a person should know of it. */
         CurrentModel: {
             name: string;
@@ -312,7 +315,7 @@ export interface components {
              * @default []
              */
             rules?: components["schemas"]["Rule-Input"][];
-            /** @description told to the model */
+            /** @description for the model to read */
             reason?: string | null;
             /** @description the reply to a tool, or the text to release instead */
             value?: components["schemas"]["JsonValue"];
@@ -414,17 +417,6 @@ export interface components {
         LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["ConversationSnapshot"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
-        LiveTurn: {
-            id: string;
-            message: string;
-            state: string;
-            live: boolean;
-            started: number;
-            retrying: string | null;
-        };
-        Login: {
-            password: string;
-        };
         Me: {
             user: string;
             version: string;
@@ -918,7 +910,7 @@ export interface components {
         TreeView: {
             conversation: components["schemas"]["ConversationSummary"];
             messages: components["schemas"]["Message"][];
-            turns: components["schemas"]["LiveTurn"][];
+            turns: components["schemas"]["UnfinishedTurn"][];
             questions: components["schemas"]["Question"][];
             queued: components["schemas"]["QueuedTurn"][];
             revision: number;
@@ -970,6 +962,14 @@ export interface components {
              * @constant
              */
             type: "turn.state";
+        };
+        UnfinishedTurn: {
+            id: string;
+            message: string;
+            state: string;
+            live: boolean;
+            started: number;
+            retrying: string | null;
         };
         UploadLimits: {
             upload: number;
@@ -1025,6 +1025,7 @@ export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];
 export type ConversationSnapshot = components['schemas']['ConversationSnapshot'];
 export type ConversationSummary = components['schemas']['ConversationSummary'];
+export type Credentials = components['schemas']['Credentials'];
 export type CurrentModel = components['schemas']['CurrentModel'];
 export type DaySpent = components['schemas']['DaySpent'];
 export type Decision = components['schemas']['Decision'];
@@ -1041,8 +1042,6 @@ export type GroupView = components['schemas']['GroupView'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type ListReset = components['schemas']['ListReset'];
 export type LiveEvent = components['schemas']['LiveEvent'];
-export type LiveTurn = components['schemas']['LiveTurn'];
-export type Login = components['schemas']['Login'];
 export type Me = components['schemas']['Me'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];
@@ -1090,6 +1089,7 @@ export type TurnEvent = components['schemas']['TurnEvent'];
 export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
+export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
 export type UploadLimits = components['schemas']['UploadLimits'];
 export type Usage = components['schemas']['Usage'];
 export type UsageView = components['schemas']['UsageView'];

@@ -11,7 +11,7 @@ export type {
   GrantView as Grant,
   GroupView as Group,
   JsonValue as Json,
-  LiveTurn as Turn,
+  UnfinishedTurn as Turn,
   Me,
   ModelView as Model,
   NamedPrompt as Prompt,

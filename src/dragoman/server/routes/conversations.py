@@ -1,4 +1,4 @@
-"""Conversations: listed, searched, made, changed, forked, taken out and brought in, deleted."""
+"""Routes to list, search, make, change, fork, export, import and delete conversations."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _MARKS = str.maketrans("«»", "\x02\x03")
 async def list_conversations(
     context: TheContext,
     person: Person,
-    search: Annotated[str, Query(max_length=500, description="words that were said")] = "",
+    search: Annotated[str, Query(max_length=500, description="words of titles, messages and calls")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
 ) -> shapes.Page:
-    """The most recently used first; with `search`, those in which it was said, the best first."""
+    """The most recently used first; with `search`, those in which these words are, the best first."""
     store = context.runtime.store
     if search.strip():
         return shapes.Page(await _found(context, person, search, limit), None)
-    page = await store.conversations(user=person, limit=limit + 1, before=_place(before))
+    page = await store.conversations(user=person, limit=limit + 1, before=_parse_cursor(before))
     lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
     return shapes.Page(lines, _cursor(lines[-1]) if more else None)
@@ -80,7 +80,7 @@ async def change_conversation(
 
 @router.delete("/conversations/{id}", status_code=204)
 async def delete_conversation(context: TheContext, person: Person, id: str) -> None:
-    """With everything said in it. What runs there is cancelled first."""
+    """With everything in it. What runs there is cancelled first."""
     await context.conversation(id, person)
     inner = await context.runtime.store.within(id)
     await context.runtime.delete(id)
@@ -140,16 +140,16 @@ async def import_conversation(
     return await _line(context, made.id)
 
 
-def _settings(context: Context, said: dict[str, JsonValue]) -> dict[str, Any]:
+def _settings(context: Context, wanted: dict[str, JsonValue]) -> dict[str, Any]:
     """The same, if they can be followed."""
     services = context.runtime.services
     for name, find in (("agent", services.agent), ("model", services.model)):
-        if isinstance(wanted := known(said).get(name), str):
+        if isinstance(named := known(wanted).get(name), str):
             try:
-                find(wanted)
+                find(named)
             except NotFound as error:
                 raise BadRequest(str(error)) from error
-    return dict(known(said))
+    return dict(known(wanted))
 
 
 async def _line(context: Context, id: str) -> shapes.ConversationSummary:
@@ -175,7 +175,7 @@ def _cursor(line: shapes.ConversationSummary) -> str:
     return base64.urlsafe_b64encode(f"{line.updated!r} {line.id}".encode()).decode()
 
 
-def _place(cursor: str) -> tuple[float, str] | None:
+def _parse_cursor(cursor: str) -> tuple[float, str] | None:
     if not cursor:
         return None
     try:

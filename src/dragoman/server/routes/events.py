@@ -1,4 +1,4 @@
-"""The live streams: a person's list and a conversation, in one connection a tab."""
+"""Routes of the live streams: a person's list and a conversation, in one connection for each tab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for a person, the answers, and the rules that answers left behind."""
+"""Routes to see what waits for a person, to answer it, and to revoke the rules answers left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: begun, edited, run again, watched, steered, cancelled; and calls that a client runs."""
+"""Routes to begin, repeat, watch, steer and cancel turns, and to deliver what a client ran."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ async def rerun(
 @router.get("/turns/{id}")
 async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
     if (waiting := await context.queued(id, person)) is not None:
-        said = waiting.message
-        return shapes.TurnInfo(id, waiting.conversation, said.id, "queued", True, said.created, Usage())
+        message = waiting.message
+        return shapes.TurnInfo(id, waiting.conversation, message.id, "queued", True, message.created, Usage())
     row = await context.turn(id, person)
     now = await context.runtime.turn(id).turn()
     return shapes.TurnInfo(

@@ -1,4 +1,4 @@
-"""A shell line in, the simple commands it is made of out, or None where that cannot be said for certain.
+"""Splits a shell line into the simple commands it is made of, where that is certain.
 
 Permission rules look at each command by itself. So only what every shell reads in the same way is taken
 apart: plain words, quoted texts in which nothing is replaced, and `&&`, `||`, `|`, `;` and line ends
@@ -51,7 +51,7 @@ def simple_commands(line: str) -> list[str] | None:
         words, at = _words(line, at)
         if not words or words[0] in _KEYWORDS or words[0].startswith("~") or _ASSIGNMENT.match(words[0]):
             return None  # a name that becomes another one, or none at all, is no name for a rule
-        commands.append(" ".join(map(_spelled, words)))
+        commands.append(" ".join(map(_quoted, words)))
         between = _BETWEEN.match(line, at)
         if between is None:
             return commands if at == len(line) else None
@@ -79,5 +79,5 @@ def _unquoted(word: str) -> str:
     return re.sub(r"""'([^']*)'|"([^"]*)\"""", lambda quoted: quoted[1] or quoted[2] or "", word)
 
 
-def _spelled(word: str) -> str:
+def _quoted(word: str) -> str:
     return word if re.fullmatch(rf"{_PLAIN}+", word) else shlex.quote(word)

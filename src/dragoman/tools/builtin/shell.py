@@ -23,8 +23,8 @@ from dragoman.tools.workspace import inside
 
 _LONGEST = 600.0  # seconds
 _GRACE = 0.5  # seconds between being asked to end and being ended
-_HALF = 500_000  # characters of output kept from its beginning, and as many from its end
-_REPORTED = 200_000  # characters of output told as progress
+_HALF = 500_000  # characters of output from its beginning, and as many from its end
+_REPORTED = 200_000  # characters of output reported as progress
 _PIECE = 1_000_000  # bytes read at once, with a pause after each, so that many small ones become one
 _PAUSE = 0.02
 _PASSED_ON = frozenset(
@@ -75,8 +75,8 @@ async def shell(
     except TimeoutError:
         text = f"it took longer than {timeout:g} s and was ended; it had printed:\n{output.text()}"
         raise ToolFailed(text) from None
-    said = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
-    return ToolOutput(f"{said}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
+    ending = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+    return ToolOutput(f"{ending}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
 
 
 class Output:
@@ -86,7 +86,7 @@ class Output:
         self._half = half
         self._head = ""
         self._tail: deque[str] = deque()
-        self._kept = 0  # characters in the tail
+        self._tail_length = 0
         self.length = 0
 
     def add(self, text: str) -> None:
@@ -95,9 +95,9 @@ class Output:
         self._head += text[:room]
         if rest := text[room:]:
             self._tail.append(rest)
-            self._kept += len(rest)
-        while self._tail and self._kept - len(self._tail[0]) >= self._half:
-            self._kept -= len(self._tail.popleft())
+            self._tail_length += len(rest)
+        while self._tail and self._tail_length - len(self._tail[0]) >= self._half:
+            self._tail_length -= len(self._tail.popleft())
 
     def text(self) -> str:
         tail = "".join(self._tail)[-self._half :]
@@ -194,8 +194,8 @@ async def _read(pipe: int, output: Output, context: ToolContext) -> None:
     try:
         while piece := await reader.read(_PIECE):
             text = decoder.decode(piece)
-            if told := text[: max(0, _REPORTED - output.length)]:
-                context.progress(told)
+            if reported := text[: max(0, _REPORTED - output.length)]:
+                context.progress(reported)
             output.add(text)
             await asyncio.sleep(_PAUSE)
         output.add(decoder.decode(b"", final=True))
