@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime, ScriptedModel, tool
-from dragoman.errors import StoreUnavailable, Unreadable
+from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import Line, calls, says
@@ -160,5 +160,5 @@ async def test_an_attachment_that_is_gone_or_altered_says_what_to_do(tmp_path: P
         with pytest.raises(Unreadable, match="restore it from a copy"):
             await store.blob(key)
         file.unlink()
-        with pytest.raises(Unreadable, match="restore its file from a copy"):
+        with pytest.raises(NotFound, match="restore its file from a copy"):
             await store.blob(key)

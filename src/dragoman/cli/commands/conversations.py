@@ -116,6 +116,8 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
 def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
     async def read() -> str:
         async with open_store(settings) as runtime:
+            if format == "raw":
+                return json.dumps(await runtime.store.export_raw(name), indent=1) + "\n"
             id = (await find_conversation(runtime.store, name)).id
             if format == "markdown":
                 return await runtime.export_markdown(id)

@@ -26,6 +26,7 @@ from dragoman.errors import DragomanError
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER
 from dragoman.server.page import BUILT
+from dragoman.store.sqlite.checkup import check_store
 from dragoman.tools.mcp.servers import read_servers
 
 OLDEST = (3, 11)
@@ -52,9 +53,9 @@ class Finding:
         return {"name": self.name, "state": self.state, "said": self.text, "mend": self.mend}
 
 
-def examine(config: Path | None, *, as_json: bool) -> bool:
+def examine(config: Path | None, *, mend: bool, as_json: bool) -> bool:
     """Returns whether everything that has to be there is."""
-    found = list(_find(config))
+    found = list(_find(config, mend=mend))
     if as_json:
         findings: list[JsonValue] = [one.report for one in found]
         print_json({"findings": findings}, indent=2)
@@ -63,7 +64,7 @@ def examine(config: Path | None, *, as_json: bool) -> bool:
     return all(one.state != "missing" for one in found)
 
 
-def _find(config: Path | None) -> Iterator[Finding]:
+def _find(config: Path | None, *, mend: bool) -> Iterator[Finding]:
     yield _check_python()
     try:
         settings = load(config)
@@ -72,7 +73,10 @@ def _find(config: Path | None) -> Iterator[Finding]:
         return
     files = ", ".join(map(str, settings.files)) or "no dragoman.toml: the defaults hold"
     yield Finding("settings", "fine", files)
-    yield asyncio.run(_check_store(settings))
+    store = asyncio.run(_check_store(settings))
+    yield store
+    if store.state == "fine":
+        yield from _check_contents(store_of(settings), mend=mend)
     yield asyncio.run(_check_model(settings))
     yield _check_keys(settings)
     yield from _check_servers(settings)
@@ -103,6 +107,15 @@ async def _check_store(settings: Settings) -> Finding:
             return Finding("store", "fine", f"{path} (made with the first conversation)")
     mend = 'name a file that can be written: store = "…" in dragoman.toml'
     return Finding("store", "missing", f"{path} cannot be written", mend)
+
+
+def _check_contents(path: Path, *, mend: bool) -> Iterator[Finding]:
+    """What is in the store: its pages, rows and attachments."""
+    for defect in check_store(path, mend=mend) if path.exists() else ():
+        if defect.mended:
+            yield Finding("store", "fine", f"mended: {defect.text}")
+        else:
+            yield Finding("store", "optional" if defect.harmless else "missing", defect.text, defect.hint)
 
 
 async def _check_model(settings: Settings) -> Finding:

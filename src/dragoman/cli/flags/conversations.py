@@ -24,6 +24,7 @@ PANEL = "What was said"
 class ExportFormat(StrEnum):
     JSON = "json"
     MARKDOWN = "markdown"
+    RAW = "raw"  # the rows as they are in the database: of one that cannot be read
 
 
 @app.command("list", rich_help_panel=PANEL, epilog="Example: `dragoman list --limit 5`")
@@ -72,7 +73,7 @@ def search(
 def export(
     conversation: Conversation,
     format: Annotated[
-        ExportFormat, typer.Option(help="Everything as JSON, or this branch to read.")
+        ExportFormat, typer.Option(help="Everything as JSON, this branch to read, or its rows as they are.")
     ] = ExportFormat.JSON,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; else it is printed.")

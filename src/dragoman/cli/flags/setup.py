@@ -35,10 +35,16 @@ def tools(
     list_tools(settings, check=check, as_json=json)
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman doctor`")
-def doctor(config: Config = None, json: AsJson = False) -> None:
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman doctor --mend`")
+def doctor(
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Mend in the store what can be mended without losing anything.")
+    ] = False,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
     """What works here, what is missing, and the command that mends it. Status 1 where something must be."""
     from dragoman.cli.commands.doctor import examine
 
-    if not examine(config, as_json=json):
+    if not examine(config, mend=mend, as_json=json):
         raise typer.Exit(1)

@@ -49,6 +49,15 @@ class FolderBlobs:
             raise _unavailable(f"blob {key} cannot be read", error) from error
         return checked_data(key, data)
 
+    def old_files(self, before: float) -> list[Path]:
+        """Files that were written before then and not touched since, half-written ones too."""
+        found = []
+        for file in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            with suppress(FileNotFoundError):
+                if file.stat().st_mtime < before:
+                    found.append(file)
+        return found
+
     # ── what runs in a thread ─────────────────────────────────────────────────────────────────────
 
     def _put(self, data: bytes) -> str:
