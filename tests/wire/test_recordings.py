@@ -54,7 +54,7 @@ def recordings() -> list[Any]:
         reason = "DRAGOMAN_RECORDINGS is not set: there are no recordings of live providers here"
         return [pytest.param({}, marks=pytest.mark.skip(reason=reason))]
     found = (json.loads(path.read_text()) for path in sorted(Path(folder).glob("*.json")))
-    return [pytest.param(one, id=one["name"]) for one in found if one["wire"] in WIRES]
+    return [pytest.param(one, id=one["name"]) for one in found if one.get("wire") in WIRES]
 
 
 def check(reply: Reply, expect: dict[str, Any], usage: Callable[[Usage], dict[str, Any]]) -> None:
