@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import tool
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
+from tests.runtimes import add
 from tests.server.site import Site, served
 
 pytestmark = pytest.mark.slow
@@ -26,12 +26,6 @@ class SlowStore(SqliteStore):
     def _append(self, *write: Any) -> None:
         time.sleep(0.02)
         super()._append(*write)
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 async def _come_again_and_again(site: Site, conversation: str, turn: str) -> None:

@@ -16,13 +16,7 @@ from dragoman import (
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says, thinks
-from tests.runtimes import calls_of, model_of, only_call, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 
 
 async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:

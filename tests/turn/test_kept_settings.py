@@ -11,19 +11,13 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, tool
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once
 from dragoman.errors import TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import calls_of, model_of, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, model_of, runtime_with
 
 
 class Marks(Plugin):

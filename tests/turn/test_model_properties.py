@@ -19,14 +19,9 @@ from dragoman.providers.catalog import Traits
 from dragoman.providers.served import ServedModel
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from tests.dialects.calls import replies
+from tests.runtimes import add
 
 MANY = 400  # more requests than any limit allows: whoever gets here never ends
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 hopeless: SearchStrategy[Line] = st.one_of(
