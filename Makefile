@@ -11,7 +11,7 @@ NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help run test unit lint types imports page page-checks browser format bench eval-local clean
+.PHONY: help run test unit lint types imports page page-types page-checks browser format bench eval-local clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -66,7 +66,11 @@ lint: $(READY)
 types: $(READY)
 	@$(BIN)/mypy
 
+page-types: $(NPM)  ## make the page's types from the server's description
+	@$(BIN)/python -m dragoman.server.openapi | ($(NODE) npm run --silent types)
+
 page-checks: $(NPM)
+	@$(BIN)/python -m dragoman.server.openapi | ($(NODE) npm run --silent types -- --check)
 	@$(NODE) npm run --silent check
 	@$(NODE) npm run --silent test
 

@@ -39,8 +39,8 @@ async def dragoman(port: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = ScriptedModel(lambda _: says(TEXT, waits=PAUSE))
         async with Runtime(f"{folder}/chat.db", model=model) as runtime:
-            access = Auth(runtime.store, b"0" * 32, token="load")
-            await _serve(server(runtime, access), port)
+            auth = Auth(runtime.store, b"0" * 32, token="load")
+            await _serve(server(runtime, auth), port)
 
 
 async def bare(port: int) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from dragoman.messages.events import Event
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,3 +55,13 @@ def test_every_rule_has_a_test_that_names_it() -> None:
     tests = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("*.py") if file != here)
     missing = [rule for rule in rules if not re.search(rf"\b{rule}\b", tests)]
     assert missing == []
+
+
+def test_every_event_and_its_fields_are_documented() -> None:
+    """E1"""
+    text = (ROOT / "docs/events.md").read_text("utf-8")
+    rows = {row.split("`")[1]: row for row in text.splitlines() if row.startswith("| `")}
+    for event in get_args(Event):
+        names = {field.name: field.default for field in fields(event)}
+        row = rows[str(names["type"])]
+        assert [name for name in names if name not in ("seq", "type") and f"`{name}`" not in row] == []

@@ -118,3 +118,15 @@ def test_without_an_event_loop_a_call_that_nobody_allowed_does_not_run(tmp_path:
 async def test_a_house_must_be_opened_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="async with"):
         await Runtime(tmp_path / "chat.db", model=ScriptedModel([])).send("hi")
+
+
+async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """P1: a misspelled word protects nobody."""
+    with caplog.at_level("WARNING", logger="dragoman.runtime"):
+        async with Runtime(
+            tmp_path / "a.db", model=ScriptedModel([]), tools=[add], deny=["ad", "add:1", "a*"]
+        ):
+            pass
+    assert [record.getMessage() for record in caplog.records] == [
+        "no tool has the permission of the rule 'deny ad': it denies nothing"
+    ]

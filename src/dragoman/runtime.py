@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +33,7 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.tools.builtin.read_output import read_output
-from dragoman.tools.permissions import parse_rule
+from dragoman.tools.permissions import concerns, parse_rule
 from dragoman.tools.tool import Review, Tool, tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
@@ -49,6 +50,7 @@ from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 
 T = TypeVar("T")
+_log = logging.getLogger("dragoman.runtime")
 _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
@@ -146,6 +148,8 @@ class Runtime:
             tasks.join(self.services, self._engine)
 
     async def __aenter__(self) -> Self:
+        for rule in self._denials_of_nothing():
+            _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         await self.store.open()
         await self.driver.open()
         return self
@@ -157,6 +161,15 @@ class Runtime:
         await self.services.toolbox.close()
         await self.store.close()
         await self._close_models()
+
+    def _denials_of_nothing(self) -> list[Rule]:
+        """A misspelled denial protects nobody. What sources have is not known yet."""
+        toolbox = self.services.toolbox
+        known = {"loop", *(tool.permission for group in toolbox.groups for tool in group.tools)}
+        denials = [rule for rule in self.services.rules if rule.action == "deny"]
+        if toolbox.sources:
+            return []
+        return [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
@@ -219,12 +232,15 @@ class Runtime:
 
     async def delete(self, conversation: str) -> None:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
-        for inner in await self.store.within(conversation):
+        within = await self.store.within(conversation)
+        for inner in within:
             for row in await self.store.turns(inner):
                 with suppress(TimeoutError, Unreadable):  # whoever runs it then: the deletion fences it off
                     if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)
+        for inner in within:
+            self.driver.forget(inner)
         self.services.grants.forget()
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
-from tests.loopback import Body, loopback
+from tests.loopback import Answer, Body, Reply, loopback
 
 LONG = "\n\n".join(
     f"Paragraph {n}: " + "the quick brown fox jumps over the lazy dog. " * 3 for n in range(40)
@@ -77,6 +77,12 @@ PLAYS: dict[str, list[Line]] = {
     "add": [calls("add", a=2, b=3), says("It is 5.")],
     "note": [calls("note", text="buy milk", title="list"), says("The note is written.")],
     "two": [calls("note", text="one") + calls("note", text="two"), says("Both are written.")],
+    "pair": [calls("note", text="one") + calls("note", text="two"), says("Then without.")],
+    "plan": [calls("memo", title="work/plan"), says("Planned.")],
+    "report": [calls("memo", title="work/report"), says("Reported.")],
+    "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
+    "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
+    "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
     "secret": [calls("secret"), says("I have seen it.")],
     "nap": [calls("nap", seconds=60), says("I have slept.")],
     "count": [calls("count", to=5), says("Counted.")],
@@ -101,13 +107,18 @@ PLAYS: dict[str, list[Line]] = {
 }
 
 
-def obey(body: Body) -> Line:
+BUSY = Answer(503, {"error": {"message": "too many people ask"}}, {"retry-after": "20"})
+
+
+def obey(body: Body) -> Reply:
     """The next line of the play that the last message of the person names."""
     said = [message for message in body["messages"] if message["role"] == "user" and not _is_result(message)]
     name = _text(said[-1]["content"]).strip().partition("\n")[0]
     place = max(n for n, message in enumerate(body["messages"]) if message is said[-1])
     after = body["messages"][place + 1 :]
     place = sum(message["role"] == "assistant" for message in after)
+    if name == "busy":
+        return BUSY
     if name == EXAMPLE:
         play = _example([_text(message["content"]) for message in after if message["role"] == "tool"])
     elif name.startswith("js: "):
@@ -164,6 +175,16 @@ def add(a: int, b: int) -> int:
 def note(text: str, title: str = "note") -> str:
     """Write a note."""
     return f"wrote {text!r} under {title!r}"
+
+
+def _folder(arguments):
+    return [arguments["title"].partition("/")[0] + "/*"]
+
+
+@tool(permission="memos.write", pattern="title", wider=_folder)
+def memo(title: str) -> str:
+    """Begin a memo."""
+    return f"began {title!r}"
 
 
 @tool(review="always")

@@ -57,7 +57,7 @@ class Server:
         )
         assert self.process.stdout is not None
         said = ""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (found := re.search(r"http://\S+token=\S+", said)):
                 line = await self.process.stdout.readline()
                 assert line, f"the server did not start: {said}"
@@ -111,7 +111,7 @@ class Person:
     async def say(self, text: str, *, steer: bool = False) -> None:
         """When the turn before is over, unless it is to be steered."""
         if not steer:
-            await expect(self.by("stop")).to_be_hidden(timeout=10_000)
+            await expect(self.by("stop")).to_be_hidden(timeout=60_000)
         await self.by("composer-text").fill(text)
         await self.by("composer-text").press("Enter")
 
@@ -133,10 +133,19 @@ class Person:
 
     async def sees(self, text: str | re.Pattern[str]) -> None:
         """In the newest answer, soon."""
-        await expect(self.answer).to_contain_text(text, timeout=10_000)
+        await expect(self.answer).to_contain_text(text, timeout=60_000)
 
     async def sees_call(self, state: str) -> None:
-        await expect(self.call).to_have_attribute("data-state", state, timeout=10_000)
+        await expect(self.call).to_have_attribute("data-state", state, timeout=60_000)
+
+    async def set(self, **settings: Any) -> None:
+        """Of the conversation that is shown."""
+        id = self.page.url.rpartition("/")[2]
+        await self.page.evaluate(
+            """([id, settings]) => fetch(`/api/conversations/${id}`, {method: "PATCH",
+            body: JSON.stringify({settings}), headers: {"content-type": "application/json"}})""",
+            [id, settings],
+        )
 
     async def told(self, path: str) -> Any:
         """What the API says, asked by the page."""
@@ -149,13 +158,13 @@ async def at_the_page(browser: Browser, server: Server, **options: Any) -> Async
     context = await browser.new_context(
         **{"viewport": {"width": 1200, "height": 800}, "locale": "en-GB", **options}
     )
-    context.set_default_timeout(8_000)
+    context.set_default_timeout(60_000)
     page = await context.new_page()
     broken: list[str] = []
     page.on("pageerror", lambda error: broken.append(str(error)))
     try:
         await page.goto(server.link)
-        await expect(page.get_by_test_id("composer-text")).to_be_visible(timeout=15_000)
+        await expect(page.get_by_test_id("composer-text")).to_be_visible(timeout=60_000)
         yield Person(page, server)
     finally:
         await context.close()

@@ -28,10 +28,10 @@ async def test_a_stream_goes_on_after_the_server_was_killed(browser: Browser, mo
         await person.say("long")
         await person.sees("Paragraph 2")
         await mortal.kill()
-        await expect(person.by("reconnecting")).to_be_visible(timeout=15_000)
+        await expect(person.by("reconnecting")).to_be_visible(timeout=60_000)
         await mortal.start()
-        await expect(person.answer).to_contain_text("Paragraph 39", timeout=30_000)
-        await expect(person.by("stop")).to_be_hidden(timeout=10_000)
+        await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
+        await expect(person.by("stop")).to_be_hidden(timeout=60_000)
         shown = await person.answer.inner_text()
         found = [int(n) for n in re.findall(r"Paragraph (\d+)", shown)]
         assert found == list(range(LONG.count("Paragraph")))
@@ -46,7 +46,7 @@ async def test_a_question_is_still_there_after_the_server_was_killed(
         await expect(person.question).to_be_visible()
         await mortal.kill()
         await mortal.start()
-        await expect(person.by("reconnecting")).to_be_hidden(timeout=30_000)
+        await expect(person.by("reconnecting")).to_be_hidden(timeout=60_000)
         await expect(person.by("question")).to_have_count(1)
         await person.by("allow").click()
         await person.sees("The note is written.")
@@ -59,7 +59,7 @@ async def test_a_call_that_ran_when_the_server_was_killed_is_marked(browser: Bro
         await person.sees_call("running")
         await mortal.kill()
         await mortal.start()
-        await expect(person.call).to_have_attribute("data-state", "interrupted", timeout=30_000)
+        await expect(person.call).to_have_attribute("data-state", "interrupted", timeout=60_000)
         await person.sees("I have slept.")
 
 
@@ -75,7 +75,7 @@ async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
         assert mortal.process.returncode == 0
         assert "Traceback" not in said
         await mortal.start()
-        await expect(person.answer).to_contain_text("Paragraph 39", timeout=30_000)
+        await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
 
 
 async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server) -> None:
@@ -83,7 +83,7 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
     async with at_the_page(browser, mortal) as person:
         await mortal.kill()
         await mortal.start()
-        await expect(person.by("reconnecting")).to_be_hidden(timeout=30_000)
+        await expect(person.by("reconnecting")).to_be_hidden(timeout=60_000)
         await person.page.goto(mortal.url)
         await expect(person.by("composer-text")).to_be_visible()
         stranger = Person(await (await browser.new_context()).new_page(), mortal)

@@ -25,6 +25,19 @@ async def test_a_message_is_sent_and_the_answer_streams_in(person: Person) -> No
     await expect(person.by("stopped")).to_be_visible()
 
 
+async def test_a_request_that_is_tried_again_tells_when_and_why(person: Person) -> None:
+    """R6: also to who comes while it waits; and it can be stopped meanwhile."""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.say("busy")
+    words = re.compile(r"Trying again in \d+ s: .*too many people ask")
+    await expect(person.by("retrying")).to_have_text(words, timeout=60_000)
+    await person.page.reload()
+    await expect(person.by("retrying")).to_have_text(re.compile("Trying again: .*too many people ask"))
+    await person.by("stop").click()
+    await expect(person.by("turn-state")).to_have_count(0, timeout=60_000)
+
+
 async def test_thoughts_are_folded(person: Person) -> None:
     """W4"""
     await person.say("think")
@@ -37,10 +50,10 @@ async def test_thoughts_are_folded(person: Person) -> None:
 
 async def test_markdown_is_shown_as_it_is_meant(person: Person) -> None:
     await person.say("markdown")
-    await expect(person.answer.get_by_role("heading", name="A heading")).to_be_visible(timeout=10_000)
+    await expect(person.answer.get_by_role("heading", name="A heading")).to_be_visible(timeout=60_000)
     await expect(person.answer.get_by_role("cell", name="shell")).to_be_visible()
-    await expect(person.answer.locator("pre code .hljs-keyword").first).to_be_visible(timeout=10_000)
-    await expect(person.answer.locator(".katex").first).to_be_visible(timeout=10_000)
+    await expect(person.answer.locator("pre code .hljs-keyword").first).to_be_visible(timeout=60_000)
+    await expect(person.answer.locator(".katex").first).to_be_visible(timeout=60_000)
 
 
 async def test_a_reload_in_the_middle_of_a_stream_loses_and_doubles_nothing(person: Person) -> None:
@@ -49,7 +62,7 @@ async def test_a_reload_in_the_middle_of_a_stream_loses_and_doubles_nothing(pers
     await person.sees("Paragraph 3")
     await person.page.reload()
     await person.sees("Paragraph 39")
-    await expect(person.by("stop")).to_be_hidden(timeout=10_000)
+    await expect(person.by("stop")).to_be_hidden(timeout=60_000)
     shown = await person.answer.inner_text()
     assert [int(n) for n in re.findall(r"Paragraph (\d+)", shown)] == list(range(LONG.count("Paragraph")))
 
@@ -73,7 +86,7 @@ async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> 
     await person.answer.hover()
     await person.by("rerun").last.click()
     await person.by("rerun-same").click()
-    await expect(person.by("versions").last).to_contain_text("2/2", timeout=10_000)
+    await expect(person.by("versions").last).to_contain_text("2/2", timeout=60_000)
     await person.by("versions").last.get_by_role("button").first.click()
     await expect(person.by("versions").last).to_contain_text("1/2")
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dragoman.cli.commands.serve import HOST, PORT
 from dragoman.config.build import DEFAULT_TOOLS
-from dragoman.config.reference import in_words, reference, rewritten, rows_of, sections
+from dragoman.config.reference import describe_type, reference, rewrite, rows_of, sections
 from dragoman.errors import ConfigError
 from dragoman.server.app import UPLOAD_LIMIT
 
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 def test_the_docs_say_what_the_code_says() -> None:
     text = PAGE.read_text("utf-8")
-    assert text == rewritten(text), "run: python -m dragoman.config.reference docs/configuration.md"
+    assert text == rewrite(text), "run: python -m dragoman.config.reference docs/configuration.md"
 
 
 @pytest.mark.parametrize("section", sections(), ids=lambda section: section.table.__name__)
@@ -56,16 +56,16 @@ def test_defaults_from_other_rooms_are_those_that_hold_there() -> None:
     ],
 )
 def test_a_type_is_said_in_words(kind: Any, words: str) -> None:
-    assert in_words(kind) == words
+    assert describe_type(kind) == words
 
 
 def test_what_stands_around_the_reference_stays() -> None:
     text = PAGE.read_text("utf-8")
     spoiled = text.replace(reference(), "old")
     assert spoiled != text
-    assert rewritten(spoiled) == text
+    assert rewrite(spoiled) == text
 
 
 def test_a_file_without_a_place_for_it_is_left_alone() -> None:
     with pytest.raises(ConfigError, match="no place"):
-        rewritten("# Settings")
+        rewrite("# Settings")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config.lines import line_of
-from dragoman.config.settings import Settings, found, load, schema
+from dragoman.config.settings import Settings, find_files, load, schema
 from dragoman.errors import ConfigError
 
 
@@ -51,7 +51,7 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
     near = write(tmp_path / "work", 'model = "near/one"\n[mcp.b]\ncommand = "b"\n')
     (tmp_path / "work" / "deep" / "er").mkdir(parents=True)
     start = tmp_path / "work" / "deep" / "er"
-    assert found(start) == [own, near]
+    assert find_files(start) == [own, near]
     settings = load(start=start, environment={})
     assert (settings.values["model"], settings.values["mode"]) == ("near/one", "ask")
     assert list(settings.values["mcp"]) == ["a", "b"]

@@ -17,7 +17,7 @@ import uvicorn
 
 from dragoman import Runtime
 from dragoman.server.app import server
-from dragoman.server.auth import Auth, kept_secret
+from dragoman.server.auth import Auth, load_secret
 from dragoman.wire.scripted import Script
 from tests.runtimes import runtime_with
 
@@ -39,7 +39,7 @@ class Site:
 
     url: str
     runtime: Runtime
-    access: Auth
+    auth: Auth
     http: aiohttp.ClientSession
     key: str
 
@@ -133,10 +133,10 @@ async def served(
     folder: Path, script: Script, *, password: str | None = None, **options: Any
 ) -> AsyncIterator[Site]:
     async with runtime_with(folder, script, **options) as runtime:
-        access = Auth(runtime.store, kept_secret(folder / "secret"), token="launch", password=password)
-        app = server(runtime, access, upload_limit=SMALL)
+        auth = Auth(runtime.store, load_secret(folder / "secret"), token="launch", password=password)
+        app = server(runtime, auth, upload_limit=SMALL)
         async with listening(app) as url, aiohttp.ClientSession() as http:
-            yield Site(url, runtime, access, http, key="launch")
+            yield Site(url, runtime, auth, http, key="launch")
             app.state.context.publisher.close()
 
 

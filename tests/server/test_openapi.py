@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
+from jsonschema import Draft202012Validator
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
+from dragoman import tool
+from dragoman.messages.events import Event
+from dragoman.server.app import routes
+from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
-from dragoman.wire.scripted import says
-from tests.server.site import Site, served
+from dragoman.wire.scripted import calls, says, thinks
+from tests.server.site import Site, Told, served
 
 pytestmark = pytest.mark.slow
 
 _PATIENCE = 60  # seconds for an answer: the machine may be busy
 _STREAMS = r"/events$"  # they have no end
+_BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset"}  # what no turn tells
 _CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
@@ -68,3 +75,66 @@ def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, know
         case.call_and_validate(headers={"authorization": "Bearer launch"}, checks=_CHECKS, timeout=_PATIENCE)
 
     send()
+
+
+def test_every_event_is_described_under_its_type() -> None:
+    """E1"""
+    schemas = routes().openapi()["components"]["schemas"]
+    of_turns = {event.__dataclass_fields__["type"].default for event in get_args(Event)}
+    assert set(schemas["TurnEvent"]["discriminator"]["mapping"]) == of_turns
+    in_turns, *besides = schemas["LiveEvent"]["anyOf"]
+    assert set(in_turns["allOf"][0]["discriminator"]["mapping"]) == of_turns
+    names = [each["$ref"].rpartition("/")[2] for each in besides]
+    assert {schemas[name]["properties"]["type"]["const"] for name in names} == _BESIDES
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> None:
+    """E1: every event has all that the description says is in it."""
+    script = [thinks("hm") + says("let me see") + calls("add", a=1, b=2), says("3")]
+    async with served(tmp_path, script, tools=[add], allow=[]) as site:
+        description = await site.get("/api/openapi.json")
+        id = await site.conversation()
+        async with (
+            site.events("/api/events", "other:5") as of_list,
+            site.events(f"/api/conversations/{id}/events") as of_conversation,
+        ):
+            told = [await anext(of_conversation)]  # the snapshot is taken: what comes now is not in it
+            turn = await site.say("go", id)
+            asked = await site.question()
+            await site.post(f"/api/questions/{asked['id']}/answer", {"verdict": "allow", "scope": "hour"})
+            told += await _up_to(of_conversation, "turn.end")
+            of_turn = await site.until(f"/api/turns/{turn}/events", "turn.end")
+            await site.ask("DELETE", f"/api/conversations/{id}")
+            told += await _up_to(of_list, "conversation.deleted")
+    assert {*_BESIDES, "message.added", "call.asked", "reasoning.end"} < {event.type for event in told}
+    _check(told, description, "LiveEvent")
+    _check(of_turn, description, "TurnEvent")
+
+
+async def _up_to(events: AsyncIterator[Told], type: str) -> list[Told]:
+    told = []
+    async for event in events:
+        told.append(event)
+        if event.type == type:
+            break
+    return told
+
+
+def _check(told: list[Told], description: dict[str, Any], name: str) -> None:
+    schema = {"$ref": f"#/components/schemas/{name}", "components": description["components"]}
+    for event in told:
+        assert event.data["type"] == event.type
+        Draft202012Validator(schema).validate(event.data)
+
+
+async def test_the_settings_described_are_those_a_conversation_takes(tmp_path: Path) -> None:
+    """R1"""
+    async with served(tmp_path, [says("x")]) as site:
+        refused = await site.ask("POST", "/api/conversations", {"settings": {"colour": "red"}})
+    assert refused.body["detail"].rpartition("there are ")[2].split(", ") == list(SETTINGS)

@@ -15,7 +15,7 @@ from dragoman.cli.commands.serve import is_loopback, serve
 from dragoman.config.settings import load
 from dragoman.errors import ConfigError
 from dragoman.server import problems
-from dragoman.server.auth import kept_secret, key_hash
+from dragoman.server.auth import key_hash, load_secret
 from dragoman.server.middleware import hostname
 from dragoman.server.problems import without_paths
 from dragoman.wire.scripted import calls, says
@@ -226,8 +226,8 @@ async def test_nobody_sees_or_touches_what_is_somebody_elses(tmp_path: Path) -> 
     async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
         for name in ("ada", "bob"):
             await site.runtime.store.add_person(name, key_hash(f"key of {name}"), 1.0)
-        ada = Site(site.url, site.runtime, site.access, site.http, key="key of ada")
-        bob = Site(site.url, site.runtime, site.access, site.http, key="key of bob")
+        ada = Site(site.url, site.runtime, site.auth, site.http, key="key of ada")
+        bob = Site(site.url, site.runtime, site.auth, site.http, key="key of bob")
         id = await ada.conversation()
         turn = await ada.say("go", id)
         question = await ada.question()
@@ -368,7 +368,7 @@ def test_a_secret_file_that_is_damaged_is_not_used(tmp_path: Path) -> None:
     """U2"""
     (tmp_path / "secret").write_bytes(b"short")
     with pytest.raises(ConfigError, match="delete it"):
-        kept_secret(tmp_path / "secret")
+        load_secret(tmp_path / "secret")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])

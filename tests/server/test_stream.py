@@ -75,9 +75,8 @@ async def test_who_lost_the_connection_gets_each_event_once(tmp_path: Path) -> N
                     if told[-1].type == "turn.end":
                         break
         assert text_of(told) == TEXT
-        assert [event.data["seq"] for event in told if "seq" in event.data] == list(
-            range(1, sum("seq" in event.data for event in told) + 1)
-        )
+        numbers = [event.data["seq"] for event in told if event.data.get("seq")]
+        assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("pieces", [1, 20, 100])
@@ -154,7 +153,7 @@ async def _types(events: AsyncIterator[Told]) -> list[str]:
 
 
 async def test_a_question_is_told_whole(tmp_path: Path) -> None:
-    """P3"""
+    """P3, P9: with its cause."""
     async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=[]) as site:
         id = await site.conversation()
         async with site.events(f"/api/conversations/{id}/events") as events:
@@ -165,6 +164,7 @@ async def test_a_question_is_told_whole(tmp_path: Path) -> None:
                     break
         whole = event.data["whole"]
         assert whole["rules"] == [{"permission": "add", "pattern": "*", "action": "allow", "origin": ""}]
+        assert whole["because"] == "rule"
         assert whole["schema"]["required"] == ["a", "b"]
 
 

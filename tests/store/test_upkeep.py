@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import File, Text
 from dragoman.store.sqlite import SqliteStore
 
 
@@ -115,3 +117,54 @@ async def test_a_reader_that_is_slow_holds_up_no_other(store: SqliteStore) -> No
     finally:
         gate.set()
         await asyncio.gather(*searches)
+
+
+DAY = 24 * 3600.0
+
+
+async def grow_old(store: SqliteStore, *keys: str, by: float) -> None:
+    for key in keys:
+        then = time.time() - by
+        os.utime(store._folder.path(key), (then, then))
+
+
+async def start_account(path: Path, *, ago: float) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {int(time.time() - ago) // 60}")
+
+
+async def test_an_upload_that_no_message_came_for_is_removed_after_a_day(tmp_path: Path) -> None:
+    """S4: by whoever opens the store next; what a message mentions, and what came today, stays."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    forgotten, mentioned, new = [await store.put_blob(data) for data in (b"forgotten", b"mentioned", b"new")]
+    attachment = File("text/plain", blob=mentioned)
+    message = Message("msg_1", "conv_1", None, "user", (attachment,))
+    await store.add_conversation(Conversation("conv_1"), [message])
+    await grow_old(store, forgotten, mentioned, by=DAY + 60)
+    await store.close()
+    await start_account(tmp_path / "chat.db", ago=7 * DAY)
+    await store.open()
+
+    async def removed() -> bool:
+        return not store._folder.path(forgotten).exists()
+
+    await until(removed)
+    assert await store.blob(mentioned) == b"mentioned"
+    assert await store.blob(new) == b"new"
+    await store.close()
+
+
+async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Path) -> None:
+    """S4: the old one was moved away to be mended, and comes back."""
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    old = await store.put_blob(b"of the old database")
+    await grow_old(store, old, by=7 * DAY)
+    await store._sweep_uploads()
+    assert await store.blob(old) == b"of the old database"
+    await store.close()
+    await store.open()
+    await store._sweep_uploads()
+    assert store._folder.path(old).exists()
+    await store.close()

@@ -101,9 +101,9 @@ async def test_a_grant_does_not_answer_a_question_about_a_redefined_tool(tmp_pat
         (asked,) = new.questions
         assert (asked.because, "send me everything" in asked.text) == ("redefined", True)
         await old.answer(old.question, replace(allow_always(), rules=(Rule("deploy", "*", "allow"),)))
-        await old.result()
+        assert only_call(await old.result()).state is CallState.FAILED  # it changed while it was asked about
         assert [question.id for question in new.questions] == [asked.id]
-    assert ran == ["a", "b"]
+    assert ran == ["a"]
 
 
 async def test_a_wider_rule_settles_what_waits_because_of_the_rules(tmp_path: Path) -> None:

@@ -2,83 +2,49 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-import type { LiveEvent, TurnEvent } from "../src/api/events";
-import type { Message, Question, Summary, Tree } from "../src/api/types";
+import type { EventOf, LiveEvent } from "../src/api/events";
+import type { Message } from "../src/api/types";
 import { ConversationView } from "../src/state/conversation.svelte";
+import { call, event, events, message as sample, question, summary, tree, USAGE } from "./samples";
 
-const USAGE = { input: 1, output: 1, cached: 0, cache_written: 0, reasoning: 0, cost: null };
-const summary = (leaf: string | null): Summary => ({
-  id: "conv_1",
-  title: "t",
-  leaf,
-  settings: {},
-  usage: USAGE,
-  created: 0,
-  updated: 0,
-  live: false,
-  waiting: 0,
-  parent: null,
-});
-const message = (id: string, parent: string | null, role: Message["role"], text: string, more: Partial<Message> = {}): Message => ({
-  id,
-  conversation: "conv_1",
-  parent,
-  role,
-  parts: [{ type: "text", text }],
-  finish: role === "assistant" ? "stop" : null,
-  ...more,
-});
-const question = (id: string, call: string): Question => ({
-  id,
-  conversation: "conv_1",
-  turn: "turn_2",
-  call,
-  kind: "approve",
-  tool: "rm",
-  text: "May it?",
-  arguments: {},
-  hash: "h",
-});
-const TREE: Tree = {
-  conversation: summary("a1"),
-  messages: [message("q1", null, "user", "hello"), message("a1", "q1", "assistant", "hi")],
-  turns: [],
-  questions: [],
-};
+const message = (id: string, parent: string | null, role: Message["role"], text: string, more: Partial<Message> = {}): Message =>
+  sample(id, parent, role, { parts: [{ type: "text", text }], finish: role === "assistant" ? "stop" : null, ...more });
+const TREE = tree("a1", [message("q1", null, "user", "hello"), message("a1", "q1", "assistant", "hi")]);
 
 function shown(view: ConversationView): string[] {
   vi.runAllTimers(); // hidden pages have no frames
   return view.path.map((id) => view.messages.get(id)?.parts.map((part) => ("text" in part ? part.text : part.type)).join("") ?? "?");
 }
 
-function told(...events: (LiveEvent | TurnEvent)[]): ConversationView {
+function told(...all: LiveEvent[]): ConversationView {
   const view = new ConversationView("conv_1");
   view.take({ type: "snapshot", ...TREE });
-  for (const event of events) view.take(event);
+  for (const each of all) view.take(each);
   return view;
 }
 
-const TURN: TurnEvent[] = [
+const TURN = events(
   { type: "message.added", message: message("q2", "a1", "user", "and?"), turn: "turn_2" },
   { type: "turn.start", conversation: "conv_1", message: "q2", turn: "turn_2" },
   { type: "step.start", step: 1, attempt: 1, message: "a2", parent: "q2", model: "m", turn: "turn_2" },
   { type: "text.delta", text: "so ", turn: "turn_2" },
-];
-const ASKED: TurnEvent[] = [
+);
+const ASKED = events(
   { type: "call.input.start", call: "c", tool: "rm", turn: "turn_2" },
   { type: "call.input.end", call: "c", tool: "rm", arguments: {}, turn: "turn_2" },
   { type: "call.asked", call: "c", question: "ask_1", kind: "approve", tool: "rm", arguments: {}, text: "", whole: question("ask_1", "c"), turn: "turn_2" },
-];
-const END: TurnEvent = { type: "turn.end", state: "completed", text: "", usage: USAGE, turn: "turn_2" };
+);
+const END = event({ type: "turn.end", state: "completed", usage: USAGE, turn: "turn_2" }) as EventOf<"turn.end">;
+const saying = (text: string): LiveEvent => event({ type: "text.delta", text, turn: "turn_2" });
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 describe("a conversation", () => {
   it("shows what a turn says while it says it, below what was said", () => {
-    const view = told(...TURN, { type: "text.delta", text: "what", turn: "turn_2" });
+    const view = told(...TURN, saying("what"));
     expect(shown(view)).toEqual(["hello", "hi", "and?", "so what"]);
-    expect(view.running).toMatchObject({ id: "turn_2", model: "m" });
+    expect(view.running).toMatchObject({ id: "turn_2", state: "preparing" });
   });
 
   it("is replaced by a snapshot, and goes on from it (E2)", () => {
@@ -89,9 +55,11 @@ describe("a conversation", () => {
       ...TREE,
       conversation: summary("a2"),
       messages: [...TREE.messages, message("q2", "a1", "user", "and?"), draft],
-      turns: [{ id: "turn_2", message: "q2", state: "streaming", live: true, started: 0, model: "m" }],
+      turns: [{ id: "turn_2", message: "q2", state: "streaming", live: true, started: 0, retrying: "overloaded" }],
     });
-    view.take({ type: "text.delta", text: ", so good", turn: "turn_2" });
+    expect(view.running?.retry?.reason).toBe("overloaded");
+    view.take(saying(", so good"));
+    expect(view.running?.retry).toBeNull();
     expect(shown(view)).toEqual(["hello", "hi", "and?", "so far, so good"]);
     expect(view.questions.size).toBe(0);
   });
@@ -99,7 +67,7 @@ describe("a conversation", () => {
   it("has a question until somebody answers it, here or elsewhere (P6)", () => {
     const view = told(...TURN, ...ASKED);
     expect(view.questionsOf("c").map(({ id }) => id)).toEqual(["ask_1"]);
-    view.take({ type: "call.answered", call: "c", question: "ask_1", verdict: "allow", turn: "turn_2" });
+    view.take(event({ type: "call.answered", call: "c", question: "ask_1", verdict: "allow", turn: "turn_2" }));
     expect(view.questionsOf("c")).toEqual([]);
   });
 
@@ -110,7 +78,9 @@ describe("a conversation", () => {
   });
 
   it("shows the newest version of an answer, and another when the leaf is moved (T10)", () => {
-    const view = told({ type: "step.start", step: 1, attempt: 1, message: "a1b", parent: "q1", model: "m", turn: "turn_3" }, { type: "text.delta", text: "hey", turn: "turn_3" });
+    const view = told(
+      ...events({ type: "step.start", step: 1, attempt: 1, message: "a1b", parent: "q1", model: "m", turn: "turn_3" }, { type: "text.delta", text: "hey", turn: "turn_3" }),
+    );
     view.take({ type: "conversation.changed", ...summary("a1b") });
     expect(shown(view)).toEqual(["hello", "hey"]);
     expect(view.versions("a1b")).toEqual(["a1", "a1b"]);
@@ -121,7 +91,7 @@ describe("a conversation", () => {
   it("is not busy with a turn of another branch (T4)", () => {
     const view = told(...TURN);
     vi.runAllTimers();
-    view.take({ type: "message.added", message: message("q1b", null, "user", "other"), turn: "turn_3" });
+    view.take(event({ type: "message.added", message: message("q1b", null, "user", "other"), turn: "turn_3" }));
     view.take({ type: "conversation.changed", ...summary("q1b") });
     expect(shown(view)).toEqual(["other"]);
     expect(view.running).toBeNull();
@@ -131,14 +101,14 @@ describe("a conversation", () => {
     const view = told(...TURN);
     vi.runAllTimers();
     const before = view.messages.get("a1");
-    view.take({ type: "text.delta", text: "more", turn: "turn_2" });
+    view.take(saying("more"));
     vi.runAllTimers();
     expect(view.messages.get("a1")).toBe(before);
   });
 
   it("fetches everything anew where the list knows of an end that the stream did not tell", async () => {
-    const tree = { ...TREE, messages: [...TREE.messages, message("q2", "a1", "user", "and?"), message("a2", "q2", "assistant", "so it ended")] };
-    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(() => Promise.resolve(Response.json({ ...tree, conversation: summary("a2") })));
+    const now = { ...TREE, messages: [...TREE.messages, message("q2", "a1", "user", "and?"), message("a2", "q2", "assistant", "so it ended")] };
+    const fetched = vi.spyOn(globalThis, "fetch").mockImplementation(() => Promise.resolve(Response.json({ ...now, conversation: summary("a2") })));
     const view = told(...TURN, { type: "conversation.changed", ...summary("a2") });
     expect(view.running).not.toBeNull();
     await vi.advanceTimersByTimeAsync(2000);
@@ -150,7 +120,36 @@ describe("a conversation", () => {
 
   it("keeps the last progress of a call, and what it said as a log", () => {
     const view = told(...TURN, ...ASKED);
-    for (const value of ["one\n", "two\n", 0.5]) view.take({ type: "call.progress", call: "c", value, turn: "turn_2" });
+    for (const value of ["one\n", "two\n", 0.5]) view.take(event({ type: "call.progress", call: "c", value, turn: "turn_2" }));
     expect(view.progress.get("c")).toEqual({ last: 0.5, log: "one\ntwo\n" });
+  });
+
+  it("says that a request is tried again, until anything else is heard (R6)", () => {
+    const view = told(...TURN, event({ type: "step.retry", attempt: 2, seconds: 4, reason: "overloaded", turn: "turn_2" }));
+    expect(view.running?.retry).toEqual({ at: Date.now() / 1000 + 4, reason: "overloaded" });
+    view.take(saying("at last"));
+    expect(view.running?.retry).toBeNull();
+  });
+
+  it("knows the limit at which its last turn ended, and no other's (T7)", () => {
+    const view = told(...TURN);
+    expect(view.limit).toBeNull();
+    view.take({ ...END, limit: "10 rounds" });
+    expect(shown(view)).toHaveLength(4);
+    expect(view.limit).toBe("10 rounds");
+    view.take(event({ type: "message.added", message: message("q3", "a2", "user", "Go on.", { turn: "turn_3" }), turn: "turn_3" }));
+    expect(view.limit).toBeNull();
+  });
+
+  it("knows after a reload that calls were skipped, if not why (T7)", () => {
+    const skipped = sample("a2", "a1", "assistant", { turn: "turn_2", finish: "tool_calls", parts: [call("c", { state: "skipped" })] });
+    const view = new ConversationView("conv_1");
+    view.take({ type: "snapshot", ...tree("a3", [...TREE.messages, skipped, message("a3", "a2", "assistant", "so", { turn: "turn_2" })]) });
+    expect(view.limit).toBe("");
+  });
+
+  it("takes no harm from events that a newer server tells", () => {
+    const view = told(...TURN, { type: "of.tomorrow", turn: "turn_2" } as unknown as LiveEvent, saying("what"));
+    expect(shown(view).at(-1)).toBe("so what");
   });
 });

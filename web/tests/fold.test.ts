@@ -2,45 +2,35 @@
 
 import { describe, expect, it } from "vitest";
 
-import type { TurnEvent } from "../src/api/events";
 import type { CallPart, Message, Part } from "../src/api/types";
 import { Draft, Fold, fold } from "../src/state/fold";
+import { call, event, events, message, result, type Sketch, USAGE } from "./samples";
 
-const EMPTY: Message = {
-  id: "msg_1",
-  conversation: "conv_1",
-  parent: null,
-  role: "assistant",
-  parts: [],
-  turn: "turn_1",
-  model: "some/model",
-  finish: null,
-};
-const USAGE = { input: 3, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost: null };
+const EMPTY = message("msg_1", null, "assistant", { turn: "turn_1", model: "some/model" });
 
-function drafted(events: TurnEvent[], from: Message = EMPTY): Message {
+function drafted(sketches: Sketch[], from: Message = EMPTY): Message {
   const draft = new Draft(from);
-  for (const event of events) draft.apply(event);
+  for (const each of events(...sketches)) draft.apply(each);
   return draft.message;
 }
 
 const kinds = (parts: Part[]): string[] => parts.map((part) => ("text" in part ? `${part.type}:${part.text}` : part.type));
-const MADE: TurnEvent[] = [
+const MADE: Sketch[] = [
   { type: "call.input.start", call: "c", tool: "a" },
   { type: "call.input.delta", call: "c", text: '{"a"' },
   { type: "call.input.end", call: "c", tool: "add", arguments: { a: 1 } },
 ];
-const callAfter = (...events: TurnEvent[]): CallPart => drafted([...MADE, ...events]).parts[0] as CallPart;
+const callAfter = (...more: Sketch[]): CallPart => drafted([...MADE, ...more]).parts[0] as CallPart;
 
 describe("a reply", () => {
   it("is the same message however its text is cut (W1)", () => {
     for (const pieces of [["hello world"], ["hel", "lo wor", "ld"], [..."hello world"], ["", "hello world", ""]]) {
       const message = drafted([
         { type: "reasoning.start" },
-        ...pieces.map((text): TurnEvent => ({ type: "reasoning.delta", text })),
+        ...pieces.map((text): Sketch => ({ type: "reasoning.delta", text })),
         { type: "reasoning.end", signature: "signed", seconds: 0.5 },
         { type: "text.start" },
-        ...pieces.map((text): TurnEvent => ({ type: "text.delta", text })),
+        ...pieces.map((text): Sketch => ({ type: "text.delta", text })),
         { type: "text.end" },
         { type: "message.end", message: "msg_1", finish: "stop", usage: USAGE },
       ]);
@@ -96,10 +86,10 @@ describe("a reply", () => {
 
   it("keeps the parts that did not change, so that they are not drawn again", () => {
     const draft = new Draft(EMPTY);
-    draft.apply({ type: "text.delta", text: "one" });
-    draft.apply({ type: "text.end" });
+    draft.apply(event({ type: "text.delta", text: "one" }));
+    draft.apply(event({ type: "text.end" }));
     const before = draft.message;
-    draft.apply({ type: "reasoning.delta", text: "two" });
+    draft.apply(event({ type: "reasoning.delta", text: "two" }));
     expect(draft.message).not.toBe(before);
     expect(draft.message.parts[0]).toBe(before.parts[0]);
     expect(draft.message).toBe(draft.message);
@@ -120,20 +110,20 @@ describe("a call", () => {
     ["review", "reviewing"],
     ["tool", "pending"],
   ] as const)("is moved by a question of kind %s to %s (C1)", (kind, state) => {
-    const asked: TurnEvent = { type: "call.asked", call: "c", question: "ask_1", kind, tool: "add", arguments: { a: 1 }, text: "May it?" };
+    const asked: Sketch = { type: "call.asked", call: "c", question: "ask_1", kind, tool: "add", arguments: { a: 1 }, text: "May it?" };
     expect(callAfter(asked).state).toBe(state);
   });
 
   it("runs and ends with what it ran with (C1, P3)", () => {
-    const start: TurnEvent = { type: "call.start", call: "c", tool: "add", arguments: { a: 2 }, at: 1 };
+    const start: Sketch = { type: "call.start", call: "c", tool: "add", arguments: { a: 2 }, at: 1 };
     expect(callAfter(start)).toMatchObject({ state: "running", arguments: { a: 2 }, started: 1 });
-    const end: TurnEvent = {
+    const end: Sketch = {
       type: "call.end",
       call: "c",
       tool: "Add",
       arguments: { a: 2 },
       state: "completed",
-      result: { text: "2" },
+      result: result("2"),
       original: { a: 1 },
       at: 2,
     };
@@ -143,7 +133,7 @@ describe("a call", () => {
 });
 
 describe("a turn", () => {
-  const step = (number: number, attempt = 1): TurnEvent => ({
+  const step = (number: number, attempt = 1): Sketch => ({
     type: "step.start",
     step: number,
     attempt,
@@ -151,12 +141,12 @@ describe("a turn", () => {
     parent: null,
     model: "some/model",
   });
-  const over = (finish: string): TurnEvent => ({ type: "message.end", message: "", finish, usage: USAGE });
+  const over = (finish: string): Sketch => ({ type: "message.end", message: "", finish, usage: USAGE });
 
   it("folds into its messages in order; results find their call after the next message has begun (E1)", () => {
     const added: Message = { ...EMPTY, id: "msg_added", role: "user", parts: [{ type: "text", text: "also" }] };
     const messages = fold(
-      [
+      events(
         { type: "turn.start", conversation: "conv_1", message: "msg_0" },
         step(1),
         ...MADE,
@@ -164,10 +154,10 @@ describe("a turn", () => {
         { type: "message.added", message: added },
         step(2),
         { type: "text.delta", text: "so" },
-        { type: "call.end", call: "c", tool: "add", arguments: {}, state: "failed", result: { text: "no" } },
+        { type: "call.end", call: "c", tool: "add", arguments: {}, state: "failed", result: result("no") },
         over("stop"),
         { type: "turn.end", state: "completed", text: "so", usage: USAGE },
-      ],
+      ),
       "conv_1",
       "turn_1",
     );
@@ -178,29 +168,30 @@ describe("a turn", () => {
   });
 
   it("drops what came of a step that is asked again (S3)", () => {
-    const messages = fold([step(1), { type: "text.delta", text: "to" }, ...MADE, step(1, 2), { type: "text.delta", text: "whole" }, over("stop"), step(2)]);
+    const messages = fold(
+      events(step(1), { type: "text.delta", text: "to" }, ...MADE, step(1, 2), { type: "text.delta", text: "whole" }, over("stop"), step(2)),
+    );
     expect(messages.map((message) => kinds(message.parts))).toEqual([["text:whole"]]);
   });
 
   it("does not mix up two turns that run side by side (T4)", () => {
     const folding = new Fold("conv_1", () => undefined);
-    folding.apply({ ...step(1), turn: "turn_1" });
-    folding.apply({ ...step(2), turn: "turn_2" });
-    folding.apply({ type: "text.delta", text: "one", turn: "turn_1" });
-    folding.apply({ type: "text.delta", text: "two", turn: "turn_2" });
+    folding.apply(event({ ...step(1), turn: "turn_1" }));
+    folding.apply(event({ ...step(2), turn: "turn_2" }));
+    folding.apply(event({ type: "text.delta", text: "one", turn: "turn_1" }));
+    folding.apply(event({ type: "text.delta", text: "two", turn: "turn_2" }));
     expect(kinds(folding.message("msg_1")?.parts ?? [])).toEqual(["text:one"]);
     expect(kinds(folding.message("msg_2")?.parts ?? [])).toEqual(["text:two"]);
   });
 
   it("finds calls and unfinished replies of a snapshot (E2)", () => {
-    const call: CallPart = { type: "call", id: "c", tool: "add", arguments: {}, state: "asked" };
-    const first: Message = { ...EMPTY, id: "msg_1", parts: [call], finish: "tool_calls" };
+        const first: Message = { ...EMPTY, id: "msg_1", parts: [call("c", { state: "asked" })], finish: "tool_calls" };
     const second: Message = { ...EMPTY, id: "msg_2", parts: [{ type: "text", text: "st" }] };
     const folding = new Fold("conv_1", (id) => [first, second].find((message) => message.id === id));
     folding.know(first);
     folding.know(second);
-    expect(folding.apply({ type: "call.start", call: "c", tool: "add", arguments: {}, turn: "turn_1" })).toBe("msg_1");
-    expect(folding.apply({ type: "text.delta", text: "ill", turn: "turn_1" })).toBe("msg_2");
+    expect(folding.apply(event({ type: "call.start", call: "c", tool: "add", arguments: {}, turn: "turn_1" }))).toBe("msg_1");
+    expect(folding.apply(event({ type: "text.delta", text: "ill", turn: "turn_1" }))).toBe("msg_2");
     expect(folding.message("msg_1")?.parts[0]).toMatchObject({ state: "running" });
     expect(kinds(folding.message("msg_2")?.parts ?? [])).toEqual(["text:still"]);
   });

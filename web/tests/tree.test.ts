@@ -34,12 +34,12 @@ describe("branches (T10, S1)", () => {
 describe("blocks", () => {
   it("makes one answer of all messages of a turn, and keeps what a person said apart", () => {
     const roles = { q: "user", a: "assistant", b: "assistant", s: "user", c: "assistant" } as const;
-    const found = blocks(Object.keys(roles), (id) => ({ role: roles[id as keyof typeof roles] }));
+    const found = blocks(Object.keys(roles), (id) => ({ role: roles[id as keyof typeof roles], author: null }));
     expect(found.map(({ kind, ids }) => [kind, ids])).toEqual([["said", ["q"]], ["answer", ["a", "b"]], ["said", ["s"]], ["answer", ["c"]]]);
   });
 
   it("puts what a plugin wrote into the answer", () => {
-    const found = blocks(["q", "p", "a"], (id) => (id === "q" ? { role: "user" } : id === "p" ? { role: "user", author: "plugin" } : { role: "assistant" }));
+    const found = blocks(["q", "p", "a"], (id) => ({ role: id === "a" ? "assistant" : "user", author: id === "p" ? "plugin" : null }));
     expect(found.map(({ ids }) => ids)).toEqual([["q"], ["p", "a"]]);
   });
 });

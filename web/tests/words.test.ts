@@ -3,9 +3,11 @@
 import { describe, expect, it } from "vitest";
 
 import type { Summary, Usage } from "../src/api/types";
+import { inWords, offers, rulesInWords } from "../src/calls/questions";
 import { visible } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";
 import { byAge } from "../src/sidebar/age";
+import { question } from "./samples";
 
 const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost });
 
@@ -37,6 +39,31 @@ describe("what is approved is what is read (P3)", () => {
   it("writes out characters that are not seen", () => {
     expect(visible("rm \u202etxt.exe\u200b")).toBe("rm \\u202etxt.exe\\u200b");
     expect(visible("line\n\ttab 文件 é")).toBe("line\n\ttab 文件 é");
+  });
+});
+
+describe("a question", () => {
+  const rule = { permission: "notes.write", pattern: "a", action: "allow" as const, origin: "" };
+  const asked = (text: string, rules = [rule]): string => inWords(question("ask_1", "c", { tool: "note", text, rules }));
+
+  it("is in our words where the server has only its usual ones (P9)", () => {
+    expect(asked("May note run with these arguments? (always would mean: allow notes.write for 'a')")).toBe("May note run with these arguments?");
+    expect(asked("May note run with these arguments? It is on another machine.", [])).toBe("May note run with these arguments? It is on another machine.");
+  });
+
+  it("is in the words of who asks, and hides nothing of them (P9)", () => {
+    expect(asked("This is PRODUCTION. Really?", [])).toBe("This is PRODUCTION. Really?");
+    expect(asked("fetch_url has come to b\u200b.example. May it go on? (always would mean: allow web for 'b')")).toBe(
+      "fetch_url has come to b\\u200b.example. May it go on?",
+    );
+    expect(asked("Does (always would mean: x) stay where no rule is offered? (always would mean: x)", [])).toContain("offered? (always");
+  });
+
+  it("offers its own rules together, or a wider one (P11)", () => {
+    const all = { ...rule, pattern: "*" };
+    const two = question("ask_1", "c", { rules: [rule, { ...rule, pattern: "b" }], wider: [all] });
+    expect(offers(two).map(rulesInWords)).toEqual(["notes.write for “a”; notes.write for “b”", "notes.write for everything"]);
+    expect(offers(question("ask_1", "c", { rules: [], wider: [all] }))).toEqual([]);
   });
 });
 

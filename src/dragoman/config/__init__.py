@@ -1,1 +1,1 @@
-"""What a person set: files, environment and flags. Only the rim of the house reads it."""
+"""Settings from files, environment and flags. Only the server and the terminal program read them."""

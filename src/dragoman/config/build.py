@@ -1,4 +1,4 @@
-"""Settings in, a house out: the runtime they describe, and what could not be put into it."""
+"""Builds the runtime that settings describe, and says what of them could not be followed."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def catalog_of(settings: Settings) -> Catalog:
 
 
 def store_of(settings: Settings) -> Path:
-    said = settings.values.get("store")
-    return settings.path(said) if said else data_folder() / "dragoman.db"
+    named = settings.values.get("store")
+    return settings.path(named) if named else data_folder() / "dragoman.db"
 
 
 def workspace_of(settings: Settings) -> Path:
     """The folder that is named; else where the settings are, else where we are."""
-    said = settings.values.get("workspace")
-    folder = settings.path(said) if said else settings.folder
+    named = settings.values.get("workspace")
+    folder = settings.path(named) if named else settings.folder
     if not folder.is_dir():
         origin = settings.origins.get("workspace", "settings")
         raise ConfigError(f"{origin}: the workspace {folder} is no folder")
@@ -70,11 +70,11 @@ def build_runtime(
     store: Path | None = None,
     **more: Any,
 ) -> Built:
-    """The house these settings describe, with a model that was found for it (`providers/choice.py`).
+    """The runtime these settings describe, with a model that was found for it (`providers/choice.py`).
 
     `tools` come before all others; `without` leaves out built-in groups that make no sense to the caller.
     """
-    said, warnings = settings.values, list[str]()
+    values, warnings = settings.values, list[str]()
     workspace, store = workspace_of(settings), store or store_of(settings)
     runtime = Runtime(
         store,
@@ -82,18 +82,18 @@ def build_runtime(
         tools=[
             *tools,
             *_built_in(settings, set(without)),
-            *_own(settings, warnings),
-            *_skills(settings, workspace, warnings),
-            *_servers(settings, workspace, model),
+            *_load_own_tools(settings, warnings),
+            *_find_skills(settings, workspace, warnings),
+            *_mcp_sources(settings, workspace, model),
         ],
-        agents=[_agent(settings, name, table) for name, table in said.get("agents", {}).items()],
-        rules=[Rule("skills", "*", "allow"), *_rules(settings, said, "")],
+        agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
+        rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
         bounds=_protected(settings, workspace, store),
         workspace=workspace,
-        **_as_said(said),
+        **_runtime_options(values),
         **more,
     )
-    return Built(runtime, [*warnings, *_idle(runtime)])
+    return Built(runtime, [*warnings, *_find_idle_rules(runtime)])
 
 
 def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
@@ -138,10 +138,10 @@ def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | Non
         raise ConfigError(f"{settings.origins.get(at, 'settings')}: {at}: {error}") from error
 
 
-def _idle(runtime: Runtime) -> Iterator[str]:
+def _find_idle_rules(runtime: Runtime) -> Iterator[str]:
     """Rules and tools that were named and are not there: a word that is misspelled protects nobody.
 
-    What servers of other programs have is not known yet, and nothing is said about it.
+    What servers of other programs have is not known yet, and is left out.
     """
     groups = [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
     permissions = {tool.permission for group in groups for tool in group.tools} | {"skills", "loop"}
@@ -171,12 +171,12 @@ _PASSED_ON = (
 )
 
 
-def _as_said(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a runtime takes under the same names. What is not said has its default there."""
-    passed = {name: said[name] for name in _PASSED_ON if name in said}
-    passed.update(said.get("limits", {}))
-    if "compact_at" in said:
-        passed["compact_at"] = said["compact_at"] or None
+def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a runtime takes under the same names. What is not set has its default there."""
+    passed = {name: values[name] for name in _PASSED_ON if name in values}
+    passed.update(values.get("limits", {}))
+    if "compact_at" in values:
+        passed["compact_at"] = values["compact_at"] or None
     return passed
 
 
@@ -193,7 +193,7 @@ def _check_group(settings: Settings, name: str) -> None:
         raise ConfigError(f"{origin}: there is no group {name!r}: there are {', '.join(BUILTIN)}")
 
 
-def _own(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
+def _load_own_tools(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
     """What lies in a `tools` folder beside a settings file. Beside no file nothing is loaded: a folder that
     one merely stands in is not to be trusted."""
     found: list[Tool | Group] = []
@@ -204,7 +204,7 @@ def _own(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
     return found
 
 
-def _skills(settings: Settings, workspace: Path, warnings: list[str]) -> list[Source]:
+def _find_skills(settings: Settings, workspace: Path, warnings: list[str]) -> list[Source]:
     folders = [
         *(settings.path(folder) for folder in settings.values.get("skills", [])),
         workspace / "skills",
@@ -216,7 +216,7 @@ def _skills(settings: Settings, workspace: Path, warnings: list[str]) -> list[So
     return [skills]
 
 
-def _servers(settings: Settings, workspace: Path, model: Models | Model) -> list[Source]:
+def _mcp_sources(settings: Settings, workspace: Path, model: Models | Model) -> list[Source]:
     tables, file = settings.values.get("mcp", {}), settings.values.get("mcp_file")
     if not tables and not file:
         return []
@@ -227,18 +227,18 @@ def _servers(settings: Settings, workspace: Path, model: Models | Model) -> list
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
-    from dragoman.tools.mcp.servers import servers_of
+    from dragoman.tools.mcp.servers import read_servers
 
-    return servers_of(tables, settings.path(file) if file else None, settings.origins)
+    return read_servers(tables, settings.path(file) if file else None, settings.origins)
 
 
 def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int], Awaitable[str]]:
-    """How a server that may ask the model asks it: texts in, its answer out."""
+    """How an MCP server that may ask the model asks it."""
 
-    async def ask(system: str, said: list[tuple[str, str]], most: int) -> str:
+    async def ask(system: str, texts: list[tuple[str, str]], most: int) -> str:
         found = model(None) if callable(model) else model
         messages = tuple(
-            RequestMessage("user" if role == "user" else "assistant", (Text(text),)) for role, text in said
+            RequestMessage("user" if role == "user" else "assistant", (Text(text),)) for role, text in texts
         )
         request = Request(found.name, messages, system=system, options={"max_tokens": most})
         return (await collect_reply(found, request)).text
@@ -247,23 +247,23 @@ def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int
 
 
 def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:
-    """What lies in the workspace and is more than a file: it becomes code, or prompt, when the house is next
-    opened. To write there is asked about whatever else is allowed; the store itself is out of bounds."""
+    """What lies in the workspace and is more than a file: it becomes code, or prompt, at the next start of
+    the program. To write there is asked about whatever else is allowed; the store itself is out of bounds."""
     asked = [
         *(_within(workspace, file) for file in settings.files),
         *(f"{_within(workspace, settings.folder / name)}/*" for name in ("tools", "skills", ".dragoman")),
         *(f"{name}/*" for name in ("skills", ".dragoman")),
     ]
-    kept = f"{_within(workspace, store)}*"
+    database = f"{_within(workspace, store)}*"
     rules = [
         *(Rule("files.write", path, "ask") for path in dict.fromkeys(asked)),
-        *(Rule(f"files.{what}", kept, "deny") for what in ("read", "write")),
+        *(Rule(f"files.{what}", database, "deny") for what in ("read", "write")),
     ]
     return [rule for rule in rules if not rule.pattern.startswith("..")]
 
 
 def _within(workspace: Path, file: Path) -> str:
-    """As the file tools name it; beginning with .. where it lies elsewhere."""
+    """As the file tools name it; beginning with .. where it lies outside of it."""
     return Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix()
 
 

@@ -1,4 +1,4 @@
-"""TOML text and the path of a key in, the line it stands on out."""
+"""Finds the line of a TOML file on which a setting stands."""
 
 from __future__ import annotations
 

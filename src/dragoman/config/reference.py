@@ -1,4 +1,4 @@
-"""The tables of `tables.py` in, the reference of every setting as Markdown out.
+"""Makes the Markdown reference of every setting from `tables.py`.
 
 `python -m dragoman.config.reference docs/configuration.md` writes it into the file, between the two marks.
 """
@@ -40,12 +40,12 @@ class Section:
 
 def sections() -> tuple[Section, ...]:
     """In the order in which they are read."""
-    house = _of_signature(Runtime)
+    runtime = _of_signature(Runtime)
     return (
-        Section("At the top of the file", ConfigTable, {**house, **_ELSEWHERE["top"]}, _TOP),
-        Section("`[limits]`", LimitsTable, house, {}),
+        Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
+        Section("`[limits]`", LimitsTable, runtime, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
-        Section("`[server]`", ServerTable, _ELSEWHERE["server"], {}),
+        Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
         Section("`[mcp.NAME]`", McpServer, _of_fields(McpServer), {}),
         Section("`[providers.NAME]`", ProviderTable, _of_fields(Provider), _PROVIDER),
         Section(
@@ -59,10 +59,10 @@ def sections() -> tuple[Section, ...]:
 
 def reference() -> str:
     """One heading, one sentence and one Markdown table for each table of the file."""
-    return "\n\n".join(_rendered(section) for section in sections())
+    return "\n\n".join(_render(section) for section in sections())
 
 
-def rewritten(text: str) -> str:
+def rewrite(text: str) -> str:
     """The text with the reference between its marks. ConfigError where it has not both."""
     before, begun, rest = text.partition(BEGIN)
     _, ended, after = rest.partition(END)
@@ -71,7 +71,7 @@ def rewritten(text: str) -> str:
     return f"{before}{BEGIN}\n\n{reference()}\n\n{END}{after}"
 
 
-def _rendered(section: Section) -> str:
+def _render(section: Section) -> str:
     sentence = " ".join((inspect.getdoc(section.table) or "").split())
     rows = [f"| `{key}` | {kind} | {words} | {default} |" for key, kind, words, default in rows_of(section)]
     head = ["| key | type | meaning | default |", "|---|---|---|---|"]
@@ -82,7 +82,7 @@ def rows_of(section: Section) -> Iterator[tuple[str, str, str, str]]:
     """Key, type in words, meaning and default of every setting of a table."""
     for key, kind in get_type_hints(section.table, include_extras=True).items():
         words = _described(kind) or section.words.get(key, "")
-        yield key, in_words(kind), words.replace("|", "\\|"), _shown(section.defaults.get(key))
+        yield key, describe_type(kind), words.replace("|", "\\|"), _shown(section.defaults.get(key))
 
 
 # ── types in words ────────────────────────────────────────────────────────────────────────────────
@@ -90,16 +90,16 @@ def rows_of(section: Section) -> Iterator[tuple[str, str, str, str]]:
 _PLAIN: dict[Any, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
 
 
-def in_words(kind: Any) -> str:
+def describe_type(kind: Any) -> str:
     """What a person writes there: `list[str]` is a list of texts."""
-    bare, marks = _parted(kind)
+    bare, marks = _split_annotation(kind)
     origin, arguments = get_origin(bare), get_args(bare)
     if origin is Literal:
         return ", ".join(f"`{json.dumps(word) if isinstance(word, bool) else word}`" for word in arguments)
     if origin in (Union, UnionType):
-        return " or ".join(in_words(one) for one in arguments if one is not NoneType)
+        return " or ".join(describe_type(one) for one in arguments if one is not NoneType)
     if origin in (list, tuple):
-        return f"list: {in_words(arguments[0])}" if _is_choice(arguments[0]) else "list of texts"
+        return f"list: {describe_type(arguments[0])}" if _is_choice(arguments[0]) else "list of texts"
     if origin is dict:
         return "a table each" if _is_table(arguments[1]) else "table"
     if _is_table(bare):
@@ -107,7 +107,7 @@ def in_words(kind: Any) -> str:
     return f"{_PLAIN[bare]}{_bounds(marks)}"
 
 
-def _parted(kind: Any) -> tuple[Any, list[Any]]:
+def _split_annotation(kind: Any) -> tuple[Any, list[Any]]:
     """`Annotated[int, Gt(0)]` → both; pydantic keeps bounds inside its own description of a field."""
     bare, *marks = get_args(kind) if hasattr(kind, "__metadata__") else (kind,)
     inner = [bound for mark in marks if isinstance(mark, FieldInfo) for bound in mark.metadata]
@@ -115,8 +115,10 @@ def _parted(kind: Any) -> tuple[Any, list[Any]]:
 
 
 def _bounds(marks: list[Any]) -> str:
-    said = {name: getattr(mark, name) for mark in marks for name in ("gt", "ge", "le") if hasattr(mark, name)}
-    match said:
+    bounds = {
+        name: getattr(mark, name) for mark in marks for name in ("gt", "ge", "le") if hasattr(mark, name)
+    }
+    match bounds:
         case {"ge": low, "le": high}:
             return f" from {low} to {high}"
         case {"gt": low, "le": high}:
@@ -129,9 +131,9 @@ def _bounds(marks: list[Any]) -> str:
 
 
 def _described(kind: Any) -> str:
-    _, marks = _parted(kind)
-    said = (mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description)
-    return next(said, "")
+    _, marks = _split_annotation(kind)
+    texts = (mark.description for mark in marks if isinstance(mark, FieldInfo) and mark.description)
+    return next(texts, "")
 
 
 def _is_table(kind: Any) -> bool:
@@ -145,31 +147,31 @@ def _is_choice(kind: Any) -> bool:
 # ── defaults ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class Found(str):
+class ComputedDefault(str):
     """A default that is found out at the start, in words."""
 
     __slots__ = ()
 
 
-# What is decided in rooms above this one. A test compares it with what holds there.
-_ELSEWHERE: dict[str, dict[str, object]] = {
+# What packages above this one decide. A test compares it with what holds there.
+_DEFAULTS: dict[str, dict[str, object]] = {
     "top": {
-        "model": Found("the best that is there"),
-        "store": Found("`dragoman.db` in the data folder"),
-        "workspace": Found("the folder of the settings"),
+        "model": ComputedDefault("the best that is there"),
+        "store": ComputedDefault("`dragoman.db` in the data folder"),
+        "workspace": ComputedDefault("the folder of the settings"),
         "tools": ("basics", "files", "shell", "web", "browser"),
     },
     "server": {
         "host": "127.0.0.1",
         "port": 8721,
         "upload_limit": 25_000_000,
-        "open": Found("where there is a screen"),
+        "open": ComputedDefault("where there is a screen"),
     },
 }
 
 
-def _of_signature(house: type) -> dict[str, object]:
-    return {name: one.default for name, one in inspect.signature(house).parameters.items()}
+def _of_signature(runtime: type) -> dict[str, object]:
+    return {name: one.default for name, one in inspect.signature(runtime).parameters.items()}
 
 
 def _of_fields(kind: Any) -> dict[str, object]:
@@ -180,7 +182,7 @@ def _shown(default: object) -> str:
     """As TOML has it; nothing where nothing, or an empty thing, is the default."""
     if default is None or default is inspect.Parameter.empty or default in ("", ()):
         return ""
-    if isinstance(default, Found):
+    if isinstance(default, ComputedDefault):
         return str(default)
     if isinstance(default, tuple):
         return f"`{json.dumps(list(default))}`"
@@ -213,7 +215,7 @@ _PROVIDER = {
     "default": "the model for who has its key and names none",
     "prices": "what the package `genai-prices` calls it",
     "quirks": "in what it differs from its wire: `wire/quirks.py`",
-    "defaults": "of its models, under what is said of each",
+    "defaults": "of its models, under what each one has of its own",
     "models": "by a pattern of the name; the first that fits counts",
 }
 _TRAITS = {
@@ -235,4 +237,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m dragoman.config.reference FILE")
     page = Path(sys.argv[1])
-    page.write_text(rewritten(page.read_text("utf-8")), "utf-8")
+    page.write_text(rewrite(page.read_text("utf-8")), "utf-8")

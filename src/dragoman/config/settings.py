@@ -1,4 +1,4 @@
-"""Files, environment and flags in, one value with the origin of each setting out."""
+"""Reads settings from files, environment and flags, and remembers where each was set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_SETTINGS = ("CONFIG", "CACHE", "RECORDINGS")  # variables of ours that are 
 
 @dataclass(slots=True, frozen=True)
 class Settings:
-    """What holds. `origins` says of each path (`server.port`) where it was said."""
+    """What holds. `origins` says of each path (`server.port`) where it was set."""
 
     values: ConfigTable
     files: tuple[Path, ...] = ()  # the farther first
@@ -69,7 +69,7 @@ def read(
 ) -> tuple[Settings, list[str]]:
     """As `load`, with everything that is wrong. What is wrong is left out of the settings."""
     named = file or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
-    files = [named] if named is not None else found(start or Path.cwd())
+    files = [named] if named is not None else find_files(start or Path.cwd())
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     errors: list[str] = []
@@ -80,16 +80,16 @@ def read(
             errors.append(str(error))
             continue
         tables = _check(tables, each, errors, text)
-        values = _over(values, tables)
+        values = _merge(values, tables)
         origins |= {path: f"{each}:{line_of(text, path.split('.')) or 1}" for path in _paths(tables)}
     for origin, value in (*_from_environment(environment, errors), *_from_flags(flags or {})):
         sound = _check(value, origin, errors)
-        values = _over(values, sound)
+        values = _merge(values, sound)
         origins |= dict.fromkeys(_paths(sound), origin)
     return Settings(cast(ConfigTable, values), tuple(files), origins), errors
 
 
-def found(start: Path) -> list[Path]:
+def find_files(start: Path) -> list[Path]:
     """The user's file and the nearest one upwards from here, as far as there are any."""
     upwards = (folder / FILE for folder in (start.resolve(), *start.resolve().parents))
     near = next((file for file in upwards if file.is_file()), None)
@@ -110,7 +110,7 @@ def user_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """Where conversations are kept, unless it is said otherwise."""
+    """Where conversations are stored, unless the settings name another place."""
     if sys.platform in ("win32", "darwin"):
         return user_folder()
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
@@ -150,7 +150,7 @@ def _check(
             paths.add(path)
             line = line_of(text, loc)
             at = f"{origin}, line {line}" if line else str(origin)
-            errors.append(f"{at}: {path}: {_trouble(fault, loc)}")
+            errors.append(f"{at}: {path}: {_describe(fault, loc)}")
             sound = _without(sound, loc)
     return sound
 
@@ -169,7 +169,7 @@ def _is_branch(step: int | str) -> bool:
     return isinstance(step, str) and (step == "float" or step.startswith(("literal[", "function-")))
 
 
-def _trouble(fault: Any, loc: Sequence[int | str]) -> str:
+def _describe(fault: Any, loc: Sequence[int | str]) -> str:
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         near = get_close_matches(str(loc[-1]), _names_beside(loc), n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_names_beside(loc))}"
@@ -194,7 +194,7 @@ def _names_beside(loc: Sequence[int | str]) -> list[str]:
 # ── merging ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         if key in _MERGED and isinstance(merged.get(key), dict) and isinstance(value, dict):
@@ -249,7 +249,7 @@ def _value(text: str) -> object:
 
 
 def _from_flags(flags: Mapping[str, object]) -> list[tuple[str, dict[str, Any]]]:
-    """`{"server.port": 8000}` and the like; None means that it was not said."""
+    """`{"server.port": 8000}` and the like; None means that it was not given."""
     found = []
     for path, value in flags.items():
         if value is None:

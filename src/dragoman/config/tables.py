@@ -15,11 +15,11 @@ Rules: TypeAlias = list[str]
 Positive: TypeAlias = Annotated[int, Field(gt=0)]
 
 
-def _number(said: object) -> object:
-    return float(said) if type(said) is int else said
+def _as_float(value: object) -> object:
+    return float(value) if type(value) is int else value
 
 
-Amount: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_number)]
+Amount: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_as_float)]
 
 
 @with_config(extra="forbid", strict=True)
@@ -66,7 +66,7 @@ class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
     model: Annotated[str, Field(description="the model that answers, as PROVIDER/MODEL")]
-    store: Annotated[str, Field(description="the database file with everything that was said")]
+    store: Annotated[str, Field(description="the database file with all conversations")]
     workspace: Annotated[str, Field(description="the folder that file tools and the shell work in")]
     system: Annotated[str, Field(description="a system prompt for every conversation")]
     mode: Annotated[ModeWord, Field(description="who decides about calls")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_MOST = 2**53  # larger numbers are no longer whole in every reader
+
 
 @dataclass(slots=True, frozen=True)
 class Usage:
@@ -19,6 +21,28 @@ class Usage:
     reasoning: int = 0
     cost: float | None = None
 
+    @classmethod
+    def claimed(
+        cls,
+        input: object,
+        output: object,
+        *,
+        cached: object = 0,
+        cache_written: object = 0,
+        reasoning: object = 0,
+        cost: object = None,
+    ) -> Usage:
+        """What a provider says: of what is no count, nothing is believed."""
+        known = cost if isinstance(cost, int | float) and not isinstance(cost, bool) else None
+        return cls(
+            _count(input),
+            _count(output),
+            _count(cached),
+            _count(cache_written),
+            _count(reasoning),
+            float(known) if known is not None and 0 <= known < _MOST else None,
+        )
+
     @property
     def total(self) -> int:
         return self.input + self.output
@@ -33,6 +57,12 @@ class Usage:
             self.reasoning + other.reasoning,
             _sum_of_costs(self, other),
         )
+
+
+def _count(claim: object) -> int:
+    if isinstance(claim, bool) or not isinstance(claim, int | float) or not 0 <= claim < _MOST:
+        return 0
+    return int(claim)
 
 
 def _sum_of_costs(one: Usage, other: Usage) -> float | None:

@@ -30,7 +30,7 @@ class RoundLimit(Plugin):
 
     async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
         if turn.turn.rounds > (limit := self._limit(turn)):
-            calls.skip(f"{limit} rounds of tool calls")
+            calls.skip(f"{limit} round{'' if limit == 1 else 's'} of tool calls")
 
     def _limit(self, turn: TurnView) -> int:
         """Of the conversation, else of the agent, else of the settings."""

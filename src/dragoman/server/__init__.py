@@ -1,1 +1,1 @@
-"""The house over HTTP: an API, live streams and a page."""
+"""The runtime over HTTP: an API, live streams and a page."""

@@ -1,4 +1,4 @@
-"""A running house in, an ASGI application out: the API, the live streams, and the page before them."""
+"""The ASGI applications: the API alone, to be mounted, and what `dragoman serve` serves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.runtime import Runtime
 from dragoman.server import page, problems
 from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
-from dragoman.server.description import described
+from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import conversations, events, files, models, people, questions, tools, turns
@@ -40,6 +40,23 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
 _REFUSALS[401] = {"description": _REFUSALS[401]["description"], "model": Problem}
 
 
+def routes() -> FastAPI:
+    """The routes of the API and their description, without a runtime behind them."""
+    app = FastAPI(
+        title="Dragoman",
+        version=version("dragoman"),
+        description="Conversations in which a language model calls tools, and people decide about the calls.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        responses=_REFUSALS,
+    )
+    for noun in (conversations, turns, events, questions, tools, models, files, people):
+        app.include_router(noun.router, prefix="/api")
+    app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
+    return app
+
+
 def api(
     runtime: Runtime,
     *,
@@ -52,15 +69,7 @@ def api(
 
     The runtime has to be open, and is yours to close.
     """
-    app = FastAPI(
-        title="Dragoman",
-        version=version("dragoman"),
-        description="Conversations in which a language model calls tools, and people decide about the calls.",
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
-        responses=_REFUSALS,
-    )
+    app = routes()
     app.state.context = Context(
         runtime=runtime,
         publisher=Publisher(runtime),
@@ -70,30 +79,27 @@ def api(
         needs_password=needs_password,
     )
     problems.install(app)
-    for noun in (conversations, turns, events, questions, tools, models, files, people):
-        app.include_router(noun.router, prefix="/api")
-    app.openapi = described(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
 def server(
     runtime: Runtime,
-    access: Auth,
+    auth: Auth,
     *,
     hosts: Collection[str] = LOOPBACK,
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
 ) -> FastAPI:
-    """What `dragoman serve` serves: the API and the page, behind a door and a guard."""
+    """What `dragoman serve` serves: the API and the page, for people who have signed in."""
 
     async def who(request: Request) -> str | None:
-        return await access.who(request)
+        return await auth.person(request)
 
-    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=access.needs_password)
-    app.state.access = access
-    app.include_router(people.door, prefix="/api")
+    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=auth.needs_password)
+    app.state.auth = auth
+    app.include_router(people.sign_in, prefix="/api")
     page.install(app)
-    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, access=access)
+    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, auth=auth)
     return app
 
 

@@ -1,4 +1,4 @@
-"""A request in, who it is from out: a cookie, a key, or the token that was printed at the start."""
+"""Who a request is from: by a signed cookie, a key, or the token that is printed at the start."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.store.store import Store
 
-STRANGER = "sign in first: open the link that the server printed, or send a key"
-_AT_ONCE = 5  # sign-ins from one address
-_LASTS = 30 * 24 * 3600  # seconds a sign-in holds
+SIGN_IN_FIRST = "sign in first: open the link that the server printed, or send a key"
+_ATTEMPTS = 5  # sign-ins under way from one address
+_LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds
 
 
 class Auth:
-    """Who may come in. Sign-ins outlive the process: they are signed with a secret that is kept in a file."""
+    """Who may use the server. Sign-ins outlive the process: cookies are signed with a secret from a file."""
 
     def __init__(
         self,
@@ -44,83 +44,83 @@ class Auth:
         self._secret = secret
         self._password = password
         self._clock = clock
-        self._trying: Counter[str] = Counter()  # sign-ins under way, by address
+        self._attempts: Counter[str] = Counter()  # sign-ins under way, by address
         self.cookie = f"dragoman_{hashlib.sha256(secret).hexdigest()[:8]}"  # two servers, two names
 
-    async def who(self, request: HTTPConnection) -> str | None:
+    async def person(self, request: HTTPConnection) -> str | None:
         """The name of the person, or None for a stranger."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return await self._holder(key.strip())
-        return await self._signed_in(request.cookies.get(self.cookie, ""))
+            return await self._person_with_key(key.strip())
+        return await self._person_in_cookie(request.cookies.get(self.cookie, ""))
 
-    def launched(self, token: str) -> bool:
+    def is_launch_token(self, token: str) -> bool:
         """Whether this is the token of the link that was printed."""
         return _same(token, self.token)
 
     async def sign_in(self, password: str, address: str) -> str | None:
         """Who this password or key belongs to. A wrong one takes a second; so does whoever guesses many."""
-        if self._trying[address] >= _AT_ONCE:
+        if self._attempts[address] >= _ATTEMPTS:
             raise HTTPException(429, "too many tries at once: wait a moment")
-        self._trying[address] += 1
+        self._attempts[address] += 1
         try:
             if self._password is not None and _same(password, self._password):
                 return LOCAL
-            person = await self._holder(password)
+            person = await self._person_with_key(password)
             if person is None:
                 await asyncio.sleep(1)
             return person
         finally:
-            self._trying[address] -= 1
-            self._trying += Counter()  # those at nought are forgotten
+            self._attempts[address] -= 1
+            self._attempts += Counter()  # those at nought are forgotten
 
-    async def welcome(self, response: Response, person: str, *, secure: bool) -> None:
-        until = int(self._clock()) + _LASTS
+    async def set_cookie(self, response: Response, person: str, *, secure: bool) -> None:
+        until = int(self._clock()) + _LIFETIME
         body = base64.urlsafe_b64encode(f"{person}\n{until}".encode()).decode()
-        mark = self._mark(body, await self._right(person) or "")
+        signature = self._sign(body, await self._credential(person) or "")
         response.set_cookie(
             self.cookie,
-            f"{body}.{mark}",
-            max_age=_LASTS,
+            f"{body}.{signature}",
+            max_age=_LIFETIME,
             httponly=True,
             samesite="strict",
             secure=secure,
         )
 
-    def farewell(self, response: Response) -> None:
+    def clear_cookie(self, response: Response) -> None:
         response.delete_cookie(self.cookie, httponly=True, samesite="strict")
 
-    async def _holder(self, key: str) -> str | None:
+    async def _person_with_key(self, key: str) -> str | None:
         if _same(key, self.token):
             return LOCAL
         return await self._store.person_with_key(key_hash(key))
 
-    async def _signed_in(self, cookie: str) -> str | None:
-        body, _, mark = cookie.rpartition(".")
+    async def _person_in_cookie(self, cookie: str) -> str | None:
+        body, _, signature = cookie.rpartition(".")
         try:
             person, _, until = base64.urlsafe_b64decode(body).decode().rpartition("\n")
-            right = await self._right(person)
-            if right is None or not _same(mark, self._mark(body, right)):
+            credential = await self._credential(person)
+            if credential is None or not _same(signature, self._sign(body, credential)):
                 return None
             return person if int(until) > self._clock() else None
         except ValueError:
             return None
 
-    async def _right(self, person: str) -> str | None:
-        """What gave them the right to come in: another password or key, and the sign-in is void."""
+    async def _credential(self, person: str) -> str | None:
+        """The hash of what they signed in with: with another password or key the sign-in is void."""
         return key_hash(self._password or "") if person == LOCAL else await self._store.key_of(person)
 
-    def _mark(self, body: str, right: str) -> str:
-        said = f"{body}.{right}".encode("utf-8", "surrogateescape")
-        return hmac.new(self._secret, said, hashlib.sha256).hexdigest()
+    def _sign(self, body: str, credential: str) -> str:
+        text = f"{body}.{credential}".encode("utf-8", "surrogateescape")
+        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
 
 def key_hash(key: str) -> str:
-    """What is kept of a key. Keys are long and random, so that a plain hash is enough."""
+    """What is stored of a key. Keys are long and random, so that a plain hash is enough."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def kept_secret(file: Path) -> bytes:
+def load_secret(file: Path) -> bytes:
     """The secret in this file, made if there is none. Only its owner can read it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

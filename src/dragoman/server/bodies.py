@@ -1,4 +1,4 @@
-"""What comes in over HTTP: the bodies of requests, checked before anything is done with them."""
+"""The bodies of requests, checked before anything is done with them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Decision(Body):
     scope: Scope = "once"
     arguments: Annotated[Arguments | None, Field(description="run with these instead")] = None
     rules: Annotated[list[Rule], Field(description="the rules to keep, of those the question offers")] = []
-    reason: Annotated[str | None, Field(max_length=10_000, description="told to the model")] = None
+    reason: Annotated[str | None, Field(max_length=10_000, description="for the model to read")] = None
     value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
         None
     )
@@ -91,5 +91,5 @@ class Prompt(Body):
     text: Annotated[str, Field(min_length=1, max_length=100_000, examples=["Review this text: "])]
 
 
-class Login(Body):
+class Credentials(Body):
     password: Annotated[str, Field(max_length=1000)]

@@ -1,4 +1,4 @@
-"""What every route works with: the house, who is there, and whose a thing is."""
+"""What every route works with: the runtime, the person who asks, and only what is theirs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.server.auth import STRANGER
+from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.store import Queued, TurnRow
@@ -70,21 +70,21 @@ class Context:
 
     @staticmethod
     def user(person: str) -> str | None:
-        """As conversations keep it."""
+        """As conversations store it."""
         return None if person == LOCAL else person
 
 
-def desk_of(request: Request) -> Context:
+def context_of(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
 
 
 async def person_of(request: Request) -> str:
-    person = await desk_of(request).who(request)
+    person = await context_of(request).who(request)
     if person is None:
-        raise HTTPException(401, STRANGER)
+        raise HTTPException(401, SIGN_IN_FIRST)
     return person
 
 
-TheContext: TypeAlias = Annotated[Context, Depends(desk_of)]
+TheContext: TypeAlias = Annotated[Context, Depends(context_of)]
 Person: TypeAlias = Annotated[str, Depends(person_of)]

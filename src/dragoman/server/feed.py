@@ -1,6 +1,6 @@
-"""Publisher in, numbered; each reader takes them at its own pace and can come back to where it was.
+"""Numbered frames about one subject, which each reader takes at its own pace, and can come back to.
 
-A frame is made once, however many read it. Only so much is kept: who falls further behind is cut off, and
+A frame is made once, however many read it. Only so much is held: who falls further behind is cut off, and
 begins anew with a snapshot.
 """
 
@@ -62,6 +62,11 @@ class Feed:
     def leave(self, reader: asyncio.Event) -> None:
         self.readers.discard(reader)
         self.left = time.monotonic()
+
+
+def with_type(type: str, data: str) -> str:
+    """The JSON object, with its type in it: whoever reads the data alone knows what it is."""
+    return f'{data[:-1]}{"," if len(data) > 2 else ""}"type":"{type}"}}'
 
 
 def cursor(places: Sequence[tuple[Feed, int]]) -> str:

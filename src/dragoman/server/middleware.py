@@ -1,4 +1,4 @@
-"""Every request in; refused: a foreign host, a foreign page, what is no JSON, too much."""
+"""Refuses requests with a foreign host, from a foreign page, with a body that is no JSON, or too long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.server.auth import STRANGER, Auth
+from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.problems import problem
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -28,9 +28,9 @@ _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Middleware:
-    """Stands before the app. What it lets through comes from our own page, or from no page at all.
+    """Around the app. What it lets through comes from our own page, or from no page at all.
 
-    Of strangers no body is read, except at the door.
+    Of who has not signed in no body is read, except to sign in.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Middleware:
         *,
         hosts: Collection[str] = LOOPBACK,
         upload_limit: int,
-        access: Auth | None = None,
+        auth: Auth | None = None,
     ) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
-        self._access = access
+        self._auth = auth
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,9 +53,9 @@ class Middleware:
         refusal = self._refusal(scope["method"], path, headers)
         if refusal is not None:
             return await problem(*refusal)(scope, receive, send)
-        access = self._access
-        if access is not None and _private(path) and await access.who(HTTPConnection(scope)) is None:
-            return await problem(401, STRANGER)(scope, receive, send)
+        auth = self._auth
+        if auth is not None and _private(path) and await auth.person(HTTPConnection(scope)) is None:
+            return await problem(401, SIGN_IN_FIRST)(scope, receive, send)
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
@@ -128,7 +128,7 @@ def _bounded(receive: Receive, limit: int) -> Receive:
             raise HTTPException(408, "the body came too slowly") from error
         more = more and bool(message.get("more_body"))
         seen += len(message.get("body", b""))
-        if seen > limit:  # more than was said
+        if seen > limit:  # more than the header promised
             raise HTTPException(413, f"at most {limit} bytes are taken here")
         return message
 

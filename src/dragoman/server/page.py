@@ -1,4 +1,4 @@
-"""The built page in, served out with the headers that keep it to itself."""
+"""Serves the built page, with headers that let it run no script and reach no host but its own."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def install(app: FastAPI) -> None:
     @router.api_route("/c/{conversation}", methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
         """The launch link signs in, and goes on without its token."""
-        access: Auth = request.app.state.access
+        auth: Auth = request.app.state.auth
         token = request.query_params.get("token")
         if token is not None:
-            return await _through_the_door(request, access, token)
+            return await _sign_in_by_link(request, auth, token)
         return _file("index.html", _PAGE)
 
     @router.get("/sandbox")
@@ -72,14 +72,14 @@ def install(app: FastAPI) -> None:
     app.mount("/assets", StaticFiles(directory=BUILT / "assets", check_dir=False), name="assets")
 
 
-async def _through_the_door(request: Request, access: Auth, token: str) -> Response:
-    if not access.launched(token) and await access.who(request) is not None:
+async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response:
+    if not auth.is_launch_token(token) and await auth.person(request) is not None:
         return RedirectResponse(request.url.path, 303)  # an old link, and somebody who is in already
-    if not access.launched(token):
+    if not auth.is_launch_token(token):
         text = "This link is not valid any more. The server prints a new one each time it starts."
         return PlainTextResponse(text, 403)
     response = RedirectResponse(request.url.path, 303)
-    await access.welcome(response, LOCAL, secure=request.url.scheme == "https")
+    await auth.set_cookie(response, LOCAL, secure=request.url.scheme == "https")
     return response
 
 

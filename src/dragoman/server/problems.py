@@ -1,4 +1,4 @@
-"""Errors in, problem details (RFC 9457) out: a sentence a person can act on, and nothing of the server's."""
+"""Answers errors with problem details (RFC 9457): a sentence to act on, and no path of the server."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ConfigError, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(UnicodeEncodeError, _half_a_character)
-    app.add_exception_handler(PydanticSerializationError, _half_a_character)
+    app.add_exception_handler(UnicodeEncodeError, _lone_surrogate)
+    app.add_exception_handler(PydanticSerializationError, _lone_surrogate)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -64,7 +64,7 @@ def _malformed(request: Request, error: Exception) -> Response:
     return problem(422, first, errors=faults)
 
 
-def _half_a_character(request: Request, error: Exception) -> Response:
+def _lone_surrogate(request: Request, error: Exception) -> Response:
     return problem(422, "a text holds half a character (a lone surrogate), which cannot be stored")
 
 

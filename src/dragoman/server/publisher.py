@@ -13,10 +13,10 @@ from dragoman.messages.events import EVENT, Event
 from dragoman.messages.message import Message
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.server.feed import Feed
+from dragoman.server.feed import Feed, with_type
 from dragoman.server.stream import Subject
 from dragoman.server.views import SUMMARY, TREE, summaries, tree_of
-from dragoman.store.codecs import MESSAGE, QUESTION
+from dragoman.store.codecs import QUESTION
 from dragoman.turn.live.log import TurnLog
 
 _FORGOTTEN = 120.0  # seconds after which a feed that nobody reads is dropped
@@ -76,7 +76,9 @@ class Publisher:
         while len(self._gone) > _REMEMBERED:
             self._gone.pop(next(iter(self._gone)))
         if (of_owner := self._people.get(owner)) is not None:
-            of_owner.publish("conversation.deleted", f'{{"id":"{conversation}"}}')
+            of_owner.publish(
+                "conversation.deleted", with_type("conversation.deleted", f'{{"id":"{conversation}"}}')
+            )
         if (feed := self._conversations.pop(conversation, None)) is not None:
             feed.close()
 
@@ -117,7 +119,7 @@ class Publisher:
             except NotFound:
                 continue
             if (feed := self._people.get(info.owner)) is not None and id not in self._gone:
-                feed.publish("conversation.changed", SUMMARY.dump(line))
+                feed.publish("conversation.changed", with_type("conversation.changed", SUMMARY.dump(line)))
 
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
@@ -172,15 +174,16 @@ class Publisher:
         except NotFound:
             return  # deleted meanwhile
         if (feed := self._conversations.get(id)) is not None:
-            feed.publish("snapshot", TREE.dump(view))
+            feed.publish("snapshot", with_type("snapshot", TREE.dump(view)))
         self.changed(id)
 
 
 def _publish(feed: Feed, turn: str, event: Event, question: Question | None = None) -> None:
     """As JSON that names its turn; what is asked is told whole."""
     data, mark = EVENT.dump(event), f'{{"turn":"{turn}",'
-    if question is not None:
-        data = f'{mark}{data[1:-1]},"whole":{QUESTION.dump(question)}}}'
+    if isinstance(event, e.CallAsked):
+        whole = QUESTION.dump(question) if question is not None else "null"
+        data = f'{mark}{data[1:-1]},"whole":{whole}}}'
     elif not isinstance(event, e.TurnStart):  # which names its turn itself
         data = mark + data[1:]
     feed.publish(event.type, data)
@@ -188,9 +191,7 @@ def _publish(feed: Feed, turn: str, event: Event, question: Question | None = No
 
 def _publish_message(feed: Feed, turn: str, message: Message) -> None:
     """What the person said, before the turn that answers it."""
-    feed.publish(
-        "message.added", f'{{"turn":"{turn}","type":"message.added","message":{MESSAGE.dump(message)}}}'
-    )
+    _publish(feed, turn, e.MessageAdded(message))
 
 
 def _moves_the_list(event: Event) -> bool:

@@ -1,15 +1,30 @@
-"""What goes out over HTTP and is not a value of the house already: what a client is shown."""
+"""The values that go out over HTTP, where those of the library do not fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.messages.message import Message
-from dragoman.messages.questions import Question, Rule
+from dragoman.messages.questions import MODES, Mode, Question, Rule
 from dragoman.messages.usage import Usage
+from dragoman.tools.tool import REVIEWS
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "model": {"type": "string"},
+    "agent": {"type": "string"},
+    "mode": {"type": "string", "enum": list(MODES)},
+    "system": {"type": "string"},
+    "options": {"type": "object", "additionalProperties": {}},
+    "tools": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    "review": {"type": "string", "enum": list(REVIEWS)},
+    "max_rounds": {"type": "integer", "minimum": 0},
+    "history": {"type": "integer", "minimum": 0},
+    "private": {"type": "object", "additionalProperties": {"type": "string"}},
+}
+"""What a conversation may be set to, as the description has it. Checked by `turn/settings.py`."""
 
 
 @dataclass(slots=True)
@@ -21,13 +36,15 @@ class Origin:
 
 
 @dataclass(slots=True)
-class Summary:
+class ConversationSummary:
     """A line of the list."""
 
     id: str
     title: str | None
     leaf: str | None
-    settings: dict[str, JsonValue]
+    settings: Annotated[
+        dict[str, JsonValue], WithJsonSchema({"type": "object", "properties": SETTINGS})
+    ]  # not narrower in Python: what an older version stored is shown, too
     usage: Usage
     created: float
     updated: float
@@ -39,17 +56,18 @@ class Summary:
 
 @dataclass(slots=True)
 class Page:
-    items: list[Summary]
+    items: list[ConversationSummary]
     next: str | None
 
 
 @dataclass(slots=True)
-class LiveTurn:
+class UnfinishedTurn:
     id: str
     message: str
     state: str
     live: bool
     started: float
+    retrying: str | None  # why its model is asked again, while that is waited for
 
 
 @dataclass(slots=True)
@@ -64,9 +82,9 @@ class QueuedTurn:
 class TreeView:
     """A conversation whole, as it is now: unfinished replies included."""
 
-    conversation: Summary
+    conversation: ConversationSummary
     messages: list[Message]
-    turns: list[LiveTurn]
+    turns: list[UnfinishedTurn]
     questions: list[Question]
     queued: list[QueuedTurn]
     revision: int
@@ -172,6 +190,7 @@ class GrantView:
     words: str
     conversation: str | None
     created: float
+    expires: float | None
 
 
 @dataclass(slots=True)
@@ -229,7 +248,7 @@ class Me:
     user: str
     version: str
     model: CurrentModel | None
-    mode: str
+    mode: Mode
     agents: list[AgentView]
     limits: UploadLimits
     workspace: str | None

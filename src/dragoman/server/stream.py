@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.server.feed import Feed, cursor, places
+from dragoman.server.feed import Feed, cursor, places, with_type
 
 log = logging.getLogger("dragoman.server")
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
@@ -115,9 +115,13 @@ async def _beginning(
         return None
     if subject.snapshot is None:
         at[feed.name] = now[feed.name]
-        return b"event: list.reset\ndata: {}\n\n" if missed else None  # it has to be asked for again
+        return _frame("list.reset", "{}") if missed else None  # it has to be asked for again
     data, at[feed.name] = await subject.snapshot()
-    return f"event: snapshot\ndata: {data}\n\n".encode("utf-8", "replace")
+    return _frame("snapshot", data)
+
+
+def _frame(type: str, data: str) -> bytes:
+    return f"event: {type}\ndata: {with_type(type, data)}\n\n".encode("utf-8", "replace")
 
 
 def _next(feeds: Sequence[Feed], at: dict[str, int]) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Values of the house in, what a client is shown of them out."""
+"""Makes what a client is shown of conversations and turns."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Sequence
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.messages.codec import Codec
+from dragoman.messages.events import StepRetry
 from dragoman.runtime import Runtime
-from dragoman.server.shapes import LiveTurn, Origin, QueuedTurn, Summary, TreeView
+from dragoman.server.shapes import ConversationSummary, Origin, QueuedTurn, TreeView, UnfinishedTurn
 from dragoman.store.store import Busy, TurnRow
 from dragoman.turn.live.log import TurnLog
 
-SUMMARY: Codec[Summary] = Codec(Summary)
+SUMMARY: Codec[ConversationSummary] = Codec(ConversationSummary)
 TREE: Codec[TreeView] = Codec(TreeView)
 
 
-def summary(conversation: Conversation, busy: Busy, snippet: str | None = None) -> Summary:
+def summary(conversation: Conversation, busy: Busy, snippet: str | None = None) -> ConversationSummary:
     origin = Origin(conversation.parent, conversation.call) if conversation.parent is not None else None
-    return Summary(
+    return ConversationSummary(
         conversation.id,
         conversation.title,
         conversation.leaf,
@@ -33,7 +34,7 @@ def summary(conversation: Conversation, busy: Busy, snippet: str | None = None) 
     )
 
 
-async def summaries(runtime: Runtime, conversations: Sequence[Conversation]) -> list[Summary]:
+async def summaries(runtime: Runtime, conversations: Sequence[Conversation]) -> list[ConversationSummary]:
     busy = await runtime.store.busy([one.id for one in conversations])
     return [summary(one, busy.get(one.id, Busy())) for one in conversations]
 
@@ -82,6 +83,8 @@ async def _heard(logs: dict[str, TurnLog]) -> list[TurnLog]:
     return list(logs.values())
 
 
-def _live(row: TurnRow, log: TurnLog | None) -> LiveTurn:
+def _live(row: TurnRow, log: TurnLog | None) -> UnfinishedTurn:
     state = log.turn.state if log is not None else row.state
-    return LiveTurn(row.id, row.message, state, row.live, row.created)
+    last = log.events.since(log.events.last - 1) if log is not None else []
+    retrying = last[0].reason if last and isinstance(last[0], StepRetry) else None
+    return UnfinishedTurn(row.id, row.message, state, row.live, row.created, retrying)

@@ -59,9 +59,6 @@ class AttachmentStore(Protocol):
     async def blob(self, key: str) -> bytes:
         """NotFound where there are none; Unreadable where they are not those that were put there."""
 
-    def read_blob(self, key: str) -> bytes:
-        """The same on the event loop, which it blocks. Goes when encoding no longer reads files."""
-
 
 class Store(
     ConversationStore,

@@ -6,11 +6,13 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import JsonValue, ValidationError
 
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.errors import BadRequest, NotFound, Unreadable
+from dragoman.messages.boundary import check_json, time_or
 from dragoman.messages.codec import Codec
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
@@ -47,6 +49,7 @@ async def import_conversation(
     """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole."""
     if data.get("format") != _FORMAT:
         raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
+    check_json(data, "the export")
     try:
         info = _CONVERSATION.from_json(data.get("conversation"))
         messages = _MESSAGES.from_json(data.get("messages"))
@@ -68,10 +71,11 @@ async def import_conversation(
         user=user,
         settings={key: value for key, value in info.settings.items() if key in _HARMLESS},
         usage=info.usage,
-        created=info.created,
+        created=time_or(info.created, now),
         updated=now,
     )
-    await store.add_conversation(conversation, list(copies.values()))
+    messages = [replace(copy, created=time_or(copy.created, now)) for copy in copies.values()]
+    await store.add_conversation(conversation, messages)
     return id
 
 

@@ -115,8 +115,8 @@ class TurnStore(Protocol):
         Takes its place in the order of writes when it is called; it need not be awaited. The next one
         fails if this one did. A change of messages or calls raises the conversation's revision by one.
 
-        Fenced where the epoch is old. `Unread` where the turn is to stop taking steering messages
-        and one has come in meanwhile.
+        Fenced where the epoch is old; StoreUnavailable where one before it was not written. `Unread` where
+        the turn is to stop taking steering messages and one has come in meanwhile.
         """
 
     async def turn(self, id: str) -> TurnRow: ...

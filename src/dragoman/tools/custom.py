@@ -1,4 +1,4 @@
-"""A Python file in, the tools and groups at its top level out."""
+"""Loads the tools and groups that a person's own Python files define."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
     """What the files offer, each thing once. ConfigError names the file, and the line that failed."""
     found: dict[int, Tool | Group] = {}
     for file in files:
-        held = {id(one): one for one in vars(_run(file)).values() if isinstance(one, Tool | Group)}
-        if not held:
+        defined = {id(one): one for one in vars(_run(file)).values() if isinstance(one, Tool | Group)}
+        if not defined:
             raise ConfigError(f"{file} has no tools: write @tool above a function")
-        found |= held
+        found |= defined
     grouped = {id(tool) for group in found.values() if isinstance(group, Group) for tool in group.tools}
     return [one for place, one in found.items() if place not in grouped]
 
@@ -62,11 +62,11 @@ def _run(file: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{_place(file, error)}: {_said(error)}") from error
+        raise ConfigError(f"{_line_of(file, error)}: {_describe(error)}") from error
     return module
 
 
-def _place(file: Path, error: BaseException) -> str:
+def _line_of(file: Path, error: BaseException) -> str:
     """The file, and the last of its lines that was reached."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
@@ -79,6 +79,6 @@ def _place(file: Path, error: BaseException) -> str:
     return f"{file}, line {lines[-1]}" if lines else str(file)
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -1,4 +1,4 @@
-"""A docstring in; what a tool is for, and what each of its parameters is, out."""
+"""Reads what a tool and each of its parameters is for out of a docstring."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import textwrap
 
 
 def summary(docstring: str) -> str:
-    """The docstring less its parameter list: what a model is told the tool is for."""
+    """The docstring less its parameter list: what a model reads the tool is for."""
     section = r"^(?:Args|Arguments|Parameters|Returns|Yields|Raises):[ \t]*$"
     line = r"^[ \t]*:(?:param|type|returns?|rtype|raises)\b"
     return re.split(f"{section}|{line}", docstring, flags=re.MULTILINE)[0].strip()
 
 
 def descriptions(docstring: str) -> dict[str, str]:
-    """What is said of each parameter: in an `Args:` section, or in `:param name:` lines."""
-    said = {**_in_section(docstring), **_in_lines(docstring)}
-    return {name: " ".join(text.split()) for name, text in said.items()}
+    """The description of each parameter: in an `Args:` section, or in `:param name:` lines."""
+    found = {**_in_section(docstring), **_in_lines(docstring)}
+    return {name: " ".join(text.split()) for name, text in found.items()}
 
 
 def _in_section(docstring: str) -> dict[str, str]:
@@ -26,8 +26,8 @@ def _in_section(docstring: str) -> dict[str, str]:
 
 
 def _in_lines(docstring: str) -> dict[str, str]:
-    said = _named(r"^[ \t]*:param[ \t]+(?:[^:\n]*[ \t])?(\w+):", docstring)
-    return {name: re.split(r"\n[ \t]*(?::|\n)", text)[0] for name, text in said.items()}
+    found = _named(r"^[ \t]*:param[ \t]+(?:[^:\n]*[ \t])?(\w+):", docstring)
+    return {name: re.split(r"\n[ \t]*(?::|\n)", text)[0] for name, text in found.items()}
 
 
 def _named(name: str, text: str) -> dict[str, str]:

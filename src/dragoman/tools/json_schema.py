@@ -1,4 +1,4 @@
-"""A JSON schema that somebody else wrote in, the same face as a function's parameters have out."""
+"""Parameters of a tool that are described by a JSON schema, such as an MCP server sends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.tools.schema import Parameters
 Fault: TypeAlias = Any  # of jsonschema, which has no types
 Place: TypeAlias = tuple[int | str, ...]
 
-MOST_FAULTS = 20  # told at once: whoever made more will not mend them all in one go
+MOST_FAULTS = 20  # reported at once: whoever made more will not mend them all in one go
 
 _TYPES = {  # what JSON schema calls a type → the fault that pydantic would have found
     "string": "string_type",
@@ -53,8 +53,8 @@ class JsonParameters(Parameters):
         except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
             faults = [_fault(_custom(f"The tool's schema cannot be followed: {error}"), (), arguments)]
         if faults:
-            told = {(str(fault["type"]), fault.get("loc", ())): fault for fault in faults}
-            raise ValidationError.from_exception_data(self._tool, [*told.values()][:MOST_FAULTS])
+            distinct = {(str(fault["type"]), fault.get("loc", ())): fault for fault in faults}
+            raise ValidationError.from_exception_data(self._tool, [*distinct.values()][:MOST_FAULTS])
         return JsonArguments(arguments)
 
     def default(self, name: str) -> Any:
@@ -102,7 +102,7 @@ def _validator(schema: dict[str, Any]) -> Any:
 
 
 def _faults(error: Fault) -> Iterator[InitErrorDetails]:
-    """A fault of jsonschema as those that pydantic finds, so that it is mended and told like them."""
+    """A fault of jsonschema as those that pydantic finds, so that it is mended and reported like them."""
     where: Place = tuple(error.absolute_path)
     match error.validator:
         case "required":
@@ -119,7 +119,7 @@ def _faults(error: Fault) -> Iterator[InitErrorDetails]:
             for inner in branch:
                 yield from _faults(inner)
         case _:
-            yield _fault(_custom(_said(error)), where, error.instance)
+            yield _fault(_custom(_describe(error)), where, error.instance)
 
 
 def _only(types: Any) -> str:
@@ -137,7 +137,7 @@ def _one_branch(error: Fault) -> list[Fault] | None:
     return [inner for inner in error.context if inner.schema_path and inner.schema_path[0] == real[0]] or None
 
 
-def _said(error: Fault) -> str:
+def _describe(error: Fault) -> str:
     match error.validator:
         case "enum":
             return f"Input should be one of {', '.join(map(repr, error.validator_value))[:500]}"
@@ -151,8 +151,8 @@ def _said(error: Fault) -> str:
             return f"Input should fit the schema's {word} {str(error.validator_value)[:200]}"
 
 
-def _custom(said: str) -> PydanticCustomError:
-    return PydanticCustomError("json_schema", "{said}", {"said": said})
+def _custom(text: str) -> PydanticCustomError:
+    return PydanticCustomError("json_schema", "{text}", {"text": text})
 
 
 def _fault(kind: str | PydanticCustomError, where: Place, given: Any) -> InitErrorDetails:

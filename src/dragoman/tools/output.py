@@ -1,4 +1,4 @@
-"""A whole output in, what a model is shown of it out: head and tail, with a note on what is missing."""
+"""Shortens a long output for the model: head and tail, with a note on what is missing."""
 
 from __future__ import annotations
 

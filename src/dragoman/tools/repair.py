@@ -1,4 +1,4 @@
-"""What a model wrote in, a call that can run out, or words that tell the model what was wrong.
+"""Repairs the calls a model wrote, or tells the model what was wrong with them.
 
 Only mends that lose nothing and leave no choice: spelling variants of a name that exists, an object where
 its JSON text was due and the other way round. Never the nearest name, never a guessed value.

@@ -1,4 +1,4 @@
-"""What a tool returned in, what is stored and shown of it out: text, JSON, or ToolFailed."""
+"""Makes the stored result of what a tool returned: text, or JSON."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import json
 from typing import Any
 
 from pydantic import JsonValue
-from pydantic_core import from_json, to_json, to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.boundary import read_with_margin
 from dragoman.messages.parts import File, ToolResult
 from dragoman.tools.tool import ToolOutput
-
-_MARGIN = 20  # JSON is read to a depth of 200; a result is stored some levels down
 
 
 def result_of(output: Any) -> ToolResult:
     """Text stays text; any other value becomes JSON; None says that it is done."""
-    said = output if isinstance(output, ToolOutput) else ToolOutput(output)
-    value, metadata = as_json(said.value), as_json(said.metadata)
-    attachments = tuple(said.attachments)
+    whole = output if isinstance(output, ToolOutput) else ToolOutput(output)
+    value, metadata = as_json(whole.value), as_json(whole.metadata)
+    attachments = tuple(whole.attachments)
     if not isinstance(metadata, dict) or not all(isinstance(file, File) for file in attachments):
         raise ToolFailed("the tool returned metadata that is no object, or attachments that are no files")
-    title = whole_text(said.title) if said.title else None
+    title = whole_text(whole.title) if whole.title else None
     if isinstance(value, str):
         return ToolResult(value, None, title, metadata, attachments)
     text = "done" if value is None else json.dumps(value, ensure_ascii=False)
@@ -34,15 +33,11 @@ def as_json(value: Any) -> JsonValue:
     if isinstance(value, str):
         return whole_text(str.__str__(value))  # a word of an Enum is a text like any other
     try:
-        read: Any = from_json(b"[" * _MARGIN + _bytes(value) + b"]" * _MARGIN)
+        return read_with_margin(_bytes(value))
     except (ValueError, RecursionError) as error:
         raise ToolFailed(
             f"the tool gave a {type(value).__name__}, which is no JSON value: {error}"
         ) from error
-    for _ in range(_MARGIN):
-        (read,) = read
-    json: JsonValue = read
-    return json
 
 
 def whole_text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A function's signature in, a JSON schema and a validator out."""
+"""The parameters of a tool: a JSON schema for the model and a validator, made from a function's signature."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def problems(error: ValidationError) -> str:
 def _described(name: str, type: Any, text: str | None) -> Any:
     """The type with the docstring's description. What stands in the signature itself goes before it."""
     alias = name if attribute(name) != name else None
-    base, *said = get_args(type) if get_origin(type) is Annotated else (type,)
-    return Annotated[base, Field(alias=alias, description=text or None), *said]
+    base, *marks = get_args(type) if get_origin(type) is Annotated else (type,)
+    return Annotated[base, Field(alias=alias, description=text or None), *marks]
 
 
 def _indescribable(tool: str, types: Mapping[str, Any], error: Exception) -> ConfigError:

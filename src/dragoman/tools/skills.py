@@ -1,4 +1,4 @@
-"""Folders with a `SKILL.md` in; an index for the system prompt, and a tool that loads one, out."""
+"""Skills: folders with a `SKILL.md`, listed in the system prompt and loaded by a tool."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def read_skill(file: Path) -> Skill:
         text = file.read_bytes()[:_BIGGEST].decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"it cannot be read: {error}") from error
-    front, body = _parted(text)
+    front, body = _split_front_matter(text)
     name = front.get("name", file.parent.name)
     if not isinstance(name, str) or not name.strip():
         raise ValueError("its name is no text")
@@ -105,7 +105,7 @@ def read_skill(file: Path) -> Skill:
     )
 
 
-def _parted(text: str) -> tuple[dict[str, Any], str]:
+def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """The front matter, between two lines of dashes, and the rest."""
     import yaml
 

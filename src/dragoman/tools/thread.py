@@ -1,4 +1,4 @@
-"""A function in, what it returns or raises out, from a thread of its own."""
+"""Runs a blocking function in a thread of its own, so that it holds up neither the loop nor the exit."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Review: TypeAlias = Literal["never", "on_error", "always"]
 REVIEWS: tuple[Review, ...] = ("never", "on_error", "always")  # the stricter, the later
 
 Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends in one
-Run: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
+RunFunction: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
 Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
 
 
@@ -78,7 +78,7 @@ class Tool:
     name: str
     description: str
     parameters: Parameters
-    run: Run | None
+    run: RunFunction | None
     permission: str
     patterns: Patterns
     threaded: bool = False  # `run` is no coroutine: it would hold up everybody else
@@ -181,7 +181,7 @@ def _make(target: Callable[..., Any], local: Mapping[str, Any], **options: Any) 
     parameters = parameters_of(name, [p for p in signature if p.name in taken], docstring)
 
     def run(arguments: BaseModel, within: ToolContext) -> Returned:
-        values = {name: getattr(arguments, kept) for name, kept in taken.items()}
+        values = {name: getattr(arguments, attribute) for name, attribute in taken.items()}
         return function(**values, **dict.fromkeys(context, within))
 
     return _tool(name, description, parameters, run, threaded=not _waits(function), **options)
@@ -211,7 +211,9 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
     return _tool(name, description, Parameters(name, model), run, threaded=not _waits(method), **options)
 
 
-def _tool(name: str, description: str, parameters: Parameters, run: Run | None, **options: Any) -> Tool:
+def _tool(
+    name: str, description: str, parameters: Parameters, run: RunFunction | None, **options: Any
+) -> Tool:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         raise ConfigError(f"tool {name!r}: a name is 1 to 64 letters, digits, _ and -")
     _check(name, options)

@@ -1,4 +1,4 @@
-"""Groups of tools in, the tools a conversation has on out, each under a name of its own."""
+"""All tools there are, in groups and from sources, and which of them a request offers under which names."""
 
 from __future__ import annotations
 

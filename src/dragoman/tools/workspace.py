@@ -1,4 +1,4 @@
-"""A name that a model gave in, a path or an open file inside the workspace out, or ToolFailed."""
+"""Files of the workspace by the paths a model gives, which never lead out of it, not even through links."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class Entry:
 
 
 @dataclass(slots=True, frozen=True)
-class Folder:
-    """An open folder. What is done in it is done there, even if its name leads elsewhere by now."""
+class OpenFolder:
+    """An open folder. What is done in it is done there, even if its name leads to another one by now."""
 
     path: Path
     fd: int | None  # None where the system cannot go step by step
@@ -181,7 +181,7 @@ def replace_inside(
 
 def walk(
     workspace: Path | None, path: str, skip: frozenset[str]
-) -> Generator[tuple[str, Folder, Entry], None, None]:
+) -> Generator[tuple[str, OpenFolder, Entry], None, None]:
     """Every regular file below a folder with its path from there, in order. No link is followed."""
     top = steps_of(path)
     waiting: list[tuple[str, ...]] = [()]
@@ -206,7 +206,9 @@ def walk(
 
 
 @contextmanager
-def _open_folder(workspace: Path | None, steps: Sequence[str], *, create: bool = False) -> Iterator[Folder]:
+def _open_folder(
+    workspace: Path | None, steps: Sequence[str], *, create: bool = False
+) -> Iterator[OpenFolder]:
     """Go down from the workspace. A link on the way is refused, wherever it leads: a rule on `secrets/*`
     holds for whatever is there, and a link that somebody puts there meanwhile helps nobody."""
     here = _top(_root(workspace))
@@ -218,11 +220,11 @@ def _open_folder(workspace: Path | None, steps: Sequence[str], *, create: bool =
         here.close()
 
 
-def _top(root: Path) -> Folder:
-    return Folder(root, os.open(root, _FOLDER & ~_NOFOLLOW) if _STEPWISE else None)
+def _top(root: Path) -> OpenFolder:
+    return OpenFolder(root, os.open(root, _FOLDER & ~_NOFOLLOW) if _STEPWISE else None)
 
 
-def _down(here: Folder, step: str, create: bool) -> Folder:
+def _down(here: OpenFolder, step: str, create: bool) -> OpenFolder:
     """The folder below, in place of the one given."""
     if create:
         try:
@@ -230,10 +232,10 @@ def _down(here: Folder, step: str, create: bool) -> Folder:
         except FileExistsError:
             pass
     if here.fd is None:
-        return Folder(Path(here.named(step)), None)
+        return OpenFolder(Path(here.named(step)), None)
     fd = here.open(step, _FOLDER)
     os.close(here.fd)
-    return Folder(here.path / step, fd)
+    return OpenFolder(here.path / step, fd)
 
 
 @contextmanager

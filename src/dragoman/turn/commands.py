@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, ToolFailed, TurnEnded, TurnSetAside
+from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part, Text, ToolResult
@@ -24,6 +25,7 @@ from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.services import Services
+from dragoman.turn.steps.prepare import options_of
 
 _HOUR = 3600.0
 
@@ -118,8 +120,11 @@ class Commands:
         settings = conversation.settings
         agent = self._services.agent(options.agent or _text(settings.get("agent")))
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
+        check_json(asdict(options), "what was said of this turn")
         if options.mode is not None and options.mode not in MODES:
             raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+        if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
+            check(options_of(self._services, agent, model, settings, options.options))
         plugins = [plugin.name for plugin in self._services.plugins]
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
@@ -136,7 +141,7 @@ class Commands:
         if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
             raise BadRequest("the message is blank: say something, or attach a file")
         for part in parts:
-            _check_text(part)
+            check_json(asdict(part), "the message")
         id = new_id("msg")
         return Message(id, conversation, parent, "user", parts, created=self._services.clock())
 
@@ -155,6 +160,7 @@ class Commands:
         """Settle a question. The first answer counts; from whichever client it comes."""
         asked = await self._store.question(question)
         self._check_answer(asked, answer)
+        check_json([answer.arguments, answer.value, answer.reason], "the answer")
         answer = replace(answer, at=self._services.clock())
         granted = await self._grants(asked, answer)
         if not granted:
@@ -213,6 +219,7 @@ class Commands:
         tool = self._tool(found.tool)
         if tool is not None and not tool.client:
             raise BadRequest(f"call {call} is run here, not by a client")
+        check_json(RESULT.to_json(result), "the result")
         body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
         if not await self._store.post(turn, "result", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
@@ -220,6 +227,7 @@ class Commands:
 
     async def cancel(self, turn: str, reason: str = "") -> bool:
         """Stop a turn, in whatever state and process it is. False where it was over already."""
+        check_json(reason, "the reason")
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
             return True  # it has not begun, and never will
         if not await self._store.post(turn, "cancel", {"reason": reason}):
@@ -308,17 +316,6 @@ def _text(setting: JsonValue) -> str | None:
 
 def _offers(asked: Question) -> str:
     return "; ".join(map(str, (*asked.rules, *asked.wider))) or "none"
-
-
-def _check_text(part: Text | File) -> None:
-    """Half a character can be neither stored nor sent."""
-    texts = (part.text,) if isinstance(part, Text) else (part.name, part.url)
-    for text in texts:
-        try:
-            (text or "").encode()
-        except UnicodeEncodeError as error:
-            where = f"at place {error.start}"
-            raise BadRequest(f"the message holds half a character {where}: send it whole") from error
 
 
 def _names(asked: Question) -> list[str]:

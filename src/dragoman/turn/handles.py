@@ -23,9 +23,8 @@ from dragoman.turn.facts import FACT, Fact, TurnOptions
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
-from dragoman.turn.settings import checked
+from dragoman.turn.settings import changed
 from dragoman.turn.steps.finalize import answer_of
-from dragoman.turn.steps.prepare import merged
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 
@@ -299,7 +298,7 @@ class ConversationHandle:
 
     async def change(self, **settings: JsonValue) -> None:
         """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
-        await self._store.change_settings(self.id, lambda before: checked(merged(before, settings)))
+        await self._store.change_settings(self.id, lambda before: changed(before, settings))
 
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES
 from dragoman.tools.tool import REVIEWS
+from dragoman.wire.options import merge_options
 
 _KINDS: dict[str, type] = {
     "model": str,
@@ -32,7 +34,26 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return settings
 
 
+def changed(before: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """New settings. None takes one away; tables are merged, and keep a None that removes an option."""
+    after = dict(before)
+    for name, value in changes.items():
+        old = after.get(name)
+        if value is None:
+            after.pop(name, None)
+        elif isinstance(value, dict) and isinstance(old, dict):
+            after[name] = merge_options(old, value) if name == "options" else _merged(old, value)
+        else:
+            after[name] = value
+    return checked(after)
+
+
+def _merged(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: value for name, value in {**old, **new}.items() if value is not None}
+
+
 def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    check_json(dict(settings), "the settings of the conversation")
     for name, value in known(settings).items():
         kind = _KINDS[name]
         if not _is(value, kind):

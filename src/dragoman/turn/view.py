@@ -104,7 +104,9 @@ class TurnView:
         Nothing of it is stored or shown."""
         request.model = self._side_model.name
         await self._before_side_request(request)
-        return await collect_reply(self._side_model, request, self.conversation.id)
+        return await collect_reply(
+            self._side_model, request, self.conversation.id, on_retry=self._log.publish
+        )
 
     def add_tool(self, tool: Tool) -> None:
         """Offer one more tool in this turn, from the next request on. After a restart it has to be added

@@ -7,6 +7,7 @@ import re
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from dragoman.messages.boundary import is_shallow
 from dragoman.messages.parts import Arguments, canonical
 from dragoman.wire.surrogates import join_all, join_halves, read_torn_json
 
@@ -62,6 +63,8 @@ def _doubled(text: str) -> Arguments | None:
 
 
 def _strict(text: str) -> JsonValue:
+    if not is_shallow(text):
+        raise ValueError("too deep to be stored")
     try:
         value: JsonValue = from_json(text, allow_inf_nan=False)
     except ValueError:

@@ -20,6 +20,8 @@ from dragoman.wire.transport_errors import (
     redirected,
     retry_after,
     stalled,
+    too_large,
+    too_long,
     unreachable,
 )
 from dragoman.wire.wire import Decoder, begins_reply
@@ -30,6 +32,8 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
 ERROR_BODY = 64 * 1024  # bytes: enough for any error message
 ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
 DONE = b"[DONE]"  # how OpenAI and its imitators end a stream
+LONGEST_REPLY = 128_000_000  # bytes: more than any model says, and less than hurts
+LONGEST_LINE = 32_000_000  # bytes of one event: a picture fits
 
 
 class Exchange:
@@ -47,6 +51,7 @@ class Exchange:
         first_byte: float | None,
         between_chunks: float | None,
         after_done: float | None,
+        whole: float | None,
         clock: Callable[[], float],
     ) -> None:
         self.began = False  # a part of the reply was handed out: the request must not be repeated
@@ -56,6 +61,9 @@ class Exchange:
         self._first_byte = first_byte
         self._between_chunks = between_chunks
         self._after_done = after_done
+        self._whole = whole
+        self._deadline: float | None = None
+        self._received = 0  # bytes
         self._clock = clock
         self._frames = Splitter()
         self._response: aiohttp.ClientResponse | None = None
@@ -86,6 +94,8 @@ class Exchange:
         if failure is not None:
             raise failure  # out here, where no error that holds our headers can hang on to it
         self._head = self._unread[:EXCERPT]
+        if self._whole is not None:
+            self._deadline = asyncio.get_running_loop().time() + self._whole
         self._stall_timer = _StallTimer(self._between_chunks, self.close)
 
     async def read(self) -> list[Event]:
@@ -108,12 +118,24 @@ class Exchange:
                         self._failure = stalled(self._url, limit) if expired else broken(error, self._url)
                         break
                 timer.end()
+            if (failure := self._out_of_bounds(chunk)) is not None:
+                self._failure = failure
+                break
             if events := self._decode(chunk):
                 self.began = self.began or begins_reply(events)
                 return events
         if self._failure is not None:
             raise self._failure
         return []
+
+    def _out_of_bounds(self, chunk: bytes) -> ProviderError | None:
+        """A reply without an end, or in a line without one, is broken off."""
+        self._received += len(chunk)
+        if self._received > LONGEST_REPLY or self._frames.pending > LONGEST_LINE:
+            return too_large(self._url, LONGEST_REPLY, LONGEST_LINE)
+        if self._deadline is not None and asyncio.get_running_loop().time() > self._deadline:
+            return too_long(self._url, self._whole)
+        return None
 
     def close(self) -> None:
         """Hang up, unless all was read: then the connection is back in the pool already."""

@@ -45,6 +45,7 @@ class Timeouts:
     connect: float | None = 15
     first_byte: float | None = 300  # some models think for minutes before they say a word
     between_chunks: float | None = 120
+    whole_reply: float | None = 3600  # a stream that goes on and on ends some time
     after_done: float | None = 1  # for the end of the connection after the last event: some never close it
 
 
@@ -124,6 +125,7 @@ class HttpClient:
             first_byte=self.timeouts.first_byte,
             between_chunks=self.timeouts.between_chunks,
             after_done=self.timeouts.after_done,
+            whole=self.timeouts.whole_reply,
             clock=self.clock,
         )
 

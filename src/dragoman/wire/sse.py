@@ -12,13 +12,14 @@ class Splitter:
     """Feed it what the network gives; it returns the events that are complete. Nothing is decoded here,
     so half a character at a cut does no harm."""
 
-    __slots__ = ("_after_cr", "_began", "_data", "_rest")
+    __slots__ = ("_after_cr", "_began", "_data", "_rest", "pending")
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []  # the pieces of a line that has not ended yet
         self._data: list[bytes] = []  # the data lines of an event that has not ended yet
         self._after_cr = False  # the last chunk ended in CR: an LF that comes first belongs to it
         self._began = False
+        self.pending = 0  # bytes of a line that has not ended yet
 
     def feed(self, chunk: bytes) -> list[bytes]:
         if not chunk:
@@ -30,12 +31,14 @@ class Splitter:
             lines = chunk.splitlines()
         elif b"\n" not in chunk and b"\r" not in chunk:  # a long line: joined once, when it is whole
             self._rest.append(chunk)
+            self.pending += len(chunk)
             return []
         else:
             lines = b"".join([*self._rest, chunk]).splitlines()
             self._rest.clear()
         if lines and chunk[-1:] not in b"\r\n":
             self._rest.append(lines.pop())
+        self.pending = len(self._rest[0]) if self._rest else 0
         return self._events(lines)
 
     def end(self) -> list[bytes]:

@@ -82,6 +82,22 @@ def stalled(url: str, seconds: float | None) -> ProviderError:
     )
 
 
+def too_large(url: str, most: int, line: int) -> ProviderError:
+    return ProviderError(
+        f"{host_of(url)} sent more than {most // 1_000_000} MB, or {line // 1_000_000} MB without a line end",
+        kind="too_large",
+        hint="What had arrived is stored; such a reply is not read to its end",
+    )
+
+
+def too_long(url: str, seconds: float | None) -> ProviderError:
+    return ProviderError(
+        f"{host_of(url)} had not finished its reply after {seconds:g} s",
+        kind="timeout",
+        hint="What had arrived is stored; ask for less, or allow more time for a whole reply",
+    )
+
+
 def unfinished() -> ProviderError:
     """For a stream that ended in good order, but before its wire's word for the end of a reply."""
     return ProviderError(

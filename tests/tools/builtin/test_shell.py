@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,23 @@ async def test_one_who_leaves_the_group_is_not_waited_for(tmp_path: Path) -> Non
     async with asyncio.timeout(3):
         outcome = await bench.run(shell, {"command": "setsid sleep 4 & echo done"})
     assert (outcome.state, outcome.result.text) == (CallState.COMPLETED, "exit status 0\ndone\n")
+
+
+WAITS = """
+import os
+if os.fork() == 0:
+    os._exit(3)
+os.wait()
+try:
+    os.wait()
+except ChildProcessError:
+    print("alone")
+"""
+
+
+async def test_a_command_that_waits_for_all_its_children_has_none_of_ours(tmp_path: Path) -> None:
+    """C6: what watches over it is nobody's child, and is not in its way."""
+    (tmp_path / "waits.py").write_text(WAITS)
+    command = f"exec {shlex.quote(sys.executable)} waits.py"
+    assert await told(tmp_path, shell, command=command, timeout=20) == "exit status 0\nalone\n"
+    assert await told(tmp_path, shell, command="wait; echo waited", timeout=20) == "exit status 0\nwaited\n"

@@ -13,7 +13,7 @@ from dragoman.messages.parts import Arguments
 from dragoman.tools.mcp.login import new_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.mcp.tokens import Tokens
+from dragoman.tools.mcp.tokens import TokenStore
 from tests.tools.bench import Bench
 
 CALLS: dict[str, dict[str, Arguments]] = {
@@ -37,7 +37,7 @@ async def play(url: str, scenario: str, given: dict[str, Any]) -> str:
     if server.auth is None:
         return await _drive(McpSource("suite", server, patience=15), CALLS.get(scenario, {}))
     with tempfile.TemporaryDirectory() as folder:
-        tokens = Tokens(url, Path(folder) / "logins.json", use_keyring=False)
+        tokens = TokenStore(url, Path(folder) / "logins.json", use_keyring=False)
         browser = _Browser()
         async with new_login(server, browser.visit, tokens, lambda _: given.get("client_secret")) as provider:
             source = McpSource("suite", server, patience=15, authorize=lambda _: provider)
@@ -49,7 +49,7 @@ async def _drive(source: McpSource, calls: dict[str, Arguments]) -> str:
     try:
         await source.ready()
         if source.state != "running":
-            return source.trouble
+            return source.error
         tools = {tool.permission.rpartition(".")[2]: tool for tool in source.group().tools}
         for name, arguments in calls.items():
             # a form is sent back as it came, so that its defaults count

@@ -33,7 +33,7 @@ async def source(server: McpServer, *, ready: bool = True, **options: Any) -> As
     try:
         if ready:
             await made.ready()
-            assert made.state == "running", made.trouble
+            assert made.state == "running", made.error
         yield made
     finally:
         await made.close()

@@ -108,8 +108,8 @@ async def test_an_address_is_shown_and_the_person_says_whether_they_were_there(s
 async def test_the_newest_protocol_asks_and_goes_on(way: Way) -> None:
     with modern(way) as settings:
         async with source(settings) as server:
-            assert server.link is not None
-            assert server.link.client.protocol_version == "2026-07-28"
+            assert server.connection is not None
+            assert server.connection.client.protocol_version == "2026-07-28"
             bench = Bench(answers=[{"name": "Ada"}])
             assert (await call(server, "who", bench)).result.text == "accept Ada"
             await call(server, "work", bench)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tools.mcp.login import known_login
+from dragoman.tools.mcp.login import stored_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.mcp.tokens import Tokens
+from dragoman.tools.mcp.tokens import TokenStore
 from tests.cli.program import PROGRAM
 from tests.tools.mcp.guarded import Guarded, guarded
 from tests.tools.mcp.rig import source
@@ -58,7 +58,7 @@ def settings(server: Guarded) -> McpServer:
 async def test_a_turn_does_not_wait_for_a_login_but_says_how_to_make_one(home: Path) -> None:
     async with guarded() as server, source(settings(server), ready=False) as far:
         await far.ready()
-        assert (far.state, far.trouble) == ("login", "it wants a login: run `dragoman mcp test it`")
+        assert (far.state, far.error) == ("login", "it wants a login: run `dragoman mcp test it`")
         assert server.registered == 0  # nothing was begun that nobody would have ended
 
 
@@ -88,7 +88,7 @@ async def test_a_login_that_was_taken_back_is_told(home: Path) -> None:
         server.valid.clear()
         async with source(settings(server), ready=False) as far:
             await far.ready()
-            assert (far.state, far.trouble) == ("login", "it wants a login: run `dragoman mcp test it`")
+            assert (far.state, far.error) == ("login", "it wants a login: run `dragoman mcp test it`")
 
 
 async def test_a_second_login_is_made_by_the_same_client(home: Path) -> None:
@@ -104,17 +104,17 @@ async def test_a_server_that_refuses_us_without_a_word_on_logins_is_told_apart(h
         far = McpSource("far", McpServer(url=server.url), patience=10)
         await far.ready()
         assert far.state == "login"
-        assert far.trouble.startswith("it refused the key, or wants a login (HTTP 401)")
-        assert 'auth = "oauth"' in far.trouble
+        assert far.error.startswith("it refused the key, or wants a login (HTTP 401)")
+        assert 'auth = "oauth"' in far.error
         await far.close()
 
 
 def test_a_login_is_forgotten_with_its_server(tmp_path: Path) -> None:
     one, other = (
-        Tokens(url, tmp_path / "logins.json", use_keyring=False) for url in ("http://a", "http://b")
+        TokenStore(url, tmp_path / "logins.json", use_keyring=False) for url in ("http://a", "http://b")
     )
-    one.keep(expires=time.time())
-    other.keep(expires=1.0)
+    one.save(expires=time.time())
+    other.save(expires=1.0)
     one.forget()
     assert one.login().expires is None
     assert other.login().expires == 1.0
@@ -122,8 +122,8 @@ def test_a_login_is_forgotten_with_its_server(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_no_login(tmp_path: Path) -> None:
     (tmp_path / "logins.json").write_text("{")
-    assert Tokens("http://a", tmp_path / "logins.json", use_keyring=False).login().tokens is None
+    assert TokenStore("http://a", tmp_path / "logins.json", use_keyring=False).login().tokens is None
 
 
 def test_who_wants_no_login_gets_none() -> None:
-    assert known_login(McpServer(url="http://a")) is None
+    assert stored_login(McpServer(url="http://a")) is None

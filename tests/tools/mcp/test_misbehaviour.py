@@ -31,7 +31,7 @@ async def test_a_server_that_hangs_at_its_start_holds_nobody_up() -> None:
         assert time.monotonic() - began < 1.5
         assert (server.state, server.group().tools) == ("starting", ())
         await _settled(server)
-        assert (server.state, server.trouble) == ("failed", "it did not start within 2 s")
+        assert (server.state, server.error) == ("failed", "it did not start within 2 s")
 
 
 async def test_a_late_server_joins_when_it_is_there() -> None:
@@ -70,7 +70,7 @@ async def test_who_fails_again_and_again_gets_longer_and_longer_pauses() -> None
         for _ in range(2):
             await asyncio.sleep(max(server._not_before - asyncio.get_running_loop().time(), 0))
             await server.ready()
-            assert server.trouble == "it ended, or closed the connection. It had said: no key"
+            assert server.error == "it ended, or closed the connection. It had said: no key"
         assert server._not_before - asyncio.get_running_loop().time() > 1.5
         began = time.monotonic()
         await server.ready()
@@ -125,7 +125,7 @@ async def test_a_list_that_is_none_is_told_in_words() -> None:
     async with source(raw("invalid"), ready=False) as server:
         await server.ready()
         assert server.state == "failed"
-        assert server.trouble.startswith("it sent what is no MCP: tools.0")
+        assert server.error.startswith("it sent what is no MCP: tools.0")
 
 
 async def test_a_tool_that_cannot_be_offered_is_left_out_alone() -> None:
@@ -169,13 +169,13 @@ async def test_the_program_gets_a_small_environment_and_what_is_named(
 async def test_a_secret_that_is_not_there_is_told_by_its_name() -> None:
     async with source(raw(env={"KEY": "${NOBODY_SET_THIS}"}), ready=False) as server:
         await server.ready()
-        assert server.trouble.startswith("NOBODY_SET_THIS is not set: put it into the environment")
+        assert server.error.startswith("NOBODY_SET_THIS is not set: put it into the environment")
 
 
 async def test_nothing_at_an_address_is_told_in_words() -> None:
     async with source(McpServer(url="http://127.0.0.1:9/mcp"), ready=False) as server:
         await server.ready()
-        assert server.trouble.startswith("nothing answers there")
+        assert server.error.startswith("nothing answers there")
 
 
 @pytest.mark.parametrize("who", ["everything", "sdk"])
@@ -221,5 +221,5 @@ async def _settled(server: McpSource) -> None:
     assert attempt is not None
     async with asyncio.timeout(15):
         await asyncio.wait({attempt.settled})
-        if server._task is not None and server.link is None:
+        if server._task is not None and server.connection is None:
             await asyncio.wait({server._task})

@@ -11,14 +11,14 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.tools.mcp.names import local_name, offered_name
-from dragoman.tools.mcp.references import looks_secret, resolved
-from dragoman.tools.mcp.servers import McpServer, read_json, servers_of
+from dragoman.tools.mcp.references import looks_secret, resolve_references
+from dragoman.tools.mcp.servers import McpServer, read_json, read_servers
 from dragoman.tools.mcp.source import sources_of
 
 
 def table(text: str) -> dict[str, McpServer]:
     tables = tomllib.loads(text)["mcp"]
-    return servers_of(tables, origins={f"mcp.{name}": "dragoman.toml:1" for name in tables})
+    return read_servers(tables, origins={f"mcp.{name}": "dragoman.toml:1" for name in tables})
 
 
 def test_a_table_says_what_is_started_or_asked() -> None:
@@ -111,9 +111,9 @@ def test_a_file_of_another_program_that_makes_no_sense_is_told(
 def test_references_are_followed_and_a_missing_one_is_named() -> None:
     known = {"KEY": "abc"}.get
     texts = {"a": "Bearer ${KEY}", "b": "${env:KEY}", "c": "${OTHER:-low}", "d": "$KEY {KEY}"}
-    assert resolved(texts, known) == {"a": "Bearer abc", "b": "abc", "c": "low", "d": "$KEY {KEY}"}
+    assert resolve_references(texts, known) == {"a": "Bearer abc", "b": "abc", "c": "low", "d": "$KEY {KEY}"}
     with pytest.raises(ConfigError, match="OTHER is not set"):
-        resolved({"a": "${OTHER}"}, known)
+        resolve_references({"a": "${OTHER}"}, known)
 
 
 def test_what_looks_like_a_secret_is_seen() -> None:

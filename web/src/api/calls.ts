@@ -2,53 +2,36 @@
 
 import { at, get, patch, post, put, remove, text, upload } from "./client";
 import type {
-  Answer,
-  ConversationSettings,
-  FilePart,
-  Grant,
-  Group,
-  Json,
-  Me,
-  Model,
-  Prompt,
-  Question,
-  Summary,
-  TextPart,
-  Tree,
-  UsageReport,
-} from "./types";
+  Begun,
+  Cancelled,
+  ConversationChange,
+  Decision,
+  Done,
+  GrantList,
+  GroupList,
+  ModelList,
+  NewTurn,
+  Page,
+  PromptList,
+  QuestionList,
+  Result,
+} from "./generated";
+import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Summary, TextPart, Tree, UsageReport } from "./types";
 
-interface Items<T> {
-  items: T[];
-}
-interface Page<T> extends Items<T> {
-  next: string | null;
-}
-export interface Started {
-  turn: string;
-  message?: string | null;
-}
 export type Said = (TextPart | FilePart)[];
-export interface SendOptions {
-  parent?: string;
-  queue?: boolean;
-  model?: string;
-}
 
 export const me = (): Promise<Me> => get("/api/me");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });
 
-export function conversations(search: string, before: string | null, signal?: AbortSignal): Promise<Page<Summary>> {
+export function conversations(search: string, before: string | null, signal?: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ limit: "60" });
   if (search) query.set("search", search);
   if (before) query.set("before", before);
   return get(`/api/conversations?${query}`, signal);
 }
 export const create = (settings: ConversationSettings): Promise<Summary> => post("/api/conversations", { settings });
-export const change = (
-  id: string,
-  changes: { title?: string; settings?: Record<string, unknown>; leaf?: string },
-): Promise<Summary> => patch(at`/api/conversations/${id}`, changes);
+export const change = (id: string, changes: ConversationChange): Promise<Summary> =>
+  patch(at`/api/conversations/${id}`, changes);
 export const drop = (id: string): Promise<void> => remove(at`/api/conversations/${id}`);
 export const fork = (id: string, message: string): Promise<Summary> =>
   post(at`/api/conversations/${id}/fork`, { message });
@@ -57,33 +40,33 @@ export const exportAddress = (id: string, format: "json" | "markdown"): string =
   `${at`/api/conversations/${id}/export`}?format=${format}`;
 export const bring = (exported: unknown): Promise<Summary> => post("/api/import", exported);
 
-export const send = (id: string, parts: Said, options: SendOptions = {}): Promise<Started> =>
+export const send = (id: string, parts: Said, options: NewTurn = {}): Promise<Begun> =>
   post(at`/api/conversations/${id}/turns`, { parts, ...options });
-export const edit = (message: string, parts: Said): Promise<Started> => post(at`/api/messages/${message}/edit`, { parts });
-export const rerun = (message: string, model?: string): Promise<Started> =>
+export const edit = (message: string, parts: Said): Promise<Begun> => post(at`/api/messages/${message}/edit`, { parts });
+export const rerun = (message: string, model?: string): Promise<Begun> =>
   post(at`/api/messages/${message}/rerun`, model ? { model } : {});
-export const cancel = (turn: string): Promise<{ cancelled: boolean }> => post(at`/api/turns/${turn}/cancel`, {});
-export const steer = (turn: string, parts: Said): Promise<unknown> => post(at`/api/turns/${turn}/steer`, { parts });
+export const cancel = (turn: string): Promise<Cancelled> => post(at`/api/turns/${turn}/cancel`, {});
+export const steer = (turn: string, parts: Said): Promise<Done> => post(at`/api/turns/${turn}/steer`, { parts });
 
-export const deliver = (call: string, result: { text?: string; value?: Json; failed?: boolean }): Promise<unknown> =>
+export const deliver = (call: string, result: Result): Promise<Done> =>
   post(at`/api/calls/${call}/result`, result);
 export const output = (call: string): Promise<string> => text(at`/api/calls/${call}/output`);
-export const answer = (question: string, said: Answer): Promise<Question> =>
-  post(at`/api/questions/${question}/answer`, said);
+export const answer = (question: string, decision: Decision): Promise<Question> =>
+  post(at`/api/questions/${question}/answer`, decision);
 export async function questions(conversation: string): Promise<Question[]> {
-  return (await get<Items<Question>>(at`/api/questions?conversation=${conversation}`)).items;
+  return (await get<QuestionList>(at`/api/questions?conversation=${conversation}`)).items;
 }
 
 export async function tools(conversation: string | null): Promise<Group[]> {
   const query = conversation ? at`?conversation=${conversation}` : "";
-  return (await get<{ groups: Group[] }>(`/api/tools${query}`)).groups;
+  return (await get<GroupList>(`/api/tools${query}`)).groups;
 }
-export const models = (): Promise<{ default: string | null; items: Model[] }> => get("/api/models");
-export const grants = async (): Promise<Grant[]> => (await get<Items<Grant>>("/api/grants")).items;
+export const models = (): Promise<ModelList> => get("/api/models");
+export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 export const usage = (): Promise<UsageReport> => get("/api/usage");
 
-export const prompts = async (): Promise<Prompt[]> => (await get<Items<Prompt>>("/api/prompts")).items;
+export const prompts = async (): Promise<Prompt[]> => (await get<PromptList>("/api/prompts")).items;
 export const keepPrompt = (name: string, words: string): Promise<Prompt> =>
   put(at`/api/prompts/${name}`, { text: words });
 export const dropPrompt = (name: string): Promise<void> => remove(at`/api/prompts/${name}`);

@@ -1,6 +1,6 @@
 /** The page in English. Its keys are the contract: another language that lacks one does not compile. */
 
-import type { CallState, Kind, Mode } from "../api/types";
+import type { CallState, Cause, Kind, Mode } from "../api/types";
 
 const many = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`;
 
@@ -47,6 +47,18 @@ const asks: Record<Kind, (tool: string) => string> = {
   interrupted: (tool) => `The server stopped while ${tool} ran, so nobody knows how far it got. Run it again?`,
   review: (tool) => `May the model see this result of ${tool}?`,
   tool: (tool) => `${tool} asks you`,
+};
+
+const becauses: Record<Cause, string> = {
+  rule: "Asked because no rule allows it.",
+  bounds: "Asked because settings, tools and prompts of this program are protected.",
+  mode: "Asked because of the mode: every call is asked about.",
+  plugin: "Asked because a plugin wants you to look.",
+  redefined: "Asked because the tool changed its description since it was last allowed.",
+  loop: "Asked because the model repeats itself.",
+  interrupted: "Asked because the server stopped while it ran.",
+  review: "Asked because you see this result before the model does.",
+  tool: "Asked by the tool itself.",
 };
 
 export const en = {
@@ -163,6 +175,13 @@ export const en = {
   turnStates,
   toLatest: "Jump to the latest message",
   retry: "Try again",
+  retryIn: (seconds: number, reason: string) => `Trying again in ${seconds} s: ${reason}`,
+  retryNow: (reason: string) => `Trying again: ${reason}`,
+  limitReached: (limit: string) => `This turn came to its limit: ${limit}.`,
+  limitUnknown: "Calls of this turn did not run: it came to a limit, or was stopped.",
+  callsStopped: "The calls of this turn were stopped.",
+  goOn: "Go on",
+  goOnText: "Go on.",
   emptyAnswer: "The model answered with nothing.",
   // remote images
   remoteImage: (host: string) => `Image from ${host}`,
@@ -192,10 +211,16 @@ export const en = {
   subWaits: "A question in it waits for you",
   // questions
   asks,
+  becauses,
   question: "Question",
   allow: "Allow once",
   allowHere: "Allow in this conversation",
+  allowHour: "Allow for an hour",
   allowAlways: "Always allow",
+  denyHere: "Deny in this conversation",
+  denyHour: "Deny for an hour",
+  denyAlways: "Always deny",
+  forLonger: "For longer",
   runIt: "Run",
   runAgain: "Run again",
   keepInterrupted: "Do not run again",
@@ -204,14 +229,16 @@ export const en = {
   stopCalls: "Stop and answer",
   reject: "Reject",
   rejectWith: "Reject, saying why",
+  rejectAndStop: "Reject and stop",
+  stopHint: "No other call of this turn runs; the model is asked for its answer",
   reason: "Reason, told to the model",
   editArguments: "Edit arguments",
   editBack: "Back to the original",
   asForm: "Form",
   asJson: "JSON",
-  alwaysMeans: (rule: string) => `“Always” adds the rule: ${rule}`,
-  ruleAll: (permission: string) => `allow ${permission} for everything`,
-  ruleFor: (permission: string, pattern: string) => `allow ${permission} for “${pattern}”`,
+  longerCovers: "Beyond this once, the answer covers",
+  ruleAll: (permission: string) => `${permission} for everything`,
+  ruleFor: (permission: string, pattern: string) => `${permission} for “${pattern}”`,
   release: "Let the model see it",
   releaseEdited: "Release the edited text",
   editResult: "Edit the result",
@@ -268,10 +295,11 @@ export const en = {
   remoteChoices: { ask: "Ask for each", always: "Show always" },
   whileRunning: "A message sent while a turn runs",
   whileRunningChoices: { steer: "goes to the running turn", queue: "waits for its end" },
-  grantsText: "Rules you gave by answering “always” or “in this conversation”.",
+  grantsText: "Rules you gave by answers for longer than once.",
   grantsNone: "No rules yet: everything that is not allowed by the server’s settings asks first.",
   grantEverywhere: "everywhere",
   grantHere: "in one conversation",
+  grantUntil: (time: string) => `until ${time}`,
   revoke: "Revoke",
   promptsText: "Texts you use often. Type / in an empty message to insert one.",
   promptName: "Name",

@@ -1,6 +1,6 @@
 /** 页面的中文文字。 */
 
-import type { CallState, Kind, Mode } from "../api/types";
+import type { CallState, Cause, Kind, Mode } from "../api/types";
 import type { Words } from "./en";
 
 const states: Record<CallState, string> = {
@@ -46,6 +46,18 @@ const asks: Record<Kind, (tool: string) => string> = {
   interrupted: (tool) => `服务器在 ${tool} 运行时停止了，不清楚它执行到了哪里。要再运行一次吗？`,
   review: (tool) => `允许模型看到 ${tool} 的这个结果吗？`,
   tool: (tool) => `${tool} 向你提问`,
+};
+
+const becauses: Record<Cause, string> = {
+  rule: "询问原因：没有规则允许它。",
+  bounds: "询问原因：本程序的设置、工具和提示词受到保护。",
+  mode: "询问原因：当前模式下每次调用都会询问。",
+  plugin: "询问原因：有插件希望你看一下。",
+  redefined: "询问原因：自上次允许以来，该工具更改了它的描述。",
+  loop: "询问原因：模型在重复自己。",
+  interrupted: "询问原因：服务器在它运行时停止了。",
+  review: "询问原因：这个结果要由你先看，然后才给模型。",
+  tool: "由工具本身提出。",
 };
 
 export const zh: Words = {
@@ -156,6 +168,13 @@ export const zh: Words = {
   turnStates,
   toLatest: "跳到最新消息",
   retry: "重试",
+  retryIn: (seconds, reason) => `${seconds} 秒后重试：${reason}`,
+  retryNow: (reason) => `正在重试：${reason}`,
+  limitReached: (limit) => `本回合达到了上限：${limit}。`,
+  limitUnknown: "本回合有调用没有运行：达到了上限，或被停止。",
+  callsStopped: "本回合的调用已被停止。",
+  goOn: "继续",
+  goOnText: "请继续。",
   emptyAnswer: "模型没有给出内容。",
   remoteImage: (host) => `来自 ${host} 的图片`,
   showImage: "显示",
@@ -182,10 +201,16 @@ export const zh: Words = {
   openSub: "打开它的对话",
   subWaits: "其中有问题等待你回答",
   asks,
+  becauses,
   question: "问题",
   allow: "允许一次",
   allowHere: "在此对话中允许",
+  allowHour: "允许一小时",
   allowAlways: "始终允许",
+  denyHere: "在此对话中拒绝",
+  denyHour: "拒绝一小时",
+  denyAlways: "始终拒绝",
+  forLonger: "更久",
   runIt: "运行",
   runAgain: "再次运行",
   keepInterrupted: "不再运行",
@@ -194,14 +219,16 @@ export const zh: Words = {
   stopCalls: "停止并回答",
   reject: "拒绝",
   rejectWith: "拒绝并说明理由",
+  rejectAndStop: "拒绝并停止",
+  stopHint: "本回合的其他调用都不再运行，模型将直接作答",
   reason: "理由（会告知模型）",
   editArguments: "编辑参数",
   editBack: "恢复原样",
   asForm: "表单",
   asJson: "JSON",
-  alwaysMeans: (rule) => `“始终”会添加规则：${rule}`,
-  ruleAll: (permission) => `对一切允许 ${permission}`,
-  ruleFor: (permission, pattern) => `对“${pattern}”允许 ${permission}`,
+  longerCovers: "若不止这一次，则适用于",
+  ruleAll: (permission) => `一切 ${permission}`,
+  ruleFor: (permission, pattern) => `对“${pattern}”的 ${permission}`,
   release: "让模型看到",
   releaseEdited: "公开编辑后的文本",
   editResult: "编辑结果",
@@ -254,10 +281,11 @@ export const zh: Words = {
   remoteChoices: { ask: "逐个询问", always: "始终显示" },
   whileRunning: "回合运行时发送的消息",
   whileRunningChoices: { steer: "交给正在运行的回合", queue: "等它结束" },
-  grantsText: "你以“始终”或“在此对话中”回答时给出的规则。",
+  grantsText: "你以长于一次的回答给出的规则。",
   grantsNone: "还没有规则：服务器设置未允许的一切都会先询问。",
   grantEverywhere: "所有对话",
   grantHere: "某个对话",
+  grantUntil: (time) => `至 ${time}`,
   revoke: "撤回",
   promptsText: "你常用的文字。在空白消息中输入 / 即可插入。",
   promptName: "名称",

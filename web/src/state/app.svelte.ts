@@ -3,10 +3,12 @@
 import * as api from "../api/calls";
 import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
-import type { ConversationSettings } from "../api/types";
+import type { Begun } from "../api/generated";
+import type { ConversationSettings, Json } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { ConversationView } from "./conversation.svelte";
+import { emptyMessage } from "./fold";
 import { list } from "./list.svelte";
 import { live } from "./live.svelte";
 import { attempt, tell } from "./toasts.svelte";
@@ -89,9 +91,9 @@ class App {
         tell(t().steered);
         return true;
       }
-      const started = await api.send(view.id, parts, running ? { queue: true } : {});
-      if (!started.message) tell(t().queued);
-      this.took(view, started, parts);
+      const begun = await api.send(view.id, parts, running ? { queue: true } : {});
+      if (!begun.message) tell(t().queued);
+      this.took(view, begun, parts);
       return true;
     });
     return done === true;
@@ -118,11 +120,11 @@ class App {
   }
 
   /** The stream tells of it, too; this is sooner. */
-  private took(view: ConversationView, started: api.Started, parts: api.Said): void {
-    const id = started.message;
+  private took(view: ConversationView, begun: Begun, parts: api.Said): void {
+    const id = begun.message;
     if (!id || !view.loaded || view.running || view.messages.has(id)) return;
     const parent = view.path.at(-1) ?? null;
-    view.put({ id, conversation: view.id, parent, role: "user", parts, turn: started.turn, created: Date.now() / 1000 });
+    view.put({ ...emptyMessage(id, view.id, parent, "user", begun.turn), parts });
   }
 
   async stop(): Promise<void> {
@@ -132,7 +134,7 @@ class App {
 
   // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────
 
-  async choose(changes: Partial<Record<keyof ConversationSettings, unknown>>): Promise<void> {
+  async choose(changes: Partial<Record<keyof ConversationSettings, Json>>): Promise<void> {
     const view = this.current;
     if (!view) {
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;

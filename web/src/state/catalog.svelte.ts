@@ -20,7 +20,7 @@ class Catalog {
 
   async load(): Promise<void> {
     this.me = await api.me();
-    this.agents = this.me.agents ?? [];
+    this.agents = this.me.agents;
     const [models, prompts] = await Promise.allSettled([api.models(), api.prompts()]);
     if (models.status === "fulfilled") {
       this.models = models.value.items;

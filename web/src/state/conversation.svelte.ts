@@ -3,7 +3,7 @@
 import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 import * as api from "../api/calls";
-import type { LiveEvent, TurnEvent } from "../api/events";
+import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
 import type { Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
@@ -14,10 +14,18 @@ export interface Progress {
   last: Json;
   log: string;
 }
-export interface TurnView extends Turn {
+/** The provider is asked again, at this time in seconds; 0 where that is not known. */
+export interface Retry {
+  at: number;
+  reason: string;
+}
+export type TurnView = Turn & {
   usage?: Usage;
   error?: string | null;
-}
+  /** The limit it ended at, in the server's words. */
+  limit?: string | null;
+  retry?: Retry | null;
+};
 export interface Note {
   id: number;
   turn: string;
@@ -68,6 +76,20 @@ export class ConversationView {
   });
 
   readonly running = $derived(this.live.at(-1) ?? null);
+
+  /** The limit that the last turn shown ended at: null where there was none, "" where it is not known which. */
+  readonly limit = $derived.by(() => {
+    const turn = this.messages.get(this.path.at(-1) ?? "")?.turn;
+    if (!turn || this.running) return null;
+    const ended = this.turns.get(turn);
+    return ended ? (ended.limit ?? null) : this.skipped(turn) ? "" : null;
+  });
+
+  /** After a reload only its calls tell that a turn came to a limit. */
+  private skipped(turn: string): boolean {
+    const messages = this.path.flatMap((id) => this.messages.get(id) ?? []).filter((message) => message.turn === turn);
+    return messages.some(({ parts }) => parts.some((part) => part.type === "call" && part.state === "skipped"));
+  }
 
   /** Roles do not change, so blocks need not look at messages that are being written. */
   private kinds = new Map<string, Pick<Message, "role" | "author">>();
@@ -123,7 +145,10 @@ export class ConversationView {
     this.dirty.clear();
     this.folding = this.newFold();
     for (const message of tree.messages) this.put(message);
-    for (const turn of tree.turns) this.turns.set(turn.id, turn);
+    for (const turn of tree.turns) {
+      const retry = turn.retrying === null ? null : { at: 0, reason: turn.retrying };
+      this.turns.set(turn.id, { ...turn, retry });
+    }
     for (const question of tree.questions) this.questions.set(question.id, question);
     this.summary = tree.conversation;
     this.loaded = true;
@@ -144,7 +169,8 @@ export class ConversationView {
   }
 
   private takeTurn(event: TurnEvent): void {
-    const turn = event.turn ?? "";
+    const { turn } = event;
+    if (this.turns.get(turn)?.retry) this.changeTurn(turn, { retry: null }); // whatever comes next, the wait is over
     switch (event.type) {
       case "turn.start":
         this.began(turn, event.message);
@@ -157,7 +183,9 @@ export class ConversationView {
         break;
       case "step.start":
         if (event.parent !== null && !this.branches.has(event.parent)) void this.refetch();
-        this.changeTurn(turn, { model: event.model });
+        break;
+      case "step.retry":
+        this.changeTurn(turn, { retry: { at: Date.now() / 1000 + event.seconds, reason: event.reason } });
         break;
       case "message.added":
         this.flush();
@@ -211,16 +239,17 @@ export class ConversationView {
       state: "preparing",
       live: true,
       started: Date.now() / 1000,
-      model: null,
+      retrying: null,
       ...this.turns.get(turn),
     });
     this.changeTurn(turn, { live: true });
     if (!this.branches.has(message)) void this.refetch();
   }
 
-  private ended(turn: string, event: TurnEvent & { type: "turn.end" }): void {
+  private ended(turn: string, event: EventOf<"turn.end">): void {
     this.flush();
-    this.changeTurn(turn, { state: event.state, live: false, usage: event.usage, error: event.error ?? null });
+    const { state, usage, error, limit } = event;
+    this.changeTurn(turn, { state, live: false, usage, error, limit });
     this.forgetQuestions((question) => question.turn === turn);
   }
 

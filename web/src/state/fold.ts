@@ -52,7 +52,7 @@ export class Draft {
         const { signature, wire, opaque, seconds } = event;
         const place = this.close("reasoning");
         const text = (this.parts[place] as ReasoningPart).text;
-        this.parts[place] = { type: "reasoning", text, signature, wire, model: this.head.model, opaque, seconds };
+        this.parts[place] = { ...thought(text, this.head.model), signature, wire, opaque, seconds };
         break;
       }
       case "text.end":
@@ -61,15 +61,7 @@ export class Draft {
         break;
       case "call.input.start":
         this.calls.set(event.call, this.parts.length);
-        this.parts.push({
-          type: "call",
-          id: event.call,
-          tool: event.tool,
-          arguments: {},
-          state: "pending",
-          provider_id: event.provider_id ?? null,
-          partial: "",
-        });
+        this.parts.push(emptyCall(event.call, event.tool, event.provider_id));
         break;
       case "call.input.delta":
         this.change(event.call, (call) => ({ partial: (call.partial ?? "") + event.text }));
@@ -78,8 +70,8 @@ export class Draft {
         this.change(event.call, () => ({
           tool: event.tool,
           arguments: event.arguments ?? {},
-          raw: event.raw ?? null,
-          signature: event.signature ?? null,
+          raw: event.raw,
+          signature: event.signature,
           partial: undefined,
         }));
         break;
@@ -93,7 +85,7 @@ export class Draft {
         this.change(event.call, () => ({
           state: "running",
           arguments: event.arguments,
-          started: event.at ?? null,
+          started: event.at,
           partial: undefined,
         }));
         break;
@@ -103,8 +95,8 @@ export class Draft {
           arguments: event.arguments,
           state: event.state,
           result: event.result,
-          original: event.original ?? null,
-          ended: event.at ?? null,
+          original: event.original,
+          ended: event.at,
           partial: undefined,
         }));
         break;
@@ -114,24 +106,19 @@ export class Draft {
         break;
       case "error":
         this.open.clear();
-        this.parts.push({
-          type: "error",
-          message: event.message,
-          kind: event.kind ?? "error",
-          retryable: event.retryable ?? false,
-        });
+        this.parts.push({ type: "error", message: event.message, kind: event.kind, retryable: event.retryable });
         break;
     }
   }
 
   private asReasoning(part: Part): Part {
-    return part.type === "text" ? { type: "reasoning", text: part.text, model: this.head.model } : part;
+    return part.type === "text" ? thought(part.text, this.head.model) : part;
   }
 
   private begin(kind: Open): number {
     const place = this.parts.length;
     this.open.set(kind, place);
-    this.parts.push(kind === "text" ? { type: "text", text: "" } : { type: "reasoning", text: "", model: this.head.model });
+    this.parts.push(kind === "text" ? { type: "text", text: "" } : thought("", this.head.model));
     return place;
   }
 
@@ -155,8 +142,19 @@ export class Draft {
   }
 }
 
-export function emptyReply(id: string, conversation: string, parent: string | null, turn: string, model: string): Message {
-  return { id, conversation, parent, role: "assistant", parts: [], turn, model, finish: null, created: Date.now() / 1000 };
+function thought(text: string, model: string | null): ReasoningPart {
+  return { type: "reasoning", text, model, signature: null, wire: null, opaque: null, seconds: null };
+}
+
+function emptyCall(id: string, tool: string, provider_id: string | null): CallPart {
+  const later = { raw: null, result: null, signature: null, original: null, started: null, ended: null };
+  return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, ...later, partial: "" };
+}
+
+/** What every message has, whoever wrote it. */
+export function emptyMessage(id: string, conversation: string, parent: string | null, role: Message["role"], turn: string): Message {
+  const later = { author: null, model: null, finish: null, usage: null, metadata: {} };
+  return { id, conversation, parent, role, parts: [], turn, created: Date.now() / 1000, ...later };
 }
 
 /** Which draft an event belongs to: replies by their turn's last step, calls by the message they stand in. */
@@ -179,11 +177,11 @@ export class Fold {
 
   /** The id of the message that an event changed, if it changed one. */
   apply(event: TurnEvent): string | null {
-    const turn = event.turn ?? "";
+    const { turn } = event;
     switch (event.type) {
       case "step.start": {
-        const empty = emptyReply(event.message, this.conversation, event.parent, turn, event.model);
-        this.drafts.set(event.message, new Draft(empty));
+        const empty = emptyMessage(event.message, this.conversation, event.parent, "assistant", turn);
+        this.drafts.set(event.message, new Draft({ ...empty, model: event.model }));
         this.current.set(turn, event.message);
         return event.message;
       }
@@ -202,16 +200,17 @@ export class Fold {
       case "call.input.delta":
       case "call.input.end":
         return this.into(this.homes.get(event.call), event);
-      case "turn.end":
-      case "turn.start":
-      case "turn.state":
-      case "step.end":
-      case "notice":
-      case "call.answered":
-      case "call.progress":
-        return null;
-      default:
+      case "reasoning.start":
+      case "reasoning.delta":
+      case "reasoning.end":
+      case "text.start":
+      case "text.delta":
+      case "text.end":
+      case "message.end":
+      case "error":
         return this.into(this.current.get(turn), event);
+      default: // what changes no message, and what a newer server may tell
+        return null;
     }
   }
 

@@ -70,7 +70,7 @@ class ConversationList {
   }
 
   put(item: Summary): void {
-    const snippet = item.snippet ?? this.known.get(item.id)?.snippet;
+    const snippet = item.snippet ?? this.known.get(item.id)?.snippet ?? null;
     this.known.set(item.id, { ...item, snippet });
   }
 

@@ -26,7 +26,7 @@ from dragoman.errors import DragomanError
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER
 from dragoman.server.page import BUILT
-from dragoman.tools.mcp.servers import servers_of
+from dragoman.tools.mcp.servers import read_servers
 
 OLDEST = (3, 11)
 PATIENCE = 5.0  # seconds a model's server has to answer
@@ -162,7 +162,7 @@ def _check_servers(settings: Settings) -> Iterator[Finding]:
     file = settings.values.get("mcp_file")
     try:
         path = settings.path(file) if file else None
-        servers = servers_of(settings.values.get("mcp", {}), path, settings.origins)
+        servers = read_servers(settings.values.get("mcp", {}), path, settings.origins)
     except DragomanError as error:
         yield Finding("mcp", "missing", str(error), "correct it, then: dragoman mcp list")
         return

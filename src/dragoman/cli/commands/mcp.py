@@ -67,7 +67,7 @@ async def _check_servers(servers: dict[str, McpServer]) -> dict[str, tuple[str, 
         source = McpSource(name, server, patience=CHECK)
         try:
             await source.ready()
-            return source.state, source.trouble
+            return source.state, source.error
         finally:
             await source.close()
 
@@ -101,10 +101,10 @@ async def _probe(name: str, server: McpServer) -> dict[str, JsonValue]:
             "name": name,
             "kind": server.kind,
             "state": source.state,
-            "trouble": source.trouble or None,
+            "trouble": source.error or None,
             "seconds": round(time.perf_counter() - began, 2),
         }
-        connection = source.link
+        connection = source.connection
         if connection is not None:
             tools: list[JsonValue] = [
                 {
@@ -133,9 +133,9 @@ async def _connect(name: str, server: McpServer) -> AsyncIterator[McpSource]:
             await source.close()
         return
     from dragoman.tools.mcp.login import new_login
-    from dragoman.tools.mcp.tokens import Tokens
+    from dragoman.tools.mcp.tokens import TokenStore
 
-    tokens = Tokens(server.url)
+    tokens = TokenStore(server.url)
     patient = replace(server, start_timeout=LOGIN)
     async with new_login(server, _show_login, tokens) as provider:
         source = McpSource(name, patient, patience=LOGIN, authorize=lambda _: provider)

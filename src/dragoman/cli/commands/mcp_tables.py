@@ -13,7 +13,7 @@ from dragoman.config.settings import FILE, load
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.references import looks_secret
-from dragoman.tools.mcp.servers import McpServer, read_json, server_of, servers_of
+from dragoman.tools.mcp.servers import McpServer, parse_server, read_json, read_servers
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
 
@@ -33,7 +33,9 @@ def load_servers(config: Path | None) -> dict[str, McpServer]:
         return read_json(config)
     settings = load(config)
     file = settings.values.get("mcp_file")
-    return servers_of(settings.values.get("mcp", {}), settings.path(file) if file else None, settings.origins)
+    return read_servers(
+        settings.values.get("mcp", {}), settings.path(file) if file else None, settings.origins
+    )
 
 
 def find_server(name: str, config: Path | None) -> McpServer:
@@ -75,7 +77,7 @@ def table_of(
 def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
     """Append the table. ConfigError where it would make no server, or there is one of this name."""
     file = find_file(config)
-    server_of(table, f"mcp.{name}", name)
+    parse_server(table, f"mcp.{name}", name)
     if name in TAKEN:
         raise ConfigError(f"{name} is the name of a group of tools that comes with Dragoman: take another")
     for kind in ("env", "headers"):
@@ -106,9 +108,9 @@ def remove_server(name: str, config: Path | None) -> str:
     _check_edit(before, after, file, {}, (name,))
     file.write_bytes(after.encode())
     if servers[name].get("auth") and (url := servers[name].get("url")):
-        from dragoman.tools.mcp.tokens import Tokens
+        from dragoman.tools.mcp.tokens import TokenStore
 
-        Tokens(url).forget()
+        TokenStore(url).forget()
     return f"{name} is taken out of {file}."
 
 

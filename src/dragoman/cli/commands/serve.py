@@ -24,7 +24,7 @@ from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
 from dragoman.server.app import UPLOAD_LIMIT, server
-from dragoman.server.auth import Auth, kept_secret
+from dragoman.server.auth import Auth, load_secret
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
@@ -51,7 +51,7 @@ async def _serve(settings: Settings) -> None:
         await _fetch(chosen)
         built = build_runtime(settings, model=chosen.models, without=unsuitable_groups(settings, chosen))
         async with chosen.models, built.runtime as runtime:
-            secret = kept_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
+            secret = load_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
             auth = Auth(runtime.store, secret, password=password)
             app = server(
                 runtime,

@@ -92,7 +92,7 @@ def _origin(rule: Rule, settings: Settings) -> str:
 def _describe_origin(group: Group, toolbox: Toolbox, settings: Settings) -> str:
     source = _source(toolbox, group)
     if isinstance(source, McpSource):
-        error = f": {source.trouble}" if source.trouble else ""
+        error = f": {source.error}" if source.error else ""
         return f"MCP server, {source.server.where}{error}"
     if source is not None:
         return "skills"

@@ -64,6 +64,8 @@ class TextOutput:
                 _print_aside(f"⚙ {plain(event.tool)} {one_line(format_json(event.arguments), 1000)}")
             case e.CallEnd():
                 _print_aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
+            case e.StepRetry():
+                _print_aside(f"· {plain(event.reason)}: trying again in {event.seconds:.0f} s")
             case e.Notice() if event.kind != "title":
                 _print_aside(f"· {plain(event.text)}")
             case _:

@@ -94,6 +94,9 @@ class Screen:
                 self._state = "waiting for the model"
                 if attempt > 1:
                     self._start_over(attempt)
+            case e.StepRetry():
+                wait = f"{one_line(event.reason)}: trying again in {event.seconds:.0f} s"
+                self._state = f"{wait} ({event.attempt} of {event.attempts})"
             case e.ReasoningStart():
                 self._thought = _Thought()
             case e.ReasoningDelta(text=text):

@@ -1,1 +1,1 @@
-"""One file a noun."""
+"""The routes of the API, one file a noun."""

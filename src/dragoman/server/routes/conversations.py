@@ -1,4 +1,4 @@
-"""Conversations: listed, searched, made, changed, forked, taken out and brought in, deleted."""
+"""Routes to list, search, make, change, fork, export, import and delete conversations."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _MARKS = str.maketrans("«»", "\x02\x03")
 async def list_conversations(
     context: TheContext,
     person: Person,
-    search: Annotated[str, Query(max_length=500, description="words that were said")] = "",
+    search: Annotated[str, Query(max_length=500, description="words of titles, messages and calls")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
 ) -> shapes.Page:
-    """The most recently used first; with `search`, those in which it was said, the best first."""
+    """The most recently used first; with `search`, those in which these words are, the best first."""
     store = context.runtime.store
     if search.strip():
         return shapes.Page(await _found(context, person, search, limit), None)
-    page = await store.conversations(user=person, limit=limit + 1, before=_place(before))
+    page = await store.conversations(user=person, limit=limit + 1, before=_parse_cursor(before))
     lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
     return shapes.Page(lines, _cursor(lines[-1]) if more else None)
@@ -44,7 +44,7 @@ async def list_conversations(
 @router.post("/conversations", status_code=201)
 async def new_conversation(
     context: TheContext, person: Person, body: bodies.NewConversation
-) -> shapes.Summary:
+) -> shapes.ConversationSummary:
     handle = await context.runtime.conversation(
         user=context.user(person), **_settings(context, body.settings)
     )
@@ -55,7 +55,7 @@ async def new_conversation(
 
 
 @router.get("/conversations/{id}")
-async def conversation(context: TheContext, person: Person, id: str) -> shapes.Summary:
+async def conversation(context: TheContext, person: Person, id: str) -> shapes.ConversationSummary:
     await context.conversation(id, person)
     return await _line(context, id)
 
@@ -63,7 +63,7 @@ async def conversation(context: TheContext, person: Person, id: str) -> shapes.S
 @router.patch("/conversations/{id}")
 async def change_conversation(
     context: TheContext, person: Person, id: str, body: bodies.ConversationChange
-) -> shapes.Summary:
+) -> shapes.ConversationSummary:
     """Its title, its settings, and which branch of it is looked at."""
     await context.conversation(id, person)
     handle = await context.runtime.conversation(id)
@@ -80,7 +80,7 @@ async def change_conversation(
 
 @router.delete("/conversations/{id}", status_code=204)
 async def delete_conversation(context: TheContext, person: Person, id: str) -> None:
-    """With everything said in it. What runs there is cancelled first."""
+    """With everything in it. What runs there is cancelled first."""
     await context.conversation(id, person)
     inner = await context.runtime.store.within(id)
     await context.runtime.delete(id)
@@ -89,7 +89,7 @@ async def delete_conversation(context: TheContext, person: Person, id: str) -> N
 
 
 @router.post("/conversations/{id}/fork", status_code=201)
-async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.Summary:
+async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
     """A new conversation with the path to this message."""
     await context.conversation(id, person)
     made = await context.runtime.fork(id, body.message)
@@ -124,7 +124,9 @@ async def export(
     status_code=201,
     openapi_extra={"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
-async def import_conversation(context: TheContext, person: Person, request: Request) -> shapes.Summary:
+async def import_conversation(
+    context: TheContext, person: Person, request: Request
+) -> shapes.ConversationSummary:
     """The body is what an export gave."""
     raw = await request.body()
     try:
@@ -138,24 +140,24 @@ async def import_conversation(context: TheContext, person: Person, request: Requ
     return await _line(context, made.id)
 
 
-def _settings(context: Context, said: dict[str, JsonValue]) -> dict[str, Any]:
+def _settings(context: Context, wanted: dict[str, JsonValue]) -> dict[str, Any]:
     """The same, if they can be followed."""
     services = context.runtime.services
     for name, find in (("agent", services.agent), ("model", services.model)):
-        if isinstance(wanted := known(said).get(name), str):
+        if isinstance(named := known(wanted).get(name), str):
             try:
-                find(wanted)
+                find(named)
             except NotFound as error:
                 raise BadRequest(str(error)) from error
-    return dict(known(said))
+    return dict(known(wanted))
 
 
-async def _line(context: Context, id: str) -> shapes.Summary:
+async def _line(context: Context, id: str) -> shapes.ConversationSummary:
     (line,) = await summaries(context.runtime, [await context.runtime.store.conversation(id)])
     return line
 
 
-async def _found(context: Context, person: str, search: str, limit: int) -> list[shapes.Summary]:
+async def _found(context: Context, person: str, search: str, limit: int) -> list[shapes.ConversationSummary]:
     store = context.runtime.store
     hits = await store.search(search, user=person, limit=limit * 4)
     snippets: dict[str, str] = {}
@@ -169,11 +171,11 @@ async def _found(context: Context, person: str, search: str, limit: int) -> list
     ]
 
 
-def _cursor(line: shapes.Summary) -> str:
+def _cursor(line: shapes.ConversationSummary) -> str:
     return base64.urlsafe_b64encode(f"{line.updated!r} {line.id}".encode()).decode()
 
 
-def _place(cursor: str) -> tuple[float, str] | None:
+def _parse_cursor(cursor: str) -> tuple[float, str] | None:
     if not cursor:
         return None
     try:

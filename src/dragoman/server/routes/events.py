@@ -1,4 +1,4 @@
-"""The live streams: a person's list and a conversation, in one connection a tab."""
+"""Routes of the live streams: a person's list and a conversation, in one connection for each tab."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from starlette.responses import Response
 
 from dragoman.server.context import Person, TheContext
 from dragoman.server.stream import EventStream, follow
+from dragoman.server.stream_events import LiveEvent
 
 router = APIRouter(tags=["live"])
-STREAM: dict[int | str, dict[str, object]] = {200: {"content": {"text/event-stream": {}}}}
 After = Annotated[str, Query(max_length=500, description="the id of the last event that was seen")]
 LastEventId = Annotated[str | None, Header(max_length=500)]
 
 
-@router.get("/events", response_class=Response, responses=STREAM)
+def stream_of(event: object) -> dict[int | str, dict[str, object]]:
+    """How a stream of such events is described; `description.py` says that they are its items."""
+    return {200: {"model": event, "content": {"text/event-stream": {}}}}
+
+
+@router.get("/events", response_class=Response, responses=stream_of(LiveEvent))
 async def events(
     context: TheContext,
     person: Person,
@@ -24,7 +29,7 @@ async def events(
     after: After = "",
     last_event_id: LastEventId = None,
 ) -> Response:
-    """Publisher of the list; with `conversation`, also everything that happens in it, a snapshot first."""
+    """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
     subjects = [context.publisher.of_person(person)]
     if conversation is not None:
         await context.conversation(conversation, person)
@@ -32,7 +37,7 @@ async def events(
     return EventStream(follow(subjects, last_event_id or after), context.publisher.closing)
 
 
-@router.get("/conversations/{id}/events", response_class=Response, responses=STREAM)
+@router.get("/conversations/{id}/events", response_class=Response, responses=stream_of(LiveEvent))
 async def conversation_events(
     context: TheContext, person: Person, id: str, after: After = "", last_event_id: LastEventId = None
 ) -> Response:

@@ -1,4 +1,4 @@
-"""Files: attachments that are sent up, and whatever the house keeps, sent down."""
+"""Routes to upload attachments and to download what is stored."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}
     kind = type if shown else "application/octet-stream"
     wanted = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", (range or "").strip())
-    if wanted is None or not any(wanted.groups()):  # no range, or one that we may leave alone
+    if wanted is None or not any(wanted.groups()):  # no range, or one that we may ignore
         return Response(data, media_type=kind, headers=headers)
     piece = _piece(*wanted.groups(), size=len(data))
     if piece is None:

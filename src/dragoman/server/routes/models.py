@@ -1,4 +1,4 @@
-"""The models that could answer: those of providers, those that run on this machine, and what is missing."""
+"""Route to list the models: those of providers, those that run on this machine, and what is missing."""
 
 from __future__ import annotations
 

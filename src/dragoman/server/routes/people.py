@@ -1,4 +1,4 @@
-"""Who is there, how they come in, what they spent and what they keep by name."""
+"""Routes about the person: who they are, their usage and prompts; signing in and out."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ async def usage(context: TheContext, person: Person) -> shapes.UsageView:
 @router.get("/prompts")
 async def prompts(context: TheContext, person: Person) -> shapes.PromptList:
     """Texts that a person uses again and again."""
-    kept = await context.runtime.store.prompts(person)
-    return shapes.PromptList([shapes.NamedPrompt(name, text) for name, text in kept.items()])
+    prompts = await context.runtime.store.prompts(person)
+    return shapes.PromptList([shapes.NamedPrompt(name, text) for name, text in prompts.items()])
 
 
 @router.put("/prompts/{name}")
@@ -72,25 +72,25 @@ async def remove_prompt(context: TheContext, person: Person, name: PromptName) -
     await context.runtime.store.remove_prompt(person, name)
 
 
-# ── the door: only where the server keeps it, and not the app it is mounted in ────────────────────
+# ── signing in: where this server does that, and not the app it is mounted in ────────────────────
 
-door = APIRouter(tags=["people"])
+sign_in = APIRouter(tags=["people"])
 
 
-@door.post("/login")
-async def login(request: Request, body: bodies.Login) -> Response:
+@sign_in.post("/login")
+async def login(request: Request, body: bodies.Credentials) -> Response:
     """A password, or a key, for a cookie."""
-    access: Auth = request.app.state.access
-    person = await access.sign_in(body.password, request.client.host if request.client else "")
+    auth: Auth = request.app.state.auth
+    person = await auth.sign_in(body.password, request.client.host if request.client else "")
     if person is None:
         raise HTTPException(401, "that is not the password")
     response = JSONResponse({"user": person})
-    await access.welcome(response, person, secure=request.url.scheme == "https")
+    await auth.set_cookie(response, person, secure=request.url.scheme == "https")
     return response
 
 
-@door.post("/logout", status_code=204)
+@sign_in.post("/logout", status_code=204)
 async def logout(request: Request) -> Response:
     response = Response(status_code=204)
-    request.app.state.access.farewell(response)
+    request.app.state.auth.clear_cookie(response)
     return response

@@ -1,4 +1,4 @@
-"""What waits for a person, the answers, and the rules that answers left behind."""
+"""Routes to see what waits for a person, to answer it, and to revoke the rules answers left behind."""
 
 from __future__ import annotations
 
@@ -51,10 +51,12 @@ async def answer(context: TheContext, person: Person, id: str, body: bodies.Deci
 
 @router.get("/grants")
 async def grants(context: TheContext, person: Person) -> shapes.GrantList:
-    """What was allowed for a conversation, or for always."""
+    """What was allowed or denied for longer than once."""
     return shapes.GrantList(
         [
-            shapes.GrantView(one.id, one.rule, rules_in_words((one.rule,)), one.conversation, one.created)
+            shapes.GrantView(
+                one.id, one.rule, rules_in_words((one.rule,)), one.conversation, one.created, one.expires
+            )
             for one in await context.runtime.grants(user=person)
         ]
     )

@@ -1,4 +1,4 @@
-"""The tools there are and which are on; the agents."""
+"""Routes to list the tools, which of them are on, and the agents."""
 
 from __future__ import annotations
 

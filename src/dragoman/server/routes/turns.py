@@ -1,4 +1,4 @@
-"""Turns: begun, edited, run again, watched, steered, cancelled; and calls that a client runs."""
+"""Routes to begin, repeat, watch, steer and cancel turns, and to deliver what a client ran."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.server.routes.events import STREAM, LastEventId
+from dragoman.server.routes.events import LastEventId, stream_of
 from dragoman.server.stream import EventStream
+from dragoman.server.stream_events import TurnEvent
 from dragoman.server.turn_stream import follow_turn
 from dragoman.turn.facts import FACT, TurnOptions
 
@@ -68,8 +69,8 @@ async def rerun(
 @router.get("/turns/{id}")
 async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
     if (waiting := await context.queued(id, person)) is not None:
-        said = waiting.message
-        return shapes.TurnInfo(id, waiting.conversation, said.id, "queued", True, said.created, Usage())
+        message = waiting.message
+        return shapes.TurnInfo(id, waiting.conversation, message.id, "queued", True, message.created, Usage())
     row = await context.turn(id, person)
     now = await context.runtime.turn(id).turn()
     return shapes.TurnInfo(
@@ -88,7 +89,7 @@ async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, 
 @router.get(
     "/turns/{id}/events",
     response_class=Response,
-    responses={**STREAM, 204: {"description": "It is over, and was heard before"}},
+    responses={**stream_of(TurnEvent), 204: {"description": "It is over, and was heard before"}},
 )
 async def events(
     context: TheContext,

@@ -24,8 +24,8 @@ class Blobs(Protocol):
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         """Remove them, unless somebody put them within so many seconds. Whether they are gone."""
 
-    def keys(self) -> AsyncIterator[str]:
-        """The key of everything that is there, in no order."""
+    def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
+        """The key of everything that was put there since then, in no order."""
 
 
 def key_of(data: bytes) -> str:

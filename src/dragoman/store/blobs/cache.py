@@ -36,8 +36,8 @@ class CachedBlobs:
         self._forget(key)
         return await self._blobs.delete(key, unused_for=unused_for)
 
-    def keys(self) -> AsyncIterator[str]:
-        return self._blobs.keys()
+    def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
+        return self._blobs.keys(since=since)
 
     def _remember(self, key: str, data: bytes) -> None:
         self._forget(key)

@@ -6,11 +6,14 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
 from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
+
+_GONE = "restore its file from a copy of the store's folder, or send the message again without it"
 
 
 class FolderBlobs:
@@ -32,8 +35,8 @@ class FolderBlobs:
     async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
         return await asyncio.to_thread(self._delete, key, unused_for)
 
-    async def keys(self) -> AsyncIterator[str]:
-        for key in await asyncio.to_thread(self._keys):
+    async def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
+        for key in await asyncio.to_thread(self._keys, since):
             yield key
 
     def read_blocking(self, key: str) -> bytes:
@@ -41,7 +44,7 @@ class FolderBlobs:
         try:
             data = self.path(key).read_bytes()
         except FileNotFoundError:
-            raise NotFound("blob", key) from None
+            raise NotFound("blob", key, _GONE) from None
         except OSError as error:
             raise _unavailable(f"blob {key} cannot be read", error) from error
         return checked_data(key, data)
@@ -87,9 +90,15 @@ class FolderBlobs:
             return False  # not ours to remove: it costs room and no more
         return True
 
-    def _keys(self) -> list[str]:
-        found = (file.parent.name + file.name for file in self._folder.glob("[0-9a-f][0-9a-f]/*"))
-        return [name for name in found if len(name) == 64 and "." not in name]
+    def _keys(self, since: float) -> list[str]:
+        found = []
+        for file in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            name = file.parent.name + file.name
+            if len(name) == 64 and "." not in name:
+                with suppress(FileNotFoundError):  # deleted meanwhile
+                    if not since or file.stat().st_mtime >= since:
+                        found.append(name)
+        return found
 
 
 def _unavailable(what: str, error: OSError) -> StoreUnavailable:

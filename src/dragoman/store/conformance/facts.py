@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman.errors import Fenced
+from dragoman.errors import Fenced, StoreUnavailable
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.store.conformance import scene
@@ -65,7 +65,7 @@ class FactConformance(Suite):
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             for wrong in (1, 3):
-                with refused(Fenced, "turn_1"):
+                with refused(StoreUnavailable, "turn_1"):
                     await store.append("turn_1", 1, wrong, scene.change("x"))
             assert await store.facts("turn_1") == [scene.fact(1)]
 
@@ -80,7 +80,7 @@ class FactConformance(Suite):
             assert await store.facts("turn_1") == [scene.fact(name) for name in (1, "a", "b")]
             failing = store.append("turn_1", 1, 4, scene.change("c", calls=[ToolCall("nowhere", "add")]))
             after = store.append("turn_1", 1, 5, scene.change("d"))
-            with refused(Fenced):
+            with refused(StoreUnavailable):
                 await after
             assert failing.exception() is not None
             assert await store.facts("turn_1") == [scene.fact(name) for name in (1, "a", "b")]

@@ -31,10 +31,11 @@ _log = logging.getLogger("dragoman.store")
 class Database:
     """One database file, and the folder `<file>.files` beside it, which holds blobs and locks.
 
-    Another program that writes to the file is waited for, up to `busy_timeout` seconds.
+    Another program that writes to the file is waited for, up to `busy_timeout` seconds. The turns of one
+    that is stopped, and not dead, may be taken over after `lease` seconds.
     """
 
-    def __init__(self, path: str | Path, *, busy_timeout: float = 10.0) -> None:
+    def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
         self.path = Path(path)
         _refuse_urls(self.path)
         if self.path.name in ("", ":memory:"):
@@ -43,6 +44,7 @@ class Database:
             )
         self.files = self.path.with_name(self.path.name + ".files")
         self._busy_timeout = busy_timeout
+        self._lease = lease
         self._sql = queries()
         self._version_seen = -1
         self._reported: set[tuple[str, str]] = set()
@@ -96,7 +98,7 @@ class Database:
                     reader.execute("PRAGMA query_only = ON")
                 watch = connected()
                 self.files.mkdir(mode=0o700, exist_ok=True)
-                owner = Owner(self.files / "owners")
+                owner = Owner(self.files / "owners", lease=self._lease)
                 undo.pop_all()
         except (OSError, sqlite3.Error) as error:
             reason = translate(error, self.path)

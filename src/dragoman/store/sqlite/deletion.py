@@ -13,6 +13,8 @@ from dragoman.store.sqlite.search import SqliteSearch
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
 _UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
+_UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
+_AT_ONCE = 500  # blobs that are asked about in one query
 
 
 class SqliteDeletion(SqliteSearch):
@@ -38,6 +40,7 @@ class SqliteDeletion(SqliteSearch):
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
         await self._sweep_blobs()
+        await self._sweep_uploads()
 
     async def _remove(self, conversation: str) -> None:
         key = {"id": conversation}
@@ -70,3 +73,24 @@ class SqliteDeletion(SqliteSearch):
         if done:
             gone = {"blobs": json.dumps(done)}
             await self._writer.submit(lambda db: db.execute(self._sql["forget_unwanted"], gone).rowcount)
+
+    async def _sweep_uploads(self) -> None:
+        """Remove what was put here more than a day ago, and nothing has mentioned."""
+        since = await self._writer.submit(_account)
+        keys = [key async for key in self._blobs.keys(since=since)]
+        for start in range(0, len(keys), _AT_ONCE):
+            some = json.dumps(keys[start : start + _AT_ONCE])
+            for row in await self._all("unmentioned_blobs", blobs=some):
+                await self._blobs.delete(row["blob"], unused_for=_UPLOADED)
+
+
+def _account(db: sqlite3.Connection) -> float:
+    """Since when this database knows what is mentioned; written into its header at the first look.
+
+    A new file beside old blobs (the old one was moved away, to be mended) must not take them for unused.
+    """
+    minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if not minutes:
+        minutes = int(time.time()) // 60
+        db.execute(f"PRAGMA user_version = {minutes}")
+    return minutes * 60.0

@@ -15,8 +15,8 @@ from dragoman.store.sqlite.upkeep import SqliteUpkeep
 class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
     """Implements `store.Store`. Any number of processes may use one file."""
 
-    def __init__(self, path: str | Path, *, busy_timeout: float = 10.0) -> None:
-        super().__init__(path, busy_timeout=busy_timeout)
+    def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
+        super().__init__(path, busy_timeout=busy_timeout, lease=lease)
         self._folder = FolderBlobs(self.files / "blobs")
         self._blobs = CachedBlobs(self._folder)
 
@@ -25,6 +25,3 @@ class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
 
     async def blob(self, key: str) -> bytes:
         return await self._blobs.read(key)
-
-    def read_blob(self, key: str) -> bytes:
-        return self._folder.read_blocking(key)

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from dataclasses import replace
 
-from dragoman.errors import Fenced, NotFound, TurnBusy, Unreadable
+from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnBusy, Unreadable
 from dragoman.messages.message import Message
 from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sqlite.conversations import SqliteConversations
@@ -121,7 +121,11 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         count = len(change.facts)
         moved = {"id": turn, "epoch": epoch, "before": seq - 1, "count": count, "state": change.state}
         if not db.execute(self._sql["move_turn"], moved).rowcount:
-            raise Fenced(turn, epoch)
+            row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
+            if row is None or row["epoch"] != epoch:
+                raise Fenced(turn, epoch)
+            what = f"turn {turn}: what it wrote before this could not be stored"
+            raise StoreUnavailable(what, "it goes on from there when the store can be used", retryable=True)
         for place, fact in enumerate(change.facts, seq):
             db.execute(self._sql["add_fact"], {"turn": turn, "seq": place, "epoch": epoch, "body": fact})
         for message in change.messages:

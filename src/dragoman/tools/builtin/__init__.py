@@ -1,4 +1,4 @@
-"""The tools that come with the house, in groups; each is imported when its group is asked for."""
+"""The tools that come with the program, in groups; each is imported when its group is asked for."""
 
 from __future__ import annotations
 

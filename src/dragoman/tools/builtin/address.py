@@ -1,4 +1,4 @@
-"""An address in, whether it belongs to the open internet out. No network."""
+"""Whether an IP address belongs to the open internet. No network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ask_person`: a question in, what the person answers out."""
+"""`ask_person`: lets the model put a question to the person."""
 
 from __future__ import annotations
 

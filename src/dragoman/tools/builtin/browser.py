@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from dragoman.tools.tool import client_tool
 
 
-class Code(BaseModel):
+class BrowserCode(BaseModel):
     code: Annotated[
         str,
         Field(
@@ -19,15 +19,15 @@ class Code(BaseModel):
     ]
 
 
-class Folder(BaseModel):
+class BrowserFolder(BaseModel):
     path: Annotated[str, Field(description="a folder of the browser's files; empty for all")] = ""
 
 
-class Read(BaseModel):
+class BrowserRead(BaseModel):
     path: Annotated[str, Field(description="a text file of the browser's files")]
 
 
-class Write(BaseModel):
+class BrowserWrite(BaseModel):
     path: Annotated[str, Field(description="the file; folders are made as needed")]
     text: Annotated[str, Field(description="everything that is to be in it")]
 
@@ -35,15 +35,24 @@ class Write(BaseModel):
 browser_js_eval = client_tool(
     "browser_js_eval",
     "Run JavaScript in the person's browser and get what it returns and prints.",
-    Code,
+    BrowserCode,
     permission="browser.run",
 )
 list_directory = client_tool(
-    "list_directory", "List the files that live in the person's browser.", Folder, permission="browser.read"
+    "list_directory",
+    "List the files that live in the person's browser.",
+    BrowserFolder,
+    permission="browser.read",
 )
 read_file = client_tool(
-    "read_file", "Read a text file that lives in the person's browser.", Read, permission="browser.read"
+    "read_file",
+    "Read a text file that lives in the person's browser.",
+    BrowserRead,
+    permission="browser.read",
 )
 write_file = client_tool(
-    "write_file", "Write a text file that lives in the person's browser.", Write, permission="browser.write"
+    "write_file",
+    "Write a text file that lives in the person's browser.",
+    BrowserWrite,
+    permission="browser.write",
 )

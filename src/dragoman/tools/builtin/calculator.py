@@ -1,4 +1,4 @@
-"""`calculator`: arithmetic in, its value out. Only what is in the tables below is understood."""
+"""`calculator`: evaluates arithmetic. Only what is in the tables below is understood."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _power(base: Number, exponent: Number) -> object:
 def _rounded(number: Number, digits: Number | None = None) -> Number:
     if isinstance(digits, int) and abs(digits) > LARGEST:
         raise OverflowError  # to a billionth digit, it would think for ever
-    return round(number, digits)  # type: ignore[arg-type]  # a fraction of a digit is a TypeError, and told
+    return round(number, digits)  # type: ignore[arg-type]  # a fraction of a digit is a TypeError, and reported
 
 
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {

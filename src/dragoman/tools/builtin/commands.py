@@ -1,4 +1,4 @@
-"""A shell line in, the simple commands it is made of out, or None where that cannot be said for certain.
+"""Splits a shell line into the simple commands it is made of, where that is certain.
 
 Permission rules look at each command by itself. So only what every shell reads in the same way is taken
 apart: plain words, quoted texts in which nothing is replaced, and `&&`, `||`, `|`, `;` and line ends
@@ -19,6 +19,7 @@ _WORD = re.compile(rf"""(?:{_PLAIN}|'[^'\0]*'|"[^"$`\\!\0]*")+(?=[ \t\n;|&]|$)""
 _HARMLESS = re.compile(r"[12]?>(?:&[12]|[ \t]*/dev/null)(?=[ \t\n;|&]|$)")  # redirects that touch no file
 _BETWEEN = re.compile(r"[ \t]*(&&|\|\||[|;\n])[ \t\n]*")
 _BLANK = re.compile(r"[ \t]*")
+_ASSIGNMENT = re.compile(r"\w+\+?=")  # `X=1 rm y` runs rm
 _KEYWORDS = frozenset(
     {"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select"}
     | {"then", "time", "until", "while"}
@@ -48,9 +49,9 @@ def simple_commands(line: str) -> list[str] | None:
     at = 0
     while at < len(line):
         words, at = _words(line, at)
-        if not words or words[0] in _KEYWORDS or words[0].startswith("~"):
-            return None  # a name that becomes another one is no name for a rule
-        commands.append(" ".join(map(_spelled, words)))
+        if not words or words[0] in _KEYWORDS or words[0].startswith("~") or _ASSIGNMENT.match(words[0]):
+            return None  # a name that becomes another one, or none at all, is no name for a rule
+        commands.append(" ".join(map(_quoted, words)))
         between = _BETWEEN.match(line, at)
         if between is None:
             return commands if at == len(line) else None
@@ -78,5 +79,5 @@ def _unquoted(word: str) -> str:
     return re.sub(r"""'([^']*)'|"([^"]*)\"""", lambda quoted: quoted[1] or quoted[2] or "", word)
 
 
-def _spelled(word: str) -> str:
+def _quoted(word: str) -> str:
     return word if re.fullmatch(rf"{_PLAIN}+", word) else shlex.quote(word)

@@ -1,4 +1,4 @@
-"""`current_time`: a zone in, what the clock says there out."""
+"""`current_time`: date and time of day, here or in another time zone."""
 
 from __future__ import annotations
 

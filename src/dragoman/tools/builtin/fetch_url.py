@@ -1,4 +1,4 @@
-"""`fetch_url`: the address of a page in, its text out, and never anything from inside our own network."""
+"""`fetch_url`: reads a web page as text, and never anything from inside our own network."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def fetcher(
     return fetch_url
 
 
-def place(text: str) -> URL:
+def parse_url(text: str) -> URL:
     """The address as it will be asked. ToolFailed for one that no page can have, or that hides another."""
     from yarl import URL
 
@@ -107,7 +107,7 @@ def _patterns(arguments: Arguments) -> Sequence[str]:
     """What rules look at: the site and the path, as they will be asked."""
     given = str(arguments.get("url", ""))
     try:
-        url = place(given)
+        url = parse_url(given)
     except ToolFailed:
         return (given,)  # it is not fetched, whatever the rules say
     return (_pattern(url),)
@@ -120,7 +120,7 @@ def _pattern(url: URL) -> str:
 def _wider(arguments: Arguments) -> Sequence[str]:
     """Everything on the same site."""
     try:
-        return (f"{_site(place(str(arguments.get('url', ''))))}/*",)
+        return (f"{_site(parse_url(str(arguments.get('url', ''))))}/*",)
     except ToolFailed:
         return ()
 
@@ -166,7 +166,7 @@ class _Fetch:
     async def run(self, text: str) -> ToolOutput:
         import aiohttp
 
-        url = place(text)
+        url = parse_url(text)
         try:
             async with self._session() as session:
                 url, body = await self._follow(session, url)
@@ -178,7 +178,7 @@ class _Fetch:
                     f"{_site(url)} is not fetched: {self._refused} is not an address of the open internet"
                 ) from error
             raise ToolFailed(f"{_site(url)} could not be read: {error}") from error
-        return await self._told(url, body)
+        return await self._output(url, body)
 
     def _session(self) -> aiohttp.ClientSession:
         import aiohttp
@@ -218,7 +218,7 @@ class _Fetch:
                 there = response.headers.get("Location")
                 if response.status not in (301, 302, 303, 307, 308) or there is None:
                     return url, await self._body(url, response)
-            url = place(str(url.join(_address(there))))
+            url = parse_url(str(url.join(_address(there))))
         raise ToolFailed(f"{_site(url)} sends on from one address to another without end")
 
     async def _body(self, url: URL, response: aiohttp.ClientResponse) -> _Body:
@@ -236,7 +236,7 @@ class _Fetch:
         cut = len(data) > self._largest
         return _Body(type, bytes(data[: self._largest]), response.charset or "utf-8", cut)
 
-    async def _told(self, url: URL, body: _Body) -> ToolOutput:
+    async def _output(self, url: URL, body: _Body) -> ToolOutput:
         title, text = "", body.text
         if body.type in ("text/html", "application/xhtml+xml"):
             title, text = await asyncio.to_thread(text_of, text)

@@ -18,7 +18,7 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.builtin import matcher
 from dragoman.tools.builtin.glob import FILES, SKIPPED, fits
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import Folder, below, path_patterns, walk, wider_paths
+from dragoman.tools.workspace import OpenFolder, below, path_patterns, walk, wider_paths
 
 _BIGGEST = 1_000_000  # bytes of a file that is searched
 _MOST = 200  # lines in all
@@ -78,7 +78,7 @@ def _check(pattern: str) -> None:
         raise ToolFailed(f"{pattern!r} is no regular expression: {error}") from error
 
 
-def _text(folder: Folder, name: str) -> bytes | None:
+def _text(folder: OpenFolder, name: str) -> bytes | None:
     """None for what is no text, or cannot be read any more."""
     try:
         data = folder.read(name, _BIGGEST)

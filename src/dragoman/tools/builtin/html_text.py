@@ -1,4 +1,4 @@
-"""A web page in, its words out. No network."""
+"""The title and the text of a web page. No network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pattern and texts on standard input, the lines that match on standard output. Run as a program.
+"""Matches lines against a regular expression for `grep`, in a process of its own. Run as a program.
 
 A regular expression can take for ever, and Python's holds up every thread of its process meanwhile. So
 `grep` has its matching done in a process that can be ended. It knows only the standard library, and no file.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import Process
 from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -22,13 +23,24 @@ from dragoman.tools.workspace import inside
 
 _LONGEST = 600.0  # seconds
 _GRACE = 0.5  # seconds between being asked to end and being ended
-_HALF = 500_000  # characters of output kept from its beginning, and as many from its end
-_REPORTED = 200_000  # characters of output told as progress
+_HALF = 500_000  # characters of output from its beginning, and as many from its end
+_REPORTED = 200_000  # characters of output reported as progress
 _PIECE = 1_000_000  # bytes read at once, with a pause after each, so that many small ones become one
 _PAUSE = 0.02
 _PASSED_ON = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "TMPDIR", "TMP", "TEMP"}
 )
+# The command's group dies with us, also after `kill -9`: else it would run on while a person is asked whether
+# to run it again. One of the group reads a pipe whose other end only we hold, and never write to: when we are
+# gone it reads the end, and kills the group. PR_SET_PDEATHSIG would reach the shell alone and not what it
+# started, and only Linux has it. The watcher is nobody's child (two subshells), so that a command which waits
+# for all its children does not wait for it; and it is there before the command is.
+_WATCHED = """\
+exec 3<&0 </dev/null
+( (trap '' HUP INT TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & )
+exec 3<&-
+exec /bin/sh -c "$1"
+"""
 
 
 @tool(
@@ -63,8 +75,8 @@ async def shell(
     except TimeoutError:
         text = f"it took longer than {timeout:g} s and was ended; it had printed:\n{output.text()}"
         raise ToolFailed(text) from None
-    said = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
-    return ToolOutput(f"{said}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
+    ending = f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
+    return ToolOutput(f"{ending}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
 
 
 class Output:
@@ -74,7 +86,7 @@ class Output:
         self._half = half
         self._head = ""
         self._tail: deque[str] = deque()
-        self._kept = 0  # characters in the tail
+        self._tail_length = 0
         self.length = 0
 
     def add(self, text: str) -> None:
@@ -83,9 +95,9 @@ class Output:
         self._head += text[:room]
         if rest := text[room:]:
             self._tail.append(rest)
-            self._kept += len(rest)
-        while self._tail and self._kept - len(self._tail[0]) >= self._half:
-            self._kept -= len(self._tail.popleft())
+            self._tail_length += len(rest)
+        while self._tail and self._tail_length - len(self._tail[0]) >= self._half:
+            self._tail_length -= len(self._tail.popleft())
 
     def text(self) -> str:
         tail = "".join(self._tail)[-self._half :]
@@ -106,10 +118,12 @@ async def _run(command: str, folder: Path, output: Output, context: ToolContext)
         process = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
+            _WATCHED,
+            "/bin/sh",
             command,
             cwd=folder,
             env=environment(os.environ),
-            stdin=DEVNULL,
+            stdin=_lifeline(),
             stdout=its,
             stderr=its,
             start_new_session=True,  # a group of its own, and no terminal
@@ -127,6 +141,21 @@ async def _run(command: str, folder: Path, output: Output, context: ToolContext)
             await _end(process)
         finally:
             await _finish(reading)
+
+
+@cache
+def _lifeline() -> int:
+    """The end to read of a pipe that ends when this process does."""
+    held = list(os.pipe())
+
+    def close() -> None:
+        """In a forked child, which may outlive us: it makes one of its own if it needs one."""
+        while held:  # once, and not again in children of the child
+            os.close(held.pop())
+        _lifeline.cache_clear()
+
+    os.register_at_fork(after_in_child=close)
+    return held[0]
 
 
 async def _end(process: Process) -> None:
@@ -165,8 +194,8 @@ async def _read(pipe: int, output: Output, context: ToolContext) -> None:
     try:
         while piece := await reader.read(_PIECE):
             text = decoder.decode(piece)
-            if told := text[: max(0, _REPORTED - output.length)]:
-                context.progress(told)
+            if reported := text[: max(0, _REPORTED - output.length)]:
+                context.progress(reported)
             output.add(text)
             await asyncio.sleep(_PAUSE)
         output.add(decoder.decode(b"", final=True))

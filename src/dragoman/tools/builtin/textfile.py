@@ -1,4 +1,4 @@
-"""The bytes of a file in, its text and a word for this version of it out; and back again."""
+"""Text files as the file tools see them: text, line ends, and a short word for each version."""
 
 from __future__ import annotations
 

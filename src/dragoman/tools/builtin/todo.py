@@ -1,4 +1,4 @@
-"""`todo`: the whole list in, the same list out, so that it stands in the conversation."""
+"""`todo`: a list of tasks, given whole each time, so that it stands in the conversation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.tools.tool import ToolOutput, tool
 MARKS = {"open": "[ ]", "doing": "[~]", "done": "[x]"}
 
 
-class Item(BaseModel):
+class TodoItem(BaseModel):
     """One thing to do."""
 
     text: str = Field(min_length=1, max_length=500)
@@ -51,7 +51,9 @@ class Item(BaseModel):
     ],
 )
 def todo(
-    items: Annotated[list[Item], Field(max_length=100, description="all of them, also those already done")],
+    items: Annotated[
+        list[TodoItem], Field(max_length=100, description="all of them, also those already done")
+    ],
 ) -> ToolOutput:
     """Keep a list of what is to be done in this conversation. Each call gives the whole list anew."""
     done = sum(item.state == "done" for item in items)

@@ -1,1 +1,1 @@
-"""Other people's tools, from servers that speak the Model Context Protocol. Imported where one is used."""
+"""Tools of servers that speak the Model Context Protocol. Imported where one is used."""

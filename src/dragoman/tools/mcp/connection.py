@@ -1,66 +1,71 @@
-"""A server's settings in, a live connection out: what it calls itself, its tools, calls, word of its end."""
+"""A live connection to an MCP server: its tools, calls to them, and notice of changes and of its end."""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from types import TracebackType
+from typing import Self, TypeAlias
 
 import anyio
 import httpx2
 import mcp_types as types
 from mcp import Client, MCPError, UrlElicitationRequiredError
-from mcp.client._transport import TransportStreams
+from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
-from dragoman.tools.mcp.diagnostics import Evidence
+from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
-from dragoman.tools.mcp.errors import in_words
-from dragoman.tools.mcp.http import address
-from dragoman.tools.mcp.references import Find, resolved
+from dragoman.tools.mcp.errors import describe
+from dragoman.tools.mcp.http import open_http
+from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
 from dragoman.tools.mcp.results import output_of
 from dragoman.tools.mcp.servers import McpServer
-from dragoman.tools.mcp.stdio import program
-from dragoman.tools.mcp.watched import Watched
+from dragoman.tools.mcp.stdio import open_program
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import ToolContext, ToolOutput
+
+Incoming: TypeAlias = SessionMessage | Exception
 
 MOST_PAGES = 100
 MOST_TOOLS = 2000
 RELISTEN = 5.0  # seconds before a subscription that was lost is asked for again
 
-_UNTOLD = "server returned an error response"  # the SDK's words for a refusal that was no message
+_NO_MESSAGE = "server returned an error response"  # the SDK's words for a refusal without a message
 
-for _name in ("mcp", "client"):  # the SDK's loggers: what matters of it is told in our own words
+for _name in ("mcp", "client"):  # the SDK's loggers: what matters of it is reported in our own words
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-class LinkLost(Exception):
+class ConnectionLost(Exception):
     """The connection ended before a call had its result. `ran` is False where the server never saw it."""
 
-    def __init__(self, said: str, *, ran: bool) -> None:
-        super().__init__(said)
+    def __init__(self, why: str, *, ran: bool) -> None:
+        super().__init__(why)
         self.ran = ran
 
 
 @dataclass(slots=True)
 class Connection:
-    """A connection that stands. `stirred` is set when its list of tools changed, and when it ended."""
+    """An open connection. `changed` is set when its list of tools changed, and when it ended."""
 
     name: str
     client: Client
     elicitation: Elicitation
-    evidence: Evidence
-    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    diagnostics: Diagnostics
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     ended: bool = False
 
     @property
@@ -83,20 +88,20 @@ class Connection:
         return found[:MOST_TOOLS]
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """What came of a call; ToolFailed in words, or LinkLost."""
+        """What came of a call; ToolFailed in words, or ConnectionLost."""
         with self.elicitation.serving(context):
             try:
                 return await output_of(await self._result(tool, arguments, context), context)
             except MCPError as error:
-                unseen = self._forgotten(error)
+                unseen = self._unknown_session(error)
                 if unseen or error.code == CONNECTION_CLOSED:
                     self.end()
-                    raise LinkLost(error.message, ran=not unseen) from error
+                    raise ConnectionLost(error.message, ran=not unseen) from error
                 raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
             except ToolFailed:
                 raise
             except Exception as error:  # a result that is none, or does not fit the server's own schema
-                raise ToolFailed(f"{self.name}: {in_words(error)}") from error
+                raise ToolFailed(f"{self.name}: {describe(error)}") from error
 
     async def _result(self, tool: str, arguments: Arguments, context: ToolContext) -> types.CallToolResult:
         report = Reporter(context).report
@@ -106,88 +111,152 @@ class Connection:
             if error.code != URL_ELICITATION_REQUIRED:
                 raise
             required = UrlElicitationRequiredError.from_error(error.error)
-            if not await self.elicitation.visits(required.elicitations):
+            if not await self.elicitation.visit_all(required.elicitations):
                 raise
             return await self.client.call_tool(tool, arguments, progress_callback=report)
 
-    def _forgotten(self, error: MCPError) -> bool:
+    def _unknown_session(self, error: MCPError) -> bool:
         """A server that was started anew knows nothing of our session, and says so in its own way."""
-        said = error.message.lower()
-        return self.evidence.status in (400, 404) and ("session" in said or said == _UNTOLD)
+        message = error.message.lower()
+        return self.diagnostics.status in (400, 404) and ("session" in message or message == _NO_MESSAGE)
 
     def end(self) -> None:
         self.ended = True
-        self.stirred.set()
+        self.changed.set()
 
 
 @asynccontextmanager
-async def linked(
+async def connect(
     name: str,
     server: McpServer,
     elicitation: Elicitation,
     *,
     find: Find,
     auth: httpx2.Auth | None,
-    evidence: Evidence,
+    diagnostics: Diagnostics,
 ) -> AsyncIterator[Connection]:
     """Connect, shake hands, and follow what the server says of its list until the block ends."""
-    link: Connection | None = None
+    connection: Connection | None = None
 
-    async def hear(message: IncomingMessage) -> None:
-        if isinstance(message, types.ToolListChangedNotification) and link is not None:
-            link.stirred.set()
+    async def on_message(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification) and connection is not None:
+            connection.changed.set()
 
-    def over() -> None:
-        if link is not None:
-            link.end()
+    def on_end() -> None:
+        if connection is not None:
+            connection.end()
 
-    transport = await in_thread(lambda: _transport(server, find, auth, evidence))  # may ask the keyring
+    transport = await in_thread(lambda: _transport(server, find, auth, diagnostics))  # may ask the keyring
     client = Client(
-        Watched(transport, over),
+        _WatchedTransport(transport, on_end),
         client_info=types.Implementation(name="dragoman", version=version("dragoman")),
         mode=server.protocol,
         cache=None,
-        message_handler=hear,
+        message_handler=on_message,
         elicitation_callback=elicitation.elicit,
         list_roots_callback=elicitation.roots if server.roots else None,
-        sampling_callback=elicitation.sample if server.sampling and elicitation.samples else None,
+        sampling_callback=elicitation.sample if server.sampling and elicitation.can_sample else None,
     )
     async with client:
-        link = Connection(name, client, elicitation, evidence)
+        connection = Connection(name, client, elicitation, diagnostics)
         async with anyio.create_task_group() as tasks:
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                tasks.start_soon(_follow, link)
-            yield link
+                tasks.start_soon(_follow, connection)
+            yield connection
             tasks.cancel_scope.cancel()
 
 
 def _transport(
-    server: McpServer, find: Find, auth: httpx2.Auth | None, evidence: Evidence
+    server: McpServer, find: Find, auth: httpx2.Auth | None, diagnostics: Diagnostics
 ) -> AbstractAsyncContextManager[TransportStreams]:
     if server.command is not None:
-        args = [resolved({"": text}, find)[""] for text in server.args]
-        return program(server.command, args, resolved(server.env, find), server.cwd, evidence)
+        args = [resolve_references({"": text}, find)[""] for text in server.args]
+        return open_program(
+            server.command, args, resolve_references(server.env, find), server.cwd, diagnostics
+        )
     assert server.url is not None
-    return address(
+    return open_http(
         server.url,
-        resolved(server.headers, find),
+        resolve_references(server.headers, find),
         sse=server.kind == "sse",
         auth=auth,
         patience=server.timeout,
-        evidence=evidence,
+        diagnostics=diagnostics,
     )
 
 
-async def _follow(link: Connection) -> None:
-    """On the newest protocol, changes are told to who asks for them."""
-    capability = link.client.server_capabilities.tools
+async def _follow(connection: Connection) -> None:
+    """On the newest protocol, changes are reported to clients that subscribe."""
+    capability = connection.client.server_capabilities.tools
     while capability is not None and capability.list_changed:
         try:
-            async with link.client.listen(tools_list_changed=True) as changes:
+            async with connection.client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
-                    link.stirred.set()
+                    connection.changed.set()
         except (SubscriptionLost, TimeoutError):
-            link.stirred.set()  # whatever changed meanwhile was not told
+            connection.changed.set()  # whatever changed meanwhile was not reported
         except MCPError:
-            return  # it does not tell, after all
+            return  # it does not report them, after all
         await anyio.sleep(RELISTEN)
+
+
+# ── the end of a transport ────────────────────────────────────────────────────────────────────────
+
+
+class _WatchedTransport(AbstractAsyncContextManager[TransportStreams]):
+    """A transport of the SDK that calls `on_end` when nothing more will come, which the SDK tells nobody."""
+
+    def __init__(
+        self, transport: AbstractAsyncContextManager[TransportStreams], on_end: Callable[[], None]
+    ) -> None:
+        self._transport = transport
+        self._on_end = on_end
+
+    async def __aenter__(self) -> TransportStreams:
+        read, write = await self._transport.__aenter__()
+        return _WatchedStream(read, self._on_end), write
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._transport.__aexit__(kind, error, trace)
+
+
+class _WatchedStream:
+    """What comes in. A message keeps the context of the call it belongs to, where the transport knows it."""
+
+    def __init__(self, stream: ReadStream[Incoming], on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> contextvars.Context | None:
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Incoming:
+        try:
+            return await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._on_end()
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Incoming:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        await self.aclose()
+        return None

@@ -1,4 +1,4 @@
-"""What a server says of a tool in, a tool of ours out, with a fingerprint on what was said."""
+"""Makes tools of the definitions that an MCP server lists, each with a fingerprint of its definition."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dragoman.tools.mcp.names import local_name, offered_name
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.tool import Replay, Tool, ToolContext, ToolOutput
 
-Call: TypeAlias = Callable[[str, Arguments, ToolContext], Awaitable[ToolOutput]]
+CallTool: TypeAlias = Callable[[str, Arguments, ToolContext], Awaitable[ToolOutput]]
 
 LONGEST_DESCRIPTION = 10_000
 
 
 def tools_of(
-    server: str, settings: McpServer, definitions: list[types.Tool], call: Call
+    server: str, settings: McpServer, definitions: list[types.Tool], call: CallTool
 ) -> tuple[tuple[Tool, ...], list[str]]:
     """The tools that can be offered, in the server's order, and what is wrong with the others."""
     tools: dict[str, Tool] = {}
@@ -41,7 +41,7 @@ def tools_of(
     return tuple(tools.values()), wrong
 
 
-def tool_of(server: str, settings: McpServer, definition: types.Tool, call: Call) -> Tool:
+def tool_of(server: str, settings: McpServer, definition: types.Tool, call: CallTool) -> Tool:
     name = offered_name(server, definition.name)
 
     async def run(arguments: BaseModel, context: ToolContext) -> ToolOutput:
@@ -60,36 +60,38 @@ def tool_of(server: str, settings: McpServer, definition: types.Tool, call: Call
         timeout=settings.timeout,
         cancellable=True,
         server=server,
-        fingerprint=seal_of(definition),
-        remark=claims(definition.annotations),
+        fingerprint=fingerprint_of(definition),
+        remark=describe_hints(definition.annotations),
     )
 
 
-def seal_of(definition: types.Tool) -> str:
-    """Changes with everything a person, or a model, is told of the tool."""
-    said = definition.model_dump(
+def fingerprint_of(definition: types.Tool) -> str:
+    """Changes with everything that a person, or a model, is shown of the tool."""
+    shown = definition.model_dump(
         mode="json",
         by_alias=True,
         exclude_none=True,
         include={"name", "title", "description", "input_schema", "annotations"},
     )
-    return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(canonical(shown).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def claims(hints: types.ToolAnnotations | None) -> str:
+def describe_hints(hints: types.ToolAnnotations | None) -> str:
     """What the server claims, as a sentence for the person who decides. Nothing follows from it."""
     if hints is None:
         return ""
-    said = []
+    claims = []
     if hints.read_only_hint:
-        said.append("it only reads")
+        claims.append("it only reads")
     elif hints.destructive_hint is not None:
-        said.append("it may destroy something" if hints.destructive_hint else "it destroys nothing")
+        claims.append("it may destroy something" if hints.destructive_hint else "it destroys nothing")
     if hints.idempotent_hint and not hints.read_only_hint:
-        said.append("a second run changes nothing more")
+        claims.append("a second run changes nothing more")
     if hints.open_world_hint is not None:
-        said.append("it reaches beyond its own data" if hints.open_world_hint else "it keeps to its own data")
-    return f"The server says that {', that '.join(said)}." if said else ""
+        claims.append(
+            "it reaches beyond its own data" if hints.open_world_hint else "it keeps to its own data"
+        )
+    return f"The server says that {', that '.join(claims)}." if claims else ""
 
 
 def _replay(hints: types.ToolAnnotations | None) -> Replay:

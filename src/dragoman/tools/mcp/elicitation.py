@@ -1,4 +1,4 @@
-"""What a server asks while it works in, answers out: from the person whose call it is, or a refusal."""
+"""Answers what an MCP server asks while a call runs: questions to the person, roots, and the model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Elicitation:
         self._calls: list[ToolContext] = []
 
     @property
-    def samples(self) -> bool:
+    def can_sample(self) -> bool:
         return self._sampler is not None
 
     @contextmanager
@@ -89,7 +89,7 @@ class Elicitation:
         answer = await call.ask(text, choices=(OPENED, NOT_OPENED))
         return types.ElicitResult(action="accept" if answer == OPENED else "decline")
 
-    async def visits(self, elicitations: list[types.ElicitRequestURLParams]) -> bool:
+    async def visit_all(self, elicitations: list[types.ElicitRequestURLParams]) -> bool:
         """For a call that cannot go on before its person was at these addresses."""
         call = self._call()
         if call is None or not elicitations:
@@ -118,8 +118,8 @@ class Elicitation:
         """One answer of the model to a text, if a person lets the server ask."""
         call, texts = self._call(), _texts(params)
         if call is None or self._sampler is None or texts is None or params.tools:
-            said = "only texts, without tools, and only while one of its calls runs"
-            return types.ErrorData(code=types.INVALID_REQUEST, message=f"this client samples {said}")
+            what = "only texts, without tools, and only while one of its calls runs"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=f"this client samples {what}")
         asked = "\n\n".join(f"{role}: {text}" for role, text in texts)
         question = f"{self._server} wants to ask the model:\n{asked[:SHOWN]}"
         try:
@@ -137,7 +137,9 @@ def _defaults(schema: dict[str, Any]) -> dict[str, Any]:
     """What a person who left a field alone meant."""
     properties = schema.get("properties", {})
     described = properties.items() if isinstance(properties, dict) else ()
-    return {name: said["default"] for name, said in described if isinstance(said, dict) and "default" in said}
+    return {
+        name: field["default"] for name, field in described if isinstance(field, dict) and "default" in field
+    }
 
 
 def _texts(params: types.CreateMessageRequestParams) -> list[tuple[str, str]] | None:

@@ -1,4 +1,4 @@
-"""Whatever a connection raises in, words that a person can act on out."""
+"""Says in words that a person can act on why an MCP server is not there."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
 from dragoman.errors import ConfigError
-from dragoman.tools.mcp.diagnostics import Evidence
+from dragoman.tools.mcp.diagnostics import Diagnostics
 
 
 class LoginNeeded(OAuthFlowError):
     """The server wants a person to log in, and this is no moment for it."""
 
 
-def told(error: BaseException, evidence: Evidence) -> str:
+def describe_failure(error: BaseException, diagnostics: Diagnostics) -> str:
     """Why a server is not there: what happened, and its own last words if it had any."""
     cause = _first(error)
-    if evidence.too_much:
-        what = evidence.too_much
-    elif evidence.status in (401, 403) and not isinstance(cause, OAuthFlowError):
-        what = f"it refused the key, or wants a login (HTTP {evidence.status})"
-    elif isinstance(cause, MCPError) and evidence.status is not None:
-        what = f"{in_words(cause)} (HTTP {evidence.status})"
+    if diagnostics.overflow:
+        what = diagnostics.overflow
+    elif diagnostics.status in (401, 403) and not isinstance(cause, OAuthFlowError):
+        what = f"it refused the key, or wants a login (HTTP {diagnostics.status})"
+    elif isinstance(cause, MCPError) and diagnostics.status is not None:
+        what = f"{describe(cause)} (HTTP {diagnostics.status})"
     else:
-        what = in_words(cause)
-    return f"{what}. It had said: {evidence.last_words}" if evidence.last_words else what
+        what = describe(cause)
+    return f"{what}. It had said: {diagnostics.stderr_tail}" if diagnostics.stderr_tail else what
 
 
-def wants_login(error: BaseException, evidence: Evidence) -> bool:
-    return isinstance(_first(error), OAuthFlowError) or evidence.status == 401
+def needs_login(error: BaseException, diagnostics: Diagnostics) -> bool:
+    return isinstance(_first(error), OAuthFlowError) or diagnostics.status == 401
 
 
-def in_words(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     match cause := _first(error):
         case LoginNeeded():
             return "it wants a login"

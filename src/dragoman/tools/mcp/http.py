@@ -1,4 +1,4 @@
-"""An address in, a pair of streams out: streamable HTTP or SSE, with bounds, and what went wrong."""
+"""Connects to an MCP server at an address, over streamable HTTP or SSE, with bounds on what it may send."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from dragoman.tools.mcp.diagnostics import Evidence
+from dragoman.tools.mcp.diagnostics import Diagnostics
 
 MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
 CONNECT = 20.0
@@ -18,22 +18,22 @@ QUIET = 300.0  # seconds without a byte, at least: a stream may have nothing to 
 
 
 @asynccontextmanager
-async def address(
+async def open_http(
     url: str,
     headers: Mapping[str, str],
     *,
     sse: bool,
     auth: httpx2.Auth | None,
     patience: float,
-    evidence: Evidence,
+    diagnostics: Diagnostics,
 ) -> AsyncIterator[TransportStreams]:
     """The streams of a server that answers at an address. Proxies are taken from the environment."""
 
-    async def look(response: httpx2.Response) -> None:
-        evidence.status = response.status_code if response.status_code >= 400 else None
+    async def inspect(response: httpx2.Response) -> None:
+        diagnostics.status = response.status_code if response.status_code >= 400 else None
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Bounded(response.stream, evidence)
+            response.stream = _Bounded(response.stream, diagnostics)
 
     def client(
         headers: dict[str, str] | None = None,
@@ -42,7 +42,7 @@ async def address(
     ) -> httpx2.AsyncClient:
         timeout = httpx2.Timeout(CONNECT, read=max(QUIET, patience + CONNECT))
         return httpx2.AsyncClient(
-            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [look]}
+            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [inspect]}
         )
 
     if sse:
@@ -59,17 +59,17 @@ async def address(
 class _Bounded(httpx2.AsyncByteStream):
     """A body that ends with an error where it would fill the memory."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, evidence: Evidence) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, diagnostics: Diagnostics) -> None:
         self._stream = stream
-        self._evidence = evidence
+        self._diagnostics = diagnostics
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for piece in self._stream:
             size += len(piece)
             if size > MOST_OF_A_MESSAGE:
-                self._evidence.too_much = f"it sent an answer of more than {MOST_OF_A_MESSAGE >> 20} MB"
-                raise httpx2.StreamError(self._evidence.too_much)
+                self._diagnostics.overflow = f"it sent an answer of more than {MOST_OF_A_MESSAGE >> 20} MB"
+                raise httpx2.StreamError(self._diagnostics.overflow)
             yield piece
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""A server's settings in, what proves who we are out: a login we have, or one that a person makes now."""
+"""OAuth logins at MCP servers: one that is stored, or one that a person makes now in the browser."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull,
 from pydantic import AnyUrl
 
 from dragoman.tools.mcp.errors import LoginNeeded
-from dragoman.tools.mcp.references import Find, find, resolved
+from dragoman.tools.mcp.references import Find, look_up, resolve_references
 from dragoman.tools.mcp.servers import McpServer
-from dragoman.tools.mcp.tokens import Tokens
+from dragoman.tools.mcp.tokens import TokenStore
 
 PATH = "/callback"
 HOST = "127.0.0.1"
@@ -25,11 +25,11 @@ Show: TypeAlias = Callable[[str], Awaitable[None]]
 """Brings an address before the person: opens the browser, prints it."""
 
 
-def known_login(server: McpServer, tokens: Tokens | None = None) -> OAuthClientProvider | None:
+def stored_login(server: McpServer, tokens: TokenStore | None = None) -> OAuthClientProvider | None:
     """For a turn, which never waits for a login: LoginNeeded where there is none, or where it is over."""
     if server.auth is None or server.url is None:
         return None
-    tokens = tokens or Tokens(server.url)
+    tokens = tokens or TokenStore(server.url)
     if tokens.login().tokens is None:
         raise LoginNeeded
 
@@ -44,23 +44,23 @@ def known_login(server: McpServer, tokens: Tokens | None = None) -> OAuthClientP
 
 @asynccontextmanager
 async def new_login(
-    server: McpServer, show: Show, tokens: Tokens, find: Find = find
+    server: McpServer, show: Show, tokens: TokenStore, find: Find = look_up
 ) -> AsyncIterator[OAuthClientProvider]:
     """With a person at hand: listens on the loopback address for the browser to come back with a code."""
     assert server.url is not None
-    door = _Door()
+    callback = _Callback()
     port = urlsplit(_redirect(tokens) or "").port or 0
     try:
-        listener = await asyncio.start_server(door.open, HOST, port)
+        listener = await asyncio.start_server(callback.handle, HOST, port)
     except OSError:  # somebody else sits there: register anew, with another one
-        tokens.keep(client=None)
-        listener = await asyncio.start_server(door.open, HOST, 0)
+        tokens.save(client=None)
+        listener = await asyncio.start_server(callback.handle, HOST, 0)
     async with listener:
         redirect = f"http://{HOST}:{listener.sockets[0].getsockname()[1]}{PATH}"
         if server.client_id is not None:
-            secret = resolved({"secret": server.client_secret or ""}, find)["secret"] or None
+            secret = resolve_references({"secret": server.client_secret or ""}, find)["secret"] or None
             method = "client_secret_basic" if secret else "none"
-            tokens.keep(
+            tokens.save(
                 client=OAuthClientInformationFull(
                     client_id=server.client_id,
                     client_secret=secret,
@@ -68,16 +68,16 @@ async def new_login(
                     token_endpoint_auth_method=method,
                 )
             )
-        provider = _provider(server, tokens, redirect, show, door.answer)
+        provider = _provider(server, tokens, redirect, show, callback.answer)
         yield provider
         context = provider.context
         if context.oauth_metadata is not None:
-            tokens.keep(issuer=context.oauth_metadata, resource=context.protected_resource_metadata)
+            tokens.save(issuer=context.oauth_metadata, resource=context.protected_resource_metadata)
 
 
 def _provider(
     server: McpServer,
-    tokens: Tokens,
+    tokens: TokenStore,
     redirect: str,
     show: Show,
     answer: Callable[[], Awaitable[AuthorizationCodeResult]],
@@ -93,7 +93,7 @@ def _provider(
     return provider
 
 
-def _redirect(tokens: Tokens) -> str | None:
+def _redirect(tokens: TokenStore) -> str | None:
     client = tokens.login().client
     return str(client.redirect_uris[0]) if client is not None and client.redirect_uris else None
 
@@ -102,19 +102,19 @@ def _future() -> asyncio.Future[AuthorizationCodeResult]:
     return asyncio.get_running_loop().create_future()
 
 
-class _Door:
+class _Callback:
     """Where the browser comes back to: one request with a code, one page that says it may be closed."""
 
     def __init__(self) -> None:
-        self._came = _future()  # from the beginning: who is logged in already comes back at once
+        self._result = _future()  # from the beginning: who is logged in already comes back at once
 
     async def answer(self) -> AuthorizationCodeResult:
         try:
-            return await self._came
+            return await self._result
         finally:
-            self._came = _future()
+            self._result = _future()
 
-    async def open(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(10):
                 line = (await reader.readline()).decode("latin-1").split(" ")
@@ -126,20 +126,20 @@ class _Door:
             writer.write(f"{head}Content-Length: {len(page)}\r\nConnection: close\r\n\r\n".encode() + page)
             await writer.drain()
         except (OSError, TimeoutError, ValueError):
-            pass  # somebody knocked and said nothing that makes sense
+            pass  # whoever that was sent no request that makes sense
         finally:
             writer.close()
 
     def _take(self, target: str) -> tuple[str, str]:
-        came, parts = self._came, urlsplit(target)
-        said = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        if parts.path != PATH or came.done():
+        result, parts = self._result, urlsplit(target)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if parts.path != PATH or result.done():
             return "404 Not Found", "There is nothing here."
-        if "code" not in said:
-            why = said.get("error_description") or said.get("error") or "there was no code"
-            came.set_exception(LoginNeeded(why))
+        if "code" not in query:
+            why = query.get("error_description") or query.get("error") or "there was no code"
+            result.set_exception(LoginNeeded(why))
             return "400 Bad Request", f"The login did not work: {why}"
-        came.set_result(
-            AuthorizationCodeResult(code=said["code"], state=said.get("state"), iss=said.get("iss"))
+        result.set_result(
+            AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
         )
         return "200 OK", "You are logged in. This page can be closed."

@@ -1,4 +1,4 @@
-"""A server's name for its tool in, a name that every provider takes out: the same each time."""
+"""Names for MCP tools that every provider accepts, the same each time for the same tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts with `${NAME}` in, the same with what NAME stands for out: secrets stay out of files."""
+"""Replaces `${NAME}` in settings by what the environment or the keyring holds: no secrets in files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", re.IGNORECASE)
 
 
-def find(name: str) -> str | None:
+def look_up(name: str) -> str | None:
     """From the environment, else from the system's keyring, if its package is there."""
-    return os.environ[name] if name in os.environ else in_keyring(SERVICE, name)
+    return os.environ[name] if name in os.environ else read_keyring(SERVICE, name)
 
 
-def in_keyring(service: str, name: str) -> str | None:
+def read_keyring(service: str, name: str) -> str | None:
     """What the system's keyring holds under this name, if there is a keyring."""
     try:
         value: str | None = import_module("keyring").get_password(service, name)
@@ -32,7 +32,7 @@ def in_keyring(service: str, name: str) -> str | None:
     return value
 
 
-def resolved(texts: Mapping[str, str], find: Find = find) -> dict[str, str]:
+def resolve_references(texts: Mapping[str, str], find: Find = look_up) -> dict[str, str]:
     """Each text with its references followed: `${NAME}`, `${env:NAME}`, or `${NAME:-otherwise}`."""
 
     def value(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Progress as a server sends it in, progress of the call out, at a pace that people can read."""
+"""Passes the progress an MCP server reports on to its call, at a pace that people can read."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Reporter:
         if now - self._last < PACE and progress != total:
             return
         self._last = now
-        said: dict[str, JsonValue] = {"progress": progress}
+        value: dict[str, JsonValue] = {"progress": progress}
         if total is not None:
-            said["total"] = total
+            value["total"] = total
         if message:
-            said["message"] = message[:LONGEST]
-        self._context.progress(said)
+            value["message"] = message[:LONGEST]
+        self._context.progress(value)

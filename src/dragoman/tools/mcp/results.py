@@ -1,4 +1,4 @@
-"""What an MCP tool returned in, an output of ours out: texts, files, and what was left out for its size."""
+"""Makes a tool output of an MCP result: texts, files, and a note on what was left out for its size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def output_of(result: types.CallToolResult, context: ToolContext) -> ToolO
         return ToolOutput(text if result.content else None, attachments=files)
     if not text or _same(text, structured):
         return ToolOutput(structured, attachments=files)
-    if isinstance(structured, dict) and len(structured) == 1 and _says(text, *structured.values()):
+    if isinstance(structured, dict) and len(structured) == 1 and _is_text_of(text, *structured.values()):
         return ToolOutput(text, attachments=files)  # how servers wrap what is no object
     whole = f"{text}\n{json.dumps(structured, ensure_ascii=False)}"
     return ToolOutput(_cut(whole), metadata={"structured": structured}, attachments=files)
@@ -62,8 +62,8 @@ class _Reading:
                 await self._file("sound", block.data, block.mime_type, None)
             case types.ResourceLink():
                 kind = f" ({block.mime_type})" if block.mime_type else ""
-                said = f": {block.description}" if block.description else ""
-                self._texts.append(f"[resource {block.title or block.name}{kind}: {block.uri}]{said}")
+                description = f": {block.description}" if block.description else ""
+                self._texts.append(f"[resource {block.title or block.name}{kind}: {block.uri}]{description}")
             case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
                 self._texts.append(f"[resource {resource.uri}]\n{resource.text}")
             case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
@@ -96,7 +96,7 @@ def _same(text: str, value: JsonValue) -> bool:
         return False
 
 
-def _says(text: str, value: JsonValue) -> bool:
+def _is_text_of(text: str, value: JsonValue) -> bool:
     lines = value if isinstance(value, list) else [value]
     return text == "\n".join(map(str, lines)) or _same(text, value)
 

@@ -1,4 +1,4 @@
-"""Tables and JSON files in, servers out, checked: what is started or asked, and what it may do."""
+"""The settings of MCP servers, from tables of our own file or the JSON file that other programs write."""
 
 from __future__ import annotations
 
@@ -90,30 +90,30 @@ class McpServer:
 SERVER: TypeAdapter[McpServer] = TypeAdapter(McpServer)
 
 
-def servers_of(
+def read_servers(
     tables: Mapping[str, Any], file: Path | None = None, origins: Mapping[str, str] | None = None
 ) -> dict[str, McpServer]:
     """The servers of a JSON file, if there is one, then those of the tables, which win.
 
-    `origins` says of `mcp.NAME` where it was said, for the words of an error.
+    `origins` says of `mcp.NAME` where it is set, for the words of an error.
     """
     servers = read_json(file) if file is not None else {}
-    for name, said in tables.items():
+    for name, table in tables.items():
         origin = (origins or {}).get(f"mcp.{name}")
-        servers[name] = server_of(said, f"{origin}: mcp.{name}" if origin else f"mcp.{name}", name)
+        servers[name] = parse_server(table, f"{origin}: mcp.{name}" if origin else f"mcp.{name}", name)
     return servers
 
 
-def server_of(said: Any, at: str, name: str) -> McpServer:
+def parse_server(table: Any, at: str, name: str) -> McpServer:
     """One server, from what a file says. `at` begins the words of the error."""
     if not re.fullmatch(NAME, name):
         raise ConfigError(f"{at}: a server's name is 1 to 40 letters, digits, `_` and `-`")
     try:
-        return SERVER.validate_python(said)
+        return SERVER.validate_python(table)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(step) for step in fault["loc"])
-        raise ConfigError(f"{at}{f'.{place}' if place else ''}: {_trouble(fault)}") from error
+        raise ConfigError(f"{at}{f'.{place}' if place else ''}: {_describe(fault)}") from error
 
 
 # ── the file other programs write ─────────────────────────────────────────────────────────────────
@@ -124,12 +124,14 @@ _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 def read_json(file: Path) -> dict[str, McpServer]:
     """The servers of a file with `mcpServers` (or `servers`). What else programs keep there is theirs."""
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{file} is no JSON: {error}") from error
-    servers = (said.get("mcpServers") or said.get("servers") or {}) if isinstance(said, dict) else None
+    servers = (
+        (content.get("mcpServers") or content.get("servers") or {}) if isinstance(content, dict) else None
+    )
     if not isinstance(servers, dict):
         raise ConfigError(f"{file}: there is no object named mcpServers in it")
     read: dict[str, McpServer] = {}
@@ -140,7 +142,7 @@ def read_json(file: Path) -> dict[str, McpServer]:
             raise ConfigError(f"{at}: a server is an object")
         if name in read:
             raise ConfigError(f"{at}: another server's name reads the same ({name})")
-        read[name] = server_of(_as_table(entry), at, name)
+        read[name] = parse_server(_as_table(entry), at, name)
     return read
 
 
@@ -159,7 +161,7 @@ def _as_table(entry: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _trouble(fault: Mapping[str, Any]) -> str:
+def _describe(fault: Mapping[str, Any]) -> str:
     if fault["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         return "there is no such key here"
     message = str(fault["msg"]).removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""One server in, its tools out as they come and go: started when needed, restarted when it died.
+"""The tools of one MCP server as they come and go: started when needed, restarted when it died.
 
 The connection lives in a task of its own, so that nobody waits for a server longer than they want to. What
 is known of its tools stays when it dies: a call to one of them starts it again.
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.messages.parts import Arguments
-from dragoman.tools.mcp.diagnostics import Evidence
+from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.names import prefix
-from dragoman.tools.mcp.references import Find, find
+from dragoman.tools.mcp.references import Find, look_up
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import ToolContext, ToolOutput
@@ -36,7 +36,7 @@ PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attemp
 STEADY = 30.0  # seconds after which a server that dies had not failed to start
 LONGEST_RULES = 10_000  # characters
 
-State: TypeAlias = Literal["idle", "starting", "running", "failed", "login"]
+SourceState: TypeAlias = Literal["idle", "starting", "running", "failed", "login"]
 Authorize: TypeAlias = Callable[[McpServer], "httpx2.Auth | None"]
 """What proves to a server who we are."""
 
@@ -60,12 +60,12 @@ class McpSource:
         workspace: Path | None = None,
         sampler: Sampler | None = None,
         authorize: Authorize | None = None,
-        find: Find = find,
+        find: Find = look_up,
         patience: float = PATIENCE,
     ) -> None:
         self.name = name
         self.server = server
-        self.trouble = ""  # why it is not there, in words
+        self.error = ""  # why it is not there, for a person
         self.left_out: list[str] = []  # tools that cannot be offered, and why
         self._needs_login = False
         self._workspace = workspace
@@ -75,7 +75,7 @@ class McpSource:
         self._patience = patience
         self._group = Group(name, ())
         self._known = False  # the list was seen once
-        self._link: Connection | None = None
+        self._connection: Connection | None = None
         self._attempt: _Attempt | None = None
         self._task: asyncio.Task[None] | None = None
         self._scope: anyio.CancelScope | None = None
@@ -84,19 +84,19 @@ class McpSource:
         self._closed = False
 
     @property
-    def state(self) -> State:
-        if self._link is not None and not self._link.ended:
+    def state(self) -> SourceState:
+        if self._connection is not None and not self._connection.ended:
             return "running"
         if self._attempt is not None:
             return "starting"
         if self._needs_login:
             return "login"
-        return "failed" if self.trouble else "idle"
+        return "failed" if self.error else "idle"
 
     @property
-    def link(self) -> Connection | None:
+    def connection(self) -> Connection | None:
         """The connection, while there is one."""
-        return self._link
+        return self._connection
 
     # ── what the engine asks for ──────────────────────────────────────────────────────────────────
 
@@ -121,46 +121,46 @@ class McpSource:
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """One call, whatever happens to the server: what goes wrong is a ToolFailed in words."""
-        from dragoman.tools.mcp.connection import LinkLost
+        from dragoman.tools.mcp.connection import ConnectionLost
 
         for once_more in (True, False):
-            link = await self._connected()
+            connection = await self._connect()
             try:
-                return await link.call(tool, arguments, context)
-            except LinkLost as lost:
+                return await connection.call(tool, arguments, context)
+            except ConnectionLost as lost:
                 if lost.ran:
-                    raise ToolFailed(await self._last_words()) from lost
+                    raise ToolFailed(await self._explain_loss()) from lost
                 if not once_more:
                     raise ToolFailed(f"the server {self.name} refuses the call: {lost}") from lost
-                await self._cleared()  # it had forgotten us, and never saw the call
+                await self._wait_for_end()  # it had forgotten us, and never saw the call
         raise AssertionError
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         """The connection, started again if it is time for that."""
-        if self._attempt is None and (self._link is None or self._link.ended):
-            await self._cleared()
+        if self._attempt is None and (self._connection is None or self._connection.ended):
+            await self._wait_for_end()
             pause = self._not_before - _now()
             if 0 < pause <= self._patience:
                 await asyncio.sleep(pause)
         self._begin()
         if self._attempt is not None:
             await asyncio.wait({self._attempt.settled})
-        if self._link is None or self._link.ended:
-            why = self.trouble or ("it is switched off" if not self.server.enabled else "it has just ended")
+        if self._connection is None or self._connection.ended:
+            why = self.error or ("it is switched off" if not self.server.enabled else "it has just ended")
             raise ToolFailed(f"the server {self.name} is not there: {why}")
-        return self._link
+        return self._connection
 
-    async def _last_words(self) -> str:
+    async def _explain_loss(self) -> str:
         """Why it went is known when the task that held it is done."""
-        await self._cleared()
-        why = f": {self.trouble}" if self.trouble else ""
+        await self._wait_for_end()
+        why = f": {self.error}" if self.error else ""
         return (
             f"the server {self.name} went away while the call ran{why}. "
             "Whether the call took effect is not known."
         )
 
-    async def _cleared(self) -> None:
-        if self._task is not None and (self._link is None or self._link.ended):
+    async def _wait_for_end(self) -> None:
+        if self._task is not None and (self._connection is None or self._connection.ended):
             await asyncio.wait({self._task}, timeout=self._patience)
 
     # ── its life ──────────────────────────────────────────────────────────────────────────────────
@@ -169,75 +169,79 @@ class McpSource:
         """Start it, unless it runs or is on its way. One that failed gets its pause first."""
         if self._closed or not self.server.enabled or _now() < self._not_before:
             return
-        if self._link is None and self._attempt is None and (self._task is None or self._task.done()):
+        if self._connection is None and self._attempt is None and (self._task is None or self._task.done()):
             settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._attempt = _Attempt(_now(), settled)
-            self._task = asyncio.create_task(self._live(self._attempt), name=f"mcp {self.name}")
+            self._task = asyncio.create_task(self._run(self._attempt), name=f"mcp {self.name}")
 
-    async def _live(self, attempt: _Attempt) -> None:
+    async def _run(self, attempt: _Attempt) -> None:
         """From the start of a server to its end, whichever way that comes."""
-        evidence, error = Evidence(), None
+        diagnostics, error = Diagnostics(), None
         try:
             await in_thread(lambda: import_module("dragoman.tools.mcp.connection"))
             if not self._closed:
-                error = await self._hold(attempt, evidence)
+                error = await self._hold_connection(attempt, diagnostics)
         except Exception as raised:
             error = raised
         finally:
-            self._link = self._attempt = self._scope = None
+            self._connection = self._attempt = self._scope = None
             if error is not None and not self._closed:
-                self._failed(attempt, error, evidence)
+                self._failed(attempt, error, diagnostics)
             if not attempt.settled.done():
                 attempt.settled.set_result(None)
 
-    async def _hold(self, attempt: _Attempt, evidence: Evidence) -> Exception | None:
+    async def _hold_connection(self, attempt: _Attempt, diagnostics: Diagnostics) -> Exception | None:
         """Keep the connection until it ends: why it did, or None where we ended it."""
         import anyio
 
-        from dragoman.tools.mcp.connection import linked
+        from dragoman.tools.mcp.connection import connect
         from dragoman.tools.mcp.elicitation import Elicitation
-        from dragoman.tools.mcp.login import known_login
+        from dragoman.tools.mcp.login import stored_login
 
         limit = self.server.start_timeout
         elicitation = Elicitation(self.name, self._workspace, self._sampler)
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
-            authorize = self._authorize or known_login
+            authorize = self._authorize or stored_login
             auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person
-            async with linked(
-                self.name, self.server, elicitation, find=self._find, auth=auth, evidence=evidence
-            ) as link:
-                await self._learn(link)
+            async with connect(
+                self.name, self.server, elicitation, find=self._find, auth=auth, diagnostics=diagnostics
+            ) as connection:
+                await self._read_tools(connection)
                 self._scope.deadline = math.inf
-                self._link, self._attempt = link, None
-                self.trouble, self._needs_login = "", False
+                self._connection, self._attempt = connection, None
+                self.error, self._needs_login = "", False
                 attempt.settled.set_result(None)
-                while not link.ended:
-                    await link.stirred.wait()
-                    link.stirred.clear()
-                    if not link.ended:
-                        await self._learn(link)
+                while not connection.ended:
+                    await connection.changed.wait()
+                    connection.changed.clear()
+                    if not connection.ended:
+                        await self._read_tools(connection)
                 return ConnectionError("it ended, or closed the connection")
         return TimeoutError(f"it did not start within {limit:g} s")
 
-    async def _learn(self, link: Connection) -> None:
+    async def _read_tools(self, connection: Connection) -> None:
         from dragoman.tools.mcp.definition import tools_of
 
-        tools, self.left_out = tools_of(self.name, self.server, await link.definitions(), self.call)
-        said = link.client.instructions
-        rules = f"The server {self.name} says of its tools: {said[:LONGEST_RULES]}" if said else ""
-        if not self._known or _said(Group(self.name, tools, rules)) != _said(self._group):
+        tools, self.left_out = tools_of(self.name, self.server, await connection.definitions(), self.call)
+        instructions = connection.client.instructions
+        rules = (
+            f"The server {self.name} says of its tools: {instructions[:LONGEST_RULES]}"
+            if instructions
+            else ""
+        )
+        if not self._known or _fingerprints(Group(self.name, tools, rules)) != _fingerprints(self._group):
             self._group = Group(self.name, tools, rules)
         self._known = True
 
-    def _failed(self, attempt: _Attempt, error: Exception, evidence: Evidence) -> None:
-        from dragoman.tools.mcp.errors import told, wants_login
+    def _failed(self, attempt: _Attempt, error: Exception, diagnostics: Diagnostics) -> None:
+        from dragoman.tools.mcp.errors import describe_failure, needs_login
 
-        self.trouble = told(error, evidence)
-        self._needs_login = wants_login(error, evidence)
+        self.error = describe_failure(error, diagnostics)
+        self._needs_login = needs_login(error, diagnostics)
         if self._needs_login and self.server.auth is not None:
-            self.trouble += f": run `dragoman mcp test {self.name}`"
+            self.error += f": run `dragoman mcp test {self.name}`"
         elif self._needs_login:
-            self.trouble += ': its settings need auth = "oauth", or a header with a key'
+            self.error += ': its settings need auth = "oauth", or a header with a key'
         if attempt.settled.done() and _now() - attempt.began > STEADY:
             self._failures = 0
         self._not_before = _now() + PAUSES[min(self._failures, len(PAUSES) - 1)]
@@ -255,7 +259,7 @@ def sources_of(servers: Mapping[str, McpServer], **options: Any) -> list[McpSour
     return [McpSource(name, server, **options) for name, server in on.items()]
 
 
-def _said(group: Group) -> list[str | None]:
+def _fingerprints(group: Group) -> list[str | None]:
     return [group.rules, *(tool.fingerprint for tool in group.tools)]
 
 

@@ -1,4 +1,4 @@
-"""A command in, a pair of streams out: a program's standard input and output, line by line, with bounds."""
+"""Starts an MCP server as a program and talks to it line by line, with bounds on what it may write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from dragoman.tools.mcp.diagnostics import Evidence
+from dragoman.tools.mcp.diagnostics import Diagnostics
 
 MOST_OF_A_LINE = 32 << 20  # an image of 20 MB, in base64
 MOST_NOISE = 4 << 20  # lines that are no messages: a greeting is fine, a flood is not
@@ -30,8 +30,8 @@ _GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError
 
 
 @asynccontextmanager
-async def program(
-    command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None, evidence: Evidence
+async def open_program(
+    command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None, diagnostics: Diagnostics
 ) -> AsyncIterator[TransportStreams]:
     """The program while it runs. At the end its input is closed; if it does not go, it and its children are
     told to, then made to. OSError where it cannot be started."""
@@ -46,87 +46,89 @@ async def program(
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
+    received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_listen, process.stdout, heard, evidence)
-        tasks.start_soon(_speak, process.stdin, said, heard)
-        tasks.start_soon(_note, process.stderr, evidence)
+        tasks.start_soon(_read_messages, process.stdout, received, diagnostics)
+        tasks.start_soon(_write_messages, process.stdin, to_send, received)
+        tasks.start_soon(_read_stderr, process.stderr, diagnostics)
         try:
             yield incoming, outgoing
         finally:
             with anyio.CancelScope(shield=True):  # else a cancelled caller would leave the program behind
                 await _stop(process, process.stdin)
             tasks.cancel_scope.cancel()
-            for stream in (heard, incoming, outgoing, said):
+            for stream in (received, incoming, outgoing, to_send):
                 stream.close()
             _release(process)
 
 
-async def _listen(
-    stdout: ByteReceiveStream, heard: ObjectSendStream[SessionMessage | Exception], evidence: Evidence
+async def _read_messages(
+    stdout: ByteReceiveStream,
+    received: ObjectSendStream[SessionMessage | Exception],
+    diagnostics: Diagnostics,
 ) -> None:
     """Each line that is a message, to the session. It ends when the program, or our patience, does."""
     line, noise = bytearray(), 0
-    async with heard:
+    async with received:
         with suppress(*_GONE):
             while True:
                 *whole, rest = (await stdout.receive()).split(b"\n")
                 for piece in whole:
                     line += piece
-                    if not await _pass_on(bytes(line), heard):
+                    if not await _forward(bytes(line), received):
                         noise += len(line) + 1
                     line.clear()
                 line += rest
                 if len(line) > MOST_OF_A_LINE:
-                    evidence.too_much = f"it wrote a line of more than {MOST_OF_A_LINE >> 20} MB"
+                    diagnostics.overflow = f"it wrote a line of more than {MOST_OF_A_LINE >> 20} MB"
                 if noise > MOST_NOISE:
-                    evidence.too_much = "it floods its standard output with what are no messages"
-                if evidence.too_much:
+                    diagnostics.overflow = "it floods its standard output with what are no messages"
+                if diagnostics.overflow:
                     return
 
 
-async def _pass_on(line: bytes, heard: ObjectSendStream[SessionMessage | Exception]) -> bool:
+async def _forward(line: bytes, received: ObjectSendStream[SessionMessage | Exception]) -> bool:
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         return False
-    await heard.send(SessionMessage(message))
+    await received.send(SessionMessage(message))
     return True
 
 
-async def _speak(
+async def _write_messages(
     stdin: ByteSendStream,
-    said: ObjectReceiveStream[SessionMessage],
-    heard: ObjectSendStream[SessionMessage | Exception],
+    to_send: ObjectReceiveStream[SessionMessage],
+    received: ObjectSendStream[SessionMessage | Exception],
 ) -> None:
     with suppress(*_GONE):
-        async for message in said:
+        async for message in to_send:
             line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             await stdin.send(line.encode("utf-8", "replace") + b"\n")
         return
-    await heard.aclose()  # it does not listen any more: whoever waits for an answer is to know
+    await received.aclose()  # it does not listen any more: whoever waits for an answer is to know
 
 
-async def _note(stderr: ByteReceiveStream, evidence: Evidence) -> None:
+async def _read_stderr(stderr: ByteReceiveStream, diagnostics: Diagnostics) -> None:
     with suppress(*_GONE):
         while True:
-            evidence.complained(await stderr.receive())
+            diagnostics.add_stderr(await stderr.receive())
 
 
 async def _stop(process: Process, stdin: ByteSendStream) -> None:
     with suppress(*_GONE):
         await stdin.aclose()
-    if await _ended(process, GRACE):
+    if await _wait_for_end(process, GRACE):
         return
     _signal(process, signal.SIGTERM)
-    await _ended(process, GRACE)
+    await _wait_for_end(process, GRACE)
     if sys.platform != "win32":
         _signal(process, signal.SIGKILL)  # also its children, where those stay when it goes
-    await _ended(process, CERTAIN)
+    await _wait_for_end(process, CERTAIN)
 
 
-async def _ended(process: Process, within: float) -> bool:
+async def _wait_for_end(process: Process, within: float) -> bool:
     with anyio.move_on_after(within):
         while process.returncode is None:  # noqa: ASYNC110 - wait() waits for its children's pipes, too
             await anyio.sleep(0.01)

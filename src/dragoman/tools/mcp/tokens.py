@@ -1,4 +1,4 @@
-"""What a login gave us in, kept for the next time: in the keyring, else in a file for its owner alone."""
+"""Stores the tokens of logins at MCP servers: in the keyring, else in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
 from pydantic import BaseModel, ValidationError
 
-from dragoman.tools.mcp.references import in_keyring
+from dragoman.tools.mcp.references import read_keyring
 from dragoman.tools.thread import in_thread
 
 SERVICE = "dragoman-mcp"  # the name under which the keyring holds logins, by address
 EARLY = 30  # seconds before a token's end in which it counts as over
 
 
-class Login(BaseModel):
+class StoredLogin(BaseModel):
     """All that is known of one login. `expires` is a time, while a token only says how long it lasts."""
 
     tokens: OAuthToken | None = None
@@ -30,7 +30,7 @@ class Login(BaseModel):
     resource: ProtectedResourceMetadata | None = None
 
 
-class Tokens:
+class TokenStore:
     """The login at one address. It is what the SDK calls a token storage.
 
     A keyring may wait until somebody unlocks it, so it is asked in a thread while a connection is made.
@@ -40,16 +40,16 @@ class Tokens:
         self._url = url
         self._file = file or data_folder() / "mcp-logins.json"
         self._use_keyring = use_keyring
-        self.where = ""  # for people, once something was kept
+        self.where = ""  # for people, once something was saved
 
-    def login(self) -> Login:
-        """What is kept; an empty one where there is nothing, or nothing that can be read."""
+    def login(self) -> StoredLogin:
+        """What is stored; an empty one where there is nothing, or nothing that can be read."""
         try:
-            return Login.model_validate_json(self._kept() or "{}")
+            return StoredLogin.model_validate_json(self._read() or "{}")
         except ValidationError:
-            return Login()
+            return StoredLogin()
 
-    def keep(self, **known: Any) -> None:
+    def save(self, **known: Any) -> None:
         text = self.login().model_copy(update=known).model_dump_json(exclude_none=True)
         if self._use_keyring and _set_in_keyring(self._url, text):
             self.where = "the system's keyring"
@@ -74,20 +74,20 @@ class Tokens:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         lasts = tokens.expires_in
         expires = time.time() + lasts if lasts is not None else None
-        await in_thread(lambda: self.keep(tokens=tokens, expires=expires))
+        await in_thread(lambda: self.save(tokens=tokens, expires=expires))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         return (await in_thread(self.login)).client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        await in_thread(lambda: self.keep(client=client_info))
+        await in_thread(lambda: self.save(client=client_info))
 
-    def _kept(self) -> str | None:
-        found = in_keyring(SERVICE, self._url) if self._use_keyring else None
+    def _read(self) -> str | None:
+        found = read_keyring(SERVICE, self._url) if self._use_keyring else None
         if found:
             return found
-        kept = _read(self._file).get(self._url)
-        return json.dumps(kept) if kept is not None else None
+        login = _read(self._file).get(self._url)
+        return json.dumps(login) if login is not None else None
 
 
 def data_folder() -> Path:

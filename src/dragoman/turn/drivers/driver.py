@@ -24,3 +24,6 @@ class Driver(Protocol):
 
     async def wake(self, turn: str) -> None:
         """A signal came in: let the turn read it, wherever it is."""
+
+    def forget(self, conversation: str) -> None:
+        """It was deleted: nothing of it need be in memory."""

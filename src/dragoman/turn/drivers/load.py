@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from pydantic import ValidationError
 
 from dragoman.conversation.tree import Tree
 from dragoman.errors import DragomanError, NotFound, TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
-from dragoman.store.store import Started, Store
+from dragoman.store.store import Store
 from dragoman.turn.facts import FACT, Fact, ResultAsked, TurnOptions, TurnStarted
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
-
-_KEPT = 100_000  # messages of conversations that may be used again soon
 
 
 async def load_turn(services: Services, turn: str) -> TurnLog | None:
@@ -101,40 +97,3 @@ def _tip_of(tree: Tree, turn: str, message: str) -> str:
     while own := [id for id in tree.children(tip) if tree[id].turn == turn]:
         tip = own[-1]
     return tip
-
-
-class Paths:
-    """Paths of turns that ended here, so that the next turn need not read the conversation again."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[int, list[Message]]] = OrderedDict()
-        self._size = 0
-
-    def keep(self, log: TurnLog) -> None:
-        self._forget(log.conversation.id)
-        if log.resumed:
-            return  # its revision was not counted from the start
-        self._kept[log.conversation.id] = (log.revision, log.path)
-        self._size += len(log.path)
-        while self._size > _KEPT and len(self._kept) > 1:
-            self._forget(next(iter(self._kept)))
-
-    def take(self, started: Started) -> list[Message] | None:
-        """The path of this conversation, if nobody has changed it since, with the new message at its end."""
-        if started.message is None:
-            return None
-        if started.message.parent is None and started.conversation.leaf is None:
-            return [started.message]
-        kept = self._forget(started.conversation.id)
-        if kept is None:
-            return None
-        revision, path = kept
-        if started.revision != revision + 1 or not path or path[-1].id != started.message.parent:
-            return None
-        return [*path, started.message]  # a copy: who holds the earlier turn reads on in its own
-
-    def _forget(self, conversation: str) -> tuple[int, list[Message]] | None:
-        kept = self._kept.pop(conversation, None)
-        if kept is not None:
-            self._size -= len(kept[1])
-        return kept

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from functools import partial
 
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, TurnInterrupted, TurnSetAside
 from dragoman.store.store import Started, Store
-from dragoman.turn.drivers.load import Paths, load_path, load_turn
+from dragoman.turn.drivers.load import load_path, load_turn
+from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import TurnLog
@@ -39,13 +39,13 @@ class TaskDriver:
         self._runners: dict[str, Runner] = {}
         self._adopting: dict[str, asyncio.Task[bool]] = {}
         self._set_aside: dict[str, str] = {}  # turns that cannot go on here, and why
+        self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
         self._closing = False
 
     async def open(self) -> None:
         if not self._adopts:
             return
         await self._adopt_all()
-        await self._begin_queued()
         self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_GLANCE)
         self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
@@ -99,6 +99,9 @@ class TaskDriver:
             if live is not None:
                 await live.signals.collect()
 
+    def forget(self, conversation: str) -> None:
+        self._paths.forget(conversation)
+
     # ── taking turns up from their facts ──────────────────────────────────────────────────────────
 
     async def _adopt(self, turn: str) -> bool:
@@ -115,11 +118,19 @@ class TaskDriver:
 
     async def _adopt_all(self) -> None:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
+        await self._release_all()
         signalled = set(await self._store.turns_with_signals())
         for row in await self._store.live_turns():
             if row.state != State.WAITING or row.id in signalled:
                 with suppress(TurnSetAside, NotFound):
                     await self.adopt(row.id)
+        await self._begin_queued()
+
+    async def _release_all(self) -> None:
+        """Turns that broke off here are anybody's, ours included, as soon as the store takes it."""
+        for turn, epoch in list(self._broken_off.items()):
+            await self._store.release(turn, epoch)
+            self._broken_off.pop(turn, None)
 
     async def _look_for_signals(self) -> None:
         """Signals of this process are read at once; those of others are found here, also those for turns
@@ -152,7 +163,7 @@ class TaskDriver:
         self._runners.pop(log.id, None)
         self._bus.remove(log.id)
         error = None if task.cancelled() else task.exception()
-        if log.turn.state.ended:
+        if log.turn.state.ended and not log.broken:
             self._paths.keep(log)
             if not self._closing:
                 self._background.run("beginning queued turns", self._begin_queued)
@@ -160,5 +171,5 @@ class TaskDriver:
         if error is not None and not isinstance(error, Fenced | TurnInterrupted):
             _log.error("turn %s broke off; it is tried again", log.id, exc_info=error)
         if not self._closing:
-            release = partial(self._store.release, log.id, log.epoch)
-            self._background.run(f"releasing turn {log.id}", release)
+            self._broken_off[log.id] = log.epoch
+            self._background.run(f"releasing turn {log.id}", self._release_all)

@@ -72,6 +72,7 @@ class TurnLog:
         self.draft: Draft | None = None
         self.draft_seen = False  # the plugins were shown the whole of it (`on_message_append`)
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
+        self.broken = False  # something was recorded here that is not in the store: only that counts
         self.revision = revision  # of the conversation, if nobody else changes it
         self.events: EventLog[Snapshot] = EventLog(row.epoch)
         self.publish = self.events.publish
@@ -200,7 +201,9 @@ class TurnLog:
         change.calls = [call for call in change.calls if call.id not in new or call.id in change.held]
 
     def _written(self, write: asyncio.Future[None]) -> None:
-        self.events.let_go(stored=write.exception() is None)
+        error = write.exception()
+        self.broken = self.broken or not isinstance(error, Unread | None)
+        self.events.let_go(stored=error is None)
 
     def _grow(self, messages: Sequence[Message]) -> tuple[str | None, str] | None:
         before = self.tip

@@ -98,8 +98,10 @@ async def plan_answered(
     if isinstance(fitted, Answered):
         return fitted
     call, tool = fitted
-    if tool.fingerprint != question.fingerprint:
-        return Answered(call, CallState.FAILED, REDEFINED)
+    if question.fingerprint is not None:  # a foreign tool may be another one by now
+        now = prepared.services.toolbox.offer().find(call.tool)
+        if now is None or now[1].fingerprint != question.fingerprint:
+            return Answered(call, CallState.FAILED, REDEFINED)
     wishes: Sequence[Reason] = ()
     if edited:
         planned = await _seen_by_plugins(prepared, offer, call)

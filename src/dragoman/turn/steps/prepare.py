@@ -120,12 +120,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         system=_system(prepared, offer),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
-        options=merge_options(
-            prepared.services.options,
-            prepared.agent.options,
-            prepared.model.variant,
-            _setting(log, "options") or {},
-            log.turn.options.options,
+        options=options_of(
+            prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
     )
     for plugin in hooks.system_prompt:
@@ -165,11 +161,13 @@ def offer_of(prepared: PreparedTurn) -> Offer:
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
     """The tools of a request as the plugins left it. One that a plugin puts in by its description alone must
     be a tool there is; `TurnView.add_tool` brings one of its own."""
-    everything = {**prepared.services.toolbox.offer().tools, **offer.tools, **prepared.view.added_tools}
+    tools = {**offer.tools, **prepared.view.added_tools}
+    if any(spec.name not in tools for spec in request.tools):
+        tools = {**prepared.services.toolbox.offer().tools, **tools}
     for spec in request.tools:
-        if spec.name not in everything:
+        if spec.name not in tools:
             raise ConfigError(f"a plugin offers {spec.name}, which nobody can run: use turn.add_tool for it")
-    return {spec.name: everything[spec.name] for spec in request.tools}
+    return {spec.name: tools[spec.name] for spec in request.tools}
 
 
 def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
@@ -179,19 +177,12 @@ def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
     )  # of a word nobody knows, the careful reading
 
 
-def merged(*layers: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Options in layers: the later wins, objects are merged, None removes."""
-    result: dict[str, JsonValue] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            before = result.get(key)
-            if value is None:
-                result.pop(key, None)
-            elif isinstance(value, dict):
-                result[key] = merged(before if isinstance(before, dict) else {}, value)
-            else:
-                result[key] = value
-    return result
+def options_of(
+    services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """The options of a request in layers, the later over the earlier; None removes what is below it."""
+    variant: Mapping[str, JsonValue] = getattr(model, "variant", {})  # a model of one's own may have none
+    return merge_options(services.options, agent.options, variant, settings.get("options") or {}, sent)
 
 
 def _system(prepared: PreparedTurn, offer: Offer) -> str:

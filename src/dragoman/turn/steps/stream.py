@@ -6,7 +6,15 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from dragoman.messages.events import Event, MessageEnd, ReasoningEnd, ReasoningStart, StepStart
+from dragoman.errors import ProviderError
+from dragoman.messages.events import (
+    CallInputStart,
+    Event,
+    MessageEnd,
+    ReasoningEnd,
+    ReasoningStart,
+    StepStart,
+)
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.store.store import Change
@@ -14,6 +22,8 @@ from dragoman.tools.toolbox import Offer
 from dragoman.turn.facts import CallMade, ReplyReceived, RequestBuilt
 from dragoman.turn.plugin import Appending
 from dragoman.turn.steps.prepare import PreparedTurn, RequestReady
+
+MOST_CALLS = 500  # of one reply
 
 
 @dataclass(slots=True, frozen=True)
@@ -92,13 +102,20 @@ def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:
     """What is done with each event of a reply: as little as possible, looked up once for the whole stream."""
     log, view = prepared.log, prepared.view
     apply, publish = draft.apply, log.publish
+    calls = 0
     watchers = prepared.hooks.stream_data
     began = 0.0
 
     def take(event: Event) -> None:
-        nonlocal began
+        nonlocal began, calls
         if type(event) is ReasoningStart:
             began = log.now()
+        elif type(event) is CallInputStart:
+            calls += 1
+            if calls > MOST_CALLS:
+                raise ProviderError(
+                    f"the model made more than {MOST_CALLS} calls in one reply", kind="too_many_calls"
+                )
         elif type(event) is ReasoningEnd:
             event.seconds = round(log.now() - began, 3)
         apply(event)

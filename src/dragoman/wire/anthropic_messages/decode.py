@@ -168,7 +168,7 @@ def _whole(block: Block, pieces: str) -> Block:
 def _usage(tokens: MessagesTokens) -> Usage:
     read, written = tokens.get("cache_read_input_tokens") or 0, tokens.get("cache_creation_input_tokens") or 0
     of_output = tokens.get("output_tokens_details") or {}
-    return Usage(
+    return Usage.claimed(
         (tokens.get("input_tokens") or 0) + read + written,  # they count the cached ones beside the others
         tokens.get("output_tokens") or 0,
         cached=read,

@@ -144,7 +144,7 @@ class GeminiDecoder:
 
 def _usage(tokens: GeminiTokens) -> Usage:
     thought = tokens.get("thoughtsTokenCount") or 0
-    return Usage(
+    return Usage.claimed(
         tokens.get("promptTokenCount") or 0,
         (tokens.get("candidatesTokenCount") or 0) + thought,  # they count thoughts beside the answer
         cached=tokens.get("cachedContentTokenCount") or 0,

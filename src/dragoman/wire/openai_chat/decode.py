@@ -195,7 +195,7 @@ def _usage(tokens: ChatTokens) -> Usage:
     thought = of_output.get("reasoning_tokens") or 0
     if tokens.get("total_tokens") == input + output + thought:
         output += thought  # xAI counts thoughts beside the answer, the others in it
-    return Usage(
+    return Usage.claimed(
         input,
         output,
         cached=of_input.get("cached_tokens") or tokens.get("prompt_cache_hit_tokens") or 0,

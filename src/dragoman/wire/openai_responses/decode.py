@@ -216,7 +216,7 @@ def _text_of(contents: list[ResponsesContent] | None) -> str:
 def _usage(tokens: ResponsesTokens) -> Usage:
     of_input = tokens.get("input_tokens_details") or {}
     of_output = tokens.get("output_tokens_details") or {}
-    return Usage(
+    return Usage.claimed(
         tokens.get("input_tokens") or 0,
         tokens.get("output_tokens") or 0,
         cached=of_input.get("cached_tokens") or 0,

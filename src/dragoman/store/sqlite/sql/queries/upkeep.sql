@@ -51,6 +51,10 @@ FROM unwanted_blobs;
 -- They are gone, or somebody mentions them again.
 DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
 
+-- name: unmentioned_blobs
+-- Of these, those that no row mentions: uploads that no message came for.
+SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = value);
+
 -- name: checkpoint
 -- As far as it goes without anybody having to wait.
 PRAGMA wal_checkpoint(PASSIVE);

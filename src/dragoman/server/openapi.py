@@ -1,0 +1,22 @@
+"""Prints the description of the API, as a server has it at /api/openapi.json, without a server.
+
+`make page-types` makes the page's types from it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from dragoman.server.app import routes
+from dragoman.server.routes import people
+
+
+def main() -> None:
+    app = routes()
+    app.include_router(people.sign_in, prefix="/api")
+    json.dump(app.openapi(), sys.stdout, indent=2, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Questions about calls: why they are asked, what an answer remembers, and how a person ends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.async_api import Browser, expect
+
+from dragoman import Plugin, TurnView, tool
+from dragoman.turn.plugin import PlannedCall
+from dragoman.wire.scripted import calls, says
+from tests.browser.stage import MARKS, Person, Server, at_the_page
+from tests.server.site import served
+
+pytestmark = MARKS
+
+
+async def test_a_question_tells_why_it_is_asked(person: Person) -> None:
+    """P9"""
+    await person.say("note")
+    await expect(person.by("because")).to_have_text("Asked because no rule allows it.", timeout=60_000)
+    await person.by("reject").click()
+    await person.say("settings")
+    await expect(person.by("because")).to_contain_text("protected", timeout=60_000)
+    await expect(person.by("for-longer")).to_have_count(0)
+    await person.by("reject").click()
+    await person.set(mode="ask")
+    await person.say("add")
+    await expect(person.by("because")).to_contain_text("every call is asked about", timeout=60_000)
+    await expect(person.by("allow-conversation")).to_have_count(0)
+    await person.by("allow").click()
+    await person.sees("It is 5.")
+
+
+async def test_the_reason_is_told_in_the_language_of_the_page(browser: Browser, server: Server) -> None:
+    """P9"""
+    async with at_the_page(browser, server, locale="zh-CN") as person:
+        await person.say("note")
+        await expect(person.by("because")).to_contain_text("没有规则允许它", timeout=60_000)
+        await expect(person.question).to_contain_text("允许 note 用这些参数运行吗？")
+        await person.by("reject").click()
+
+
+@tool(permission="deploy")
+async def deploy(target: str) -> str:
+    """Deploy to a machine."""
+    return f"deployed to {target}"
+
+
+class Careful(Plugin):
+    """Wants a person to look at every deployment."""
+
+    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+        call.ask("This is PRODUCTION. Really?")
+
+
+async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """P9: a grant would not dissolve it."""
+    script = [calls("deploy", target="prod-1"), says("It is out.")]
+    async with served(tmp_path, script, tools=[deploy], plugins=[Careful()], allow=["deploy"]) as site:
+        server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.key}")
+        async with at_the_page(browser, server) as person:
+            await person.say("go")
+            await expect(person.question).to_contain_text("This is PRODUCTION. Really?", timeout=60_000)
+            await expect(person.by("because")).to_contain_text("a plugin wants you to look")
+            for longer in ("allow-conversation", "for-longer", "rule"):
+                await expect(person.by(longer)).to_have_count(0)
+            await person.by("allow").click()
+            await person.sees("It is out.")
+
+
+async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
+    """P11"""
+    await person.say("plan")
+    await expect(person.by("rule-choice").locator("option")).to_have_text(
+        ["memos.write for “work/plan”", "memos.write for “work/*”", "memos.write for everything"],
+        timeout=60_000,
+    )
+    await person.by("rule-choice").select_option(label="memos.write for “work/*”")
+    await person.by("for-longer").click()
+    await person.by("allow-always").click()
+    await person.sees("Planned.")
+    await person.say("report")
+    await person.sees("Reported.")
+    await person.say("diary")
+    await expect(person.question).to_contain_text("May memo run", timeout=60_000)
+    await person.by("reject").click()
+    await _grant_is_listed(person, "allow memos.write for 'work/*'")
+
+
+async def test_a_denial_is_remembered(person: Person) -> None:
+    """P11: deny likewise."""
+    await person.say("diary")
+    await person.by("for-longer").click()
+    await person.by("deny-hour").click()
+    await person.sees_call("rejected")
+    await person.say("diary")
+    await expect(person.by("call")).to_have_count(2, timeout=60_000)
+    await person.sees_call("rejected")
+    await expect(person.by("question")).to_have_count(0)
+    await _grant_is_listed(person, "deny memos.write for 'home/diary'", "until")
+
+
+async def _grant_is_listed(person: Person, rule: str, *more: str) -> None:
+    """And is taken back, for those who come after."""
+    await person.by("open-settings").first.click()
+    await person.by("tab-permissions").click()
+    grant = person.by("grant").filter(has_text=rule)
+    await expect(grant).to_have_count(1)
+    for words in more:
+        await expect(grant).to_contain_text(words)
+    await grant.get_by_test_id("revoke").click()
+    await expect(grant).to_have_count(0)
+
+
+async def test_a_rejection_may_stop_all_calls_of_the_turn(person: Person) -> None:
+    """P10"""
+    await person.say("pair")
+    await expect(person.by("question")).to_have_count(2, timeout=60_000)
+    await person.by("question").first.get_by_test_id("stop-calls").click()
+    await person.sees("Then without.")
+    states = [await call.get_attribute("data-state") for call in await person.by("call").all()]
+    assert states == ["rejected", "skipped"]
+    await expect(person.by("limit")).to_contain_text("The calls of this turn were stopped.")
+
+
+async def test_a_turn_that_came_to_a_limit_tells_which_and_can_go_on(person: Person) -> None:
+    """T7"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.set(max_rounds=1)
+    await person.say("rounds")
+    await person.sees("That is what I have.")
+    await expect(person.by("limit")).to_contain_text("1 round of tool calls")
+    await person.page.reload()
+    await expect(person.by("limit")).to_be_visible(timeout=60_000)
+    await person.by("go-on").click()
+    await person.sees("You said: Go on.")
+    await expect(person.by("limit")).to_have_count(0)

@@ -1,0 +1,162 @@
+"""Processes that share one store: each runs this file, holds at a gate it is told of, and is killed or
+stopped there from outside. What they do is in a diary on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
+from dragoman.errors import Fenced
+from dragoman.messages.parts import Text, ToolCall
+from dragoman.messages.request import Request
+from dragoman.tools.builtin.shell import shell
+from dragoman.turn.plugin import PlannedCall
+from dragoman.wire.scripted import Line, calls, says
+from tests.crash.deadly_appends import NEVER, Clockwork, DeadlyStore, Moment, lines, note
+
+ROOT = Path(__file__).parents[2]
+LEASE = 4.0  # seconds
+PATIENCE = 60.0  # seconds in which anything happens, or never does
+
+
+class Gate:
+    """One place where a process waits until the file `go` is there; every other is open."""
+
+    def __init__(self, folder: Path, name: str, clockwork: Clockwork) -> None:
+        self._folder = folder
+        self._name = name
+        self._clockwork = clockwork
+        self._moment, clockwork.moment = clockwork.moment, NEVER
+
+    async def __call__(self, place: str) -> None:
+        if place == self._name:
+            note(self._folder / "diary", {"at": place, "pid": os.getpid()})
+            await until((self._folder / "go").exists)
+            self._clockwork.set(self._moment)
+
+
+class Holds(Plugin):
+    """Holds a call that is planned, and has not started."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def before_tool(self, call: PlannedCall, turn: TurnView) -> None:
+        await self._gate(f"before {call.name}")
+
+
+def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> Runtime:
+    """A runtime with a few tools, and a model that calls what it is asked for, one after the other.
+
+    The clockwork kills it at a moment counted from the gate.
+    """
+    clockwork = clockwork or Clockwork(NEVER)
+    held = Gate(folder, gate, clockwork)
+
+    @tool(replay="safe")
+    async def first() -> str:
+        """The first."""
+        note(folder / "diary", {"ran": "first", "pid": os.getpid()})
+        await held("in first")
+        return "1"
+
+    @tool
+    async def second() -> str:
+        """The second."""
+        note(folder / "diary", {"ran": "second", "pid": os.getpid()})
+        return "2"
+
+    @tool(replay="safe")
+    async def forks() -> str:
+        """Leave a child behind that lives long."""
+        if gate == "in forks" and (child := os.fork()) == 0:
+            signal.alarm(int(PATIENCE) * 5)
+            while True:
+                signal.pause()
+        elif gate == "in forks":
+            note(folder / "diary", {"forked": child})
+        await held("in forks")
+        return "forked"
+
+    return Runtime(
+        DeadlyStore(folder / "chat.db", clockwork, lease=LEASE),
+        model=ScriptedModel(_script),
+        tools=[first, second, forks, shell],
+        plugins=[Holds(held)],
+        allow=["*"],
+        workspace=folder,
+    )
+
+
+def _script(request: Request) -> Line:
+    """Each line of what the person said is a tool's name, or `$` and a line for the shell."""
+    said, made = "", 0
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                made += 1
+            elif isinstance(part, Text) and message.role == "user":
+                said, made = part.text, 0
+    wanted = said.splitlines()
+    if made >= len(wanted):
+        return says("done")
+    line = wanted[made]
+    return calls("shell", command=line[1:]) if line.startswith("$") else calls(line)
+
+
+async def until(reached: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not reached():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.02)
+
+
+async def until_so(reached: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await reached():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.02)
+
+
+def wrote(folder: Path, key: str) -> list[object]:
+    """Everything the diary says of this, by whomever."""
+    return [line[key] for line in lines(folder / "diary") if key in line]
+
+
+@contextmanager
+def process(
+    folder: Path, said: str, gate: str = "", moment: Moment = NEVER
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own, with a turn to begin with where something is said. Killed at last."""
+    command = [sys.executable, "-m", "tests.crash.workers", str(folder), said, gate, *map(str, moment)]
+    with subprocess.Popen(command, cwd=ROOT) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+async def _live(folder: Path, said: str, gate: str, moment: Moment) -> None:
+    clockwork = Clockwork(moment)
+    async with worker(folder, gate, clockwork) as runtime:
+        if not said:
+            note(folder / "diary", {"open": os.getpid()})
+            await asyncio.Event().wait()
+        chat = await runtime.conversation()
+        turn = await chat.send(said)
+        note(folder / "diary", {"turn": turn.id, "conversation": chat.id})
+        try:
+            result = await turn.result()
+        except Fenced:
+            note(folder / "diary", {"fenced": os.getpid()})
+        else:
+            note(folder / "diary", {"result": result.text, "writes": clockwork.counts["after"]})
+
+
+if __name__ == "__main__":
+    asyncio.run(_live(Path(sys.argv[1]), sys.argv[2], sys.argv[3], (sys.argv[4], int(sys.argv[5]))))

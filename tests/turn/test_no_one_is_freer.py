@@ -1,0 +1,66 @@
+"""A task is never freer than who gave it (P9, docs/agents.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import Agent, Rule, tool
+from dragoman.messages.parts import CallState
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import calls_of, runtime_with
+
+ran: list[str] = []
+
+
+@tool(pattern="command")
+def shell(command: str) -> str:
+    """Run."""
+    ran.append(command)
+    return "ran"
+
+
+ADMIN = Agent(name="admin", rules=(Rule("shell", "*", "allow"),))
+READER = Agent(name="reader", rules=(Rule("shell", "*", "deny"), Rule("task", "*", "allow")))
+
+
+@pytest.mark.parametrize("agent", ["reader", None])
+async def test_a_task_may_not_what_its_giver_may_not(tmp_path: Path, agent: str | None) -> None:
+    """P9: denied by the agent that gives the task, or by the settings; also through a task of a task."""
+    ran.clear()
+    script = [
+        calls("task", agent="admin", request="list"),
+        calls("task", agent="admin", request="list, really"),
+        calls("shell", command="ls"),
+        says("could not"),
+        says("they could not"),
+        says("no"),
+    ]
+    deny = [] if agent else ["shell:*"]
+    async with runtime_with(tmp_path, script, tools=[shell], agents=[ADMIN, READER], deny=deny) as runtime:
+        chat = await runtime.conversation(**({"agent": agent} if agent else {}))
+        result = await (await chat.send("go")).result()
+        (task,) = calls_of(result.messages)
+        assert task.state is CallState.COMPLETED
+        inner = [id for id in await runtime.store.within(chat.id) if id != chat.id]
+        found = [call for id in inner for call in calls_of((await runtime.store.messages(id))[0])]
+    assert [call.state for call in found if call.tool == "shell"] in (
+        [CallState.REJECTED],
+        [CallState.FAILED],
+    )
+    assert ran == []
+
+
+async def test_a_task_that_its_giver_may_give_runs(tmp_path: Path) -> None:
+    """P9"""
+    ran.clear()
+    script = [
+        calls("task", agent="admin", request="list"),
+        calls("shell", command="ls"),
+        says("a"),
+        says("b"),
+    ]
+    async with runtime_with(tmp_path, script, tools=[shell], agents=[ADMIN], allow=["task"]) as runtime:
+        await (await runtime.send("go")).result()
+    assert ran == ["ls"]

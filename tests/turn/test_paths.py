@@ -1,0 +1,43 @@
+"""What ended turns leave in memory is bounded in bytes, and goes with its conversation (S1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import Runtime
+from dragoman.turn.drivers.tasks import TaskDriver
+from dragoman.wire.scripted import says
+from tests.runtimes import runtime_with
+
+MIB = 2**20
+
+
+def _kept(runtime: Runtime) -> int:
+    """Bytes, as the driver counts them."""
+    assert isinstance(runtime.driver, TaskDriver)
+    return runtime.driver._paths.size
+
+
+@pytest.mark.slow
+async def test_long_conversations_are_not_all_kept_in_memory(tmp_path: Path) -> None:
+    """S1: twenty of them with four megabytes each, and each can be gone on with."""
+    script = [says("yes")] * 20 + [says("still here")]
+    async with runtime_with(tmp_path, script) as runtime:
+        chats = [await runtime.conversation() for _ in range(20)]
+        for chat in chats:
+            await (await chat.send("x" * 4 * MIB)).result()
+        assert 32 * MIB < _kept(runtime) <= 64 * MIB
+        assert (await (await chats[0].send("and now?")).result()).text == "still here"
+        assert len(await chats[0].messages()) == 4
+
+
+async def test_a_deleted_conversation_is_not_kept_in_memory(tmp_path: Path) -> None:
+    """S1"""
+    async with runtime_with(tmp_path, [says("yes")]) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("x" * MIB)).result()
+        assert _kept(runtime) > MIB
+        await runtime.delete(chat.id)
+        assert _kept(runtime) == 0

@@ -1,0 +1,113 @@
+"""Replies have bounds: bytes, lines, time and calls (T8). Whoever sends more is hung up on."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from dragoman import ProviderError, Runtime, ScriptedModel
+from dragoman.messages.parts import CallState
+from dragoman.turn.steps.stream import MOST_CALLS
+from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.http import HttpClient, HttpModel, Timeouts
+from dragoman.wire.openai_chat import WIRE
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import calls_of
+
+pytestmark = pytest.mark.slow
+
+PIECE = b'data: {"choices": [{"index": 0, "delta": {"content": "word "}}]}\n\n'
+
+
+@asynccontextmanager
+async def endless(
+    piece: bytes, headers: dict[str, str] | None = None, pause: Callable[[], object] | None = None
+) -> AsyncIterator[tuple[str, list[int]]]:
+    """A provider that sends the same piece for ever; how much it got rid of."""
+    sent = [0]
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream", **(headers or {})})
+        await response.prepare(request)
+        try:
+            while sent[0] < 2_000_000_000:
+                await response.write(piece)
+                sent[0] += len(piece)
+        except ConnectionError:
+            pass
+        return response
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", handler)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        yield str(server.make_url("/v1")), sent
+    finally:
+        await server.close()
+
+
+async def ask(folder: Path, url: str, timeouts: Timeouts | None = None) -> ProviderError:
+    """One turn, which fails."""
+    async with HttpClient(timeouts=timeouts, use_environment=False) as client:
+        model = HttpModel(client, WIRE(), Endpoint(url, "chat/completions"), model="m")
+        async with Runtime(folder / "chat.db", model=model) as runtime:
+            turn = await runtime.send("go")
+            with pytest.raises(ProviderError) as failed:
+                await turn.result()
+            assert not (await runtime.store.turn(turn.id)).live
+    return failed.value
+
+
+def peak() -> int:
+    """The most memory this process ever had, in bytes."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+@pytest.mark.parametrize(
+    ("piece", "headers"),
+    [
+        (b"data: " + b"x" * 1_000_000, {}),  # a line without an end
+        (b": " + b"x" * 1_000_000 + b"\n", {}),  # comments alone
+        (gzip.compress(b"data: " + b"x" * 50_000_000), {"content-encoding": "gzip"}),  # sent unasked
+    ],
+)
+async def test_an_endless_reply_is_broken_off_with_flat_memory(
+    tmp_path: Path, piece: bytes, headers: dict[str, str]
+) -> None:
+    """T8"""
+    before = peak()
+    async with endless(piece, headers) as (url, _):
+        error = await ask(tmp_path, url)
+    assert error.kind in ("too_large", "connection", "stream", "provider"), error.kind
+    assert peak() - before < 600_000_000
+
+
+async def test_a_reply_that_goes_on_and_on_ends_some_time(tmp_path: Path) -> None:
+    """T8: however busy the line is."""
+    async with endless(PIECE) as (url, _):
+        error = await ask(tmp_path, url, Timeouts(whole_reply=0.3))
+    assert (error.kind, error.retryable) == ("timeout", False)
+
+
+async def test_a_reply_with_too_many_calls_is_an_error_and_none_of_them_runs(tmp_path: Path) -> None:
+    """T8, C2: each has its result all the same."""
+    many = calls("nosuch")
+    for _ in range(3 * MOST_CALLS // 2):
+        many = many + calls("nosuch", a=1)
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel([many, says("x")])) as runtime:
+        turn = await runtime.send("go")
+        with pytest.raises(ProviderError, match=f"more than {MOST_CALLS} calls"):
+            await turn.result()
+        made = calls_of((await turn.snapshot()).messages)
+    assert len(made) == MOST_CALLS
+    assert {call.state for call in made} == {CallState.CANCELLED}

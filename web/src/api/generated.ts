@@ -1,0 +1,1097 @@
+/** Made from the server's description by `make page-types`: change that, not this. */
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export type paths = Record<string, never>;
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Again: {
+            model?: string | null;
+        };
+        AgentList: {
+            items: components["schemas"]["AgentView"][];
+        };
+        AgentView: {
+            name: string;
+            description: string;
+            model: string | null;
+            tools: string[] | null;
+        };
+        /** @description What a person decided. Made by the functions below. */
+        Answer: {
+            /** @enum {string} */
+            verdict: "allow" | "reject" | "stop" | "release" | "withhold" | "reply";
+            /**
+             * @default once
+             * @enum {string}
+             */
+            scope: "once" | "conversation" | "hour" | "always";
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /** @default [] */
+            rules: components["schemas"]["Rule-Output"][];
+            reason: string | null;
+            value: components["schemas"]["JsonValue"];
+            hash: string | null;
+            by: string | null;
+            /** @default 0 */
+            at: number;
+        };
+        Begun: {
+            turn: string;
+            message: string | null;
+        };
+        /** @description Somebody answered a question, in this client or another: it is closed. */
+        CallAnswered: {
+            call: string;
+            question: string;
+            verdict: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.answered
+             * @constant
+             */
+            type: "call.answered";
+        };
+        /** @description A person is asked: about the call before it runs, about its result, or by the tool itself. */
+        CallAsked: {
+            call: string;
+            question: string;
+            kind: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            text: string;
+            /** @default rule */
+            because: string;
+            rules: string[];
+            choices: string[];
+            schema: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.asked
+             * @constant
+             */
+            type: "call.asked";
+        };
+        CallEnd: {
+            call: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            state: components["schemas"]["CallState"];
+            result: components["schemas"]["ToolResult"];
+            original: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            at: number | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.end
+             * @constant
+             */
+            type: "call.end";
+        };
+        /** @description A piece of the argument text: for display alone. */
+        CallInputDelta: {
+            call: string;
+            text: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.input.delta
+             * @constant
+             */
+            type: "call.input.delta";
+        };
+        /** @description The arguments are complete: an object, or the `raw` text and what is wrong with it. */
+        CallInputEnd: {
+            call: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            raw: string | null;
+            signature: string | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.input.end
+             * @constant
+             */
+            type: "call.input.end";
+        };
+        CallInputStart: {
+            call: string;
+            tool: string;
+            provider_id: string | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.input.start
+             * @constant
+             */
+            type: "call.input.start";
+        };
+        CallProgress: {
+            call: string;
+            value: components["schemas"]["JsonValue"];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.progress
+             * @constant
+             */
+            type: "call.progress";
+        };
+        CallStart: {
+            call: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default false */
+            client: boolean;
+            at: number | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.start
+             * @constant
+             */
+            type: "call.start";
+        };
+        /**
+         * @description Where a call is. Everything from COMPLETED on is settled: it has its one result.
+         * @enum {string}
+         */
+        CallState: "pending" | "asked" | "running" | "reviewing" | "completed" | "failed" | "rejected" | "withheld" | "skipped" | "cancelled" | "interrupted";
+        Cancel: {
+            /** @default  */
+            reason?: string;
+        };
+        Cancelled: {
+            cancelled: boolean;
+        };
+        /** @description What is to be different. In `settings`, null takes one away. */
+        ConversationChange: {
+            title?: string | null;
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /** @description a message: look at its branch */
+            leaf?: string | null;
+        };
+        /** @description A line of the person's list is new, or not what it was. */
+        ConversationChanged: {
+            id: string;
+            title: string | null;
+            leaf: string | null;
+            settings: {
+                model?: string;
+                agent?: string;
+                /** @enum {string} */
+                mode?: "auto" | "ask" | "manual" | "off";
+                system?: string;
+                options?: {
+                    [key: string]: unknown;
+                };
+                tools?: {
+                    [key: string]: boolean;
+                };
+                /** @enum {string} */
+                review?: "never" | "on_error" | "always";
+                max_rounds?: number;
+                history?: number;
+                private?: {
+                    [key: string]: string;
+                };
+            };
+            usage: components["schemas"]["Usage"];
+            created: number;
+            updated: number;
+            live: boolean;
+            waiting: number;
+            parent: components["schemas"]["Origin"] | null;
+            snippet: string | null;
+            /**
+             * @default conversation.changed
+             * @constant
+             */
+            type: "conversation.changed";
+        };
+        ConversationDeleted: {
+            id: string;
+            /**
+             * @default conversation.deleted
+             * @constant
+             */
+            type: "conversation.deleted";
+        };
+        /** @description Comes first, and wherever what was told before cannot be gone on from. Replaces all that is known. */
+        ConversationSnapshot: {
+            conversation: components["schemas"]["ConversationSummary"];
+            messages: components["schemas"]["Message"][];
+            turns: components["schemas"]["UnfinishedTurn"][];
+            questions: components["schemas"]["Question"][];
+            queued: components["schemas"]["QueuedTurn"][];
+            revision: number;
+            /**
+             * @default snapshot
+             * @constant
+             */
+            type: "snapshot";
+        };
+        /** @description A line of the list. */
+        ConversationSummary: {
+            id: string;
+            title: string | null;
+            leaf: string | null;
+            settings: {
+                model?: string;
+                agent?: string;
+                /** @enum {string} */
+                mode?: "auto" | "ask" | "manual" | "off";
+                system?: string;
+                options?: {
+                    [key: string]: unknown;
+                };
+                tools?: {
+                    [key: string]: boolean;
+                };
+                /** @enum {string} */
+                review?: "never" | "on_error" | "always";
+                max_rounds?: number;
+                history?: number;
+                private?: {
+                    [key: string]: string;
+                };
+            };
+            usage: components["schemas"]["Usage"];
+            created: number;
+            updated: number;
+            live: boolean;
+            waiting: number;
+            parent: components["schemas"]["Origin"] | null;
+            snippet: string | null;
+        };
+        Credentials: {
+            password: string;
+        };
+        /** @description The model that answers where none is named, and what a person should know of it. */
+        CurrentModel: {
+            name: string;
+            note: string | null;
+            reason: string | null;
+        };
+        DaySpent: {
+            day: string;
+            usage: components["schemas"]["Usage"];
+        };
+        /** @description What a person decided. Which verdicts fit depends on the kind of question. */
+        Decision: {
+            /** @enum {string} */
+            verdict: "allow" | "reject" | "stop" | "release" | "withhold" | "reply";
+            /**
+             * @default once
+             * @enum {string}
+             */
+            scope?: "once" | "conversation" | "hour" | "always";
+            /** @description run with these instead */
+            arguments?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /**
+             * @description the rules to keep, of those the question offers
+             * @default []
+             */
+            rules?: components["schemas"]["Rule-Input"][];
+            /** @description for the model to read */
+            reason?: string | null;
+            /** @description the reply to a tool, or the text to release instead */
+            value?: components["schemas"]["JsonValue"];
+            /** @description of the arguments that were seen: checked if given */
+            hash?: string | null;
+        };
+        Done: {
+            /** @default true */
+            ok: boolean;
+        };
+        /** @description Marks a reply that broke off, and says why. Never sent to a model. */
+        Error: {
+            message: string;
+            /** @default error */
+            kind: string;
+            /** @default false */
+            retryable: boolean;
+            /**
+             * @default error
+             * @constant
+             */
+            type: "error";
+        };
+        ErrorRaised: {
+            message: string;
+            /** @default error */
+            kind: string;
+            /** @default false */
+            retryable: boolean;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default error
+             * @constant
+             */
+            type: "error";
+        };
+        /** @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`). */
+        "File-Input": {
+            media_type: string;
+            blob?: string | null;
+            url?: string | null;
+            name?: string | null;
+            size?: number | null;
+            /**
+             * @default file
+             * @constant
+             */
+            type?: "file";
+        };
+        /** @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`). */
+        "File-Output": {
+            media_type: string;
+            blob: string | null;
+            url: string | null;
+            name: string | null;
+            size: number | null;
+            /**
+             * @default file
+             * @constant
+             */
+            type: "file";
+        };
+        Fork: {
+            /** @description the last message of the copy */
+            message: string;
+        };
+        GrantList: {
+            items: components["schemas"]["GrantView"][];
+        };
+        GrantView: {
+            id: string;
+            rule: components["schemas"]["Rule-Output"];
+            words: string;
+            conversation: string | null;
+            created: number;
+            expires: number | null;
+        };
+        GroupList: {
+            groups: components["schemas"]["GroupView"][];
+        };
+        GroupView: {
+            name: string;
+            rules: string;
+            on: boolean;
+            server: string | null;
+            state: string | null;
+            tools: components["schemas"]["ToolView"][];
+        };
+        JsonValue: Json;
+        /** @description Changes of the list were missed: it is to be read again. */
+        ListReset: {
+            /**
+             * @default list.reset
+             * @constant
+             */
+            type: "list.reset";
+        };
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+            turn: string;
+        }) | components["schemas"]["ConversationSnapshot"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
+        Me: {
+            user: string;
+            version: string;
+            model: components["schemas"]["CurrentModel"] | null;
+            /** @enum {string} */
+            mode: "auto" | "ask" | "manual" | "off";
+            agents: components["schemas"]["AgentView"][];
+            limits: components["schemas"]["UploadLimits"];
+            workspace: string | null;
+            signed_in: boolean;
+            needs_password: boolean;
+        };
+        /** @description One message of a conversation's tree. An assistant's message is one model reply. */
+        Message: {
+            id: string;
+            conversation: string;
+            parent: string | null;
+            /** @enum {string} */
+            role: "user" | "assistant";
+            parts: (components["schemas"]["Text-Output"] | components["schemas"]["Reasoning"] | components["schemas"]["ToolCall"] | components["schemas"]["File-Output"] | components["schemas"]["Summary"] | components["schemas"]["Error"])[];
+            turn: string | null;
+            author: string | null;
+            model: string | null;
+            finish: string | null;
+            usage: components["schemas"]["Usage"] | null;
+            /** @default 0 */
+            created: number;
+            metadata: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /** @description A whole message came onto the tree at once: from a plugin, or from a person who steers. */
+        MessageAdded: {
+            message: components["schemas"]["Message"];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default message.added
+             * @constant
+             */
+            type: "message.added";
+        };
+        /**
+         * @description The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
+         *
+         *     `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
+         */
+        MessageEnd: {
+            finish: string;
+            usage: components["schemas"]["Usage"];
+            /** @default  */
+            message: string;
+            /** @default false */
+            unfinished: boolean;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default message.end
+             * @constant
+             */
+            type: "message.end";
+        };
+        ModelList: {
+            default: string | null;
+            items: components["schemas"]["ModelView"][];
+        };
+        ModelSpent: {
+            model: string | null;
+            usage: components["schemas"]["Usage"];
+            messages: number;
+        };
+        ModelView: {
+            name: string;
+            provider: string;
+            title: string;
+            context: number | null;
+            modalities: string[];
+            tools: string | null;
+            note: string | null;
+            /** @default true */
+            ready: boolean;
+            missing: string | null;
+        };
+        NamedPrompt: {
+            name: string;
+            text: string;
+        };
+        NewConversation: {
+            title?: string | null;
+            /**
+             * @default {}
+             * @example {
+             *       "mode": "ask",
+             *       "tools": {
+             *         "files": false
+             *       }
+             *     }
+             */
+            settings?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        NewTurn: {
+            /** @example What is 17 * 23? */
+            text?: string | null;
+            parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
+            /** @description the message to answer to, if not the leaf */
+            parent?: string | null;
+            /**
+             * @description wait for the turn that runs, instead of being refused
+             * @default false
+             */
+            queue?: boolean;
+            model?: string | null;
+            agent?: string | null;
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            /** @default {} */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /** @description Something a person may want to know and need not act on. */
+        Notice: {
+            text: string;
+            /** @default notice */
+            kind: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default notice
+             * @constant
+             */
+            type: "notice";
+        };
+        /** @description The call that opened a sub-conversation. */
+        Origin: {
+            conversation: string;
+            call: string | null;
+        };
+        Page: {
+            items: components["schemas"]["ConversationSummary"][];
+            next: string | null;
+        };
+        /** @description RFC 9457. */
+        Problem: {
+            title: string;
+            status: number;
+            detail: string;
+            /** @default about:blank */
+            type?: string;
+            errors?: {
+                [key: string]: unknown;
+            }[];
+        };
+        Prompt: {
+            /** @example Review this text: */
+            text: string;
+        };
+        PromptList: {
+            items: components["schemas"]["NamedPrompt"][];
+        };
+        /**
+         * @description Fields of a provider's chunk that no other event carries: citations, log probabilities, a service tier.
+         *
+         *     Under the names the provider gives them. Nothing of it is stored; a plugin may.
+         */
+        ProviderData: {
+            wire: string;
+            data: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default provider.data
+             * @constant
+             */
+            type: "provider.data";
+        };
+        /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
+        Question: {
+            id: string;
+            conversation: string;
+            turn: string;
+            call: string;
+            /** @enum {string} */
+            kind: "approve" | "run" | "loop" | "interrupted" | "review" | "tool";
+            tool: string;
+            text: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            hash: string;
+            server: string | null;
+            /**
+             * @default rule
+             * @enum {string}
+             */
+            because: "rule" | "bounds" | "mode" | "plugin" | "redefined" | "loop" | "interrupted" | "review" | "tool";
+            /** @default [] */
+            patterns: string[];
+            /** @default [] */
+            rules: components["schemas"]["Rule-Output"][];
+            /** @default [] */
+            wider: components["schemas"]["Rule-Output"][];
+            /** @default [] */
+            choices: string[];
+            schema: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            result: components["schemas"]["ToolResult"] | null;
+            fingerprint: string | null;
+            /** @default 0 */
+            asked: number;
+            answer: components["schemas"]["Answer"] | null;
+            closed: string | null;
+        };
+        /** @description In a conversation's stream the question comes whole, as `/questions/ID` has it. */
+        QuestionAsked: {
+            call: string;
+            question: string;
+            kind: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            text: string;
+            /** @default rule */
+            because: string;
+            rules: string[];
+            choices: string[];
+            schema: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default call.asked
+             * @constant
+             */
+            type: "call.asked";
+            whole: components["schemas"]["Question"] | null;
+        };
+        QuestionList: {
+            items: components["schemas"]["Question"][];
+        };
+        /** @description What a person said that waits for the turn before it. */
+        QueuedTurn: {
+            id: string;
+            message: components["schemas"]["Message"];
+        };
+        /** @description What a model thought. `wire` and `opaque` say where it may be replayed, and with which bytes. */
+        Reasoning: {
+            text: string;
+            signature: string | null;
+            wire: string | null;
+            model: string | null;
+            opaque: components["schemas"]["JsonValue"];
+            seconds: number | null;
+            /**
+             * @default reasoning
+             * @constant
+             */
+            type: "reasoning";
+        };
+        ReasoningDelta: {
+            text: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default reasoning.delta
+             * @constant
+             */
+            type: "reasoning.delta";
+        };
+        ReasoningEnd: {
+            signature: string | null;
+            wire: string | null;
+            opaque: components["schemas"]["JsonValue"];
+            seconds: number | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default reasoning.end
+             * @constant
+             */
+            type: "reasoning.end";
+        };
+        ReasoningStart: {
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default reasoning.start
+             * @constant
+             */
+            type: "reasoning.start";
+        };
+        /** @description What came of a call that the client ran. */
+        Result: {
+            text?: string | null;
+            value?: components["schemas"]["JsonValue"];
+            /** @default false */
+            failed?: boolean;
+        };
+        /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
+        "Rule-Input": {
+            permission: string;
+            /** @default * */
+            pattern?: string;
+            /**
+             * @default ask
+             * @enum {string}
+             */
+            action?: "allow" | "ask" | "deny";
+            /** @default  */
+            origin?: string;
+        };
+        /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
+        "Rule-Output": {
+            permission: string;
+            /** @default * */
+            pattern: string;
+            /**
+             * @default ask
+             * @enum {string}
+             */
+            action: "allow" | "ask" | "deny";
+            /** @default  */
+            origin: string;
+        };
+        /** @description What a person says: a text, or texts and files. */
+        SendBody: {
+            /** @example What is 17 * 23? */
+            text?: string | null;
+            parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
+        };
+        StepEnd: {
+            step: number;
+            usage: components["schemas"]["Usage"];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default step.end
+             * @constant
+             */
+            type: "step.end";
+        };
+        /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
+        StepRetry: {
+            attempt: number;
+            attempts: number;
+            seconds: number;
+            reason: string;
+            status: number | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default step.retry
+             * @constant
+             */
+            type: "step.retry";
+        };
+        /** @description A request goes out. `attempt` above 1 means: drop what came of `message` before, it is asked again. */
+        StepStart: {
+            step: number;
+            attempt: number;
+            message: string;
+            parent: string | null;
+            model: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default step.start
+             * @constant
+             */
+            type: "step.start";
+        };
+        /** @description Takes the place of everything before `keeps_from` when a request is built. The originals stay. */
+        Summary: {
+            text: string;
+            keeps_from: string | null;
+            /**
+             * @default summary
+             * @constant
+             */
+            type: "summary";
+        };
+        "Text-Input": {
+            text: string;
+            /**
+             * @default text
+             * @constant
+             */
+            type?: "text";
+        };
+        "Text-Output": {
+            text: string;
+            /**
+             * @default text
+             * @constant
+             */
+            type: "text";
+        };
+        TextDelta: {
+            text: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default text.delta
+             * @constant
+             */
+            type: "text.delta";
+        };
+        /** @description `was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`). */
+        TextEnd: {
+            /** @default false */
+            was_reasoning: boolean;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default text.end
+             * @constant
+             */
+            type: "text.end";
+        };
+        TextStart: {
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default text.start
+             * @constant
+             */
+            type: "text.start";
+        };
+        /** @description A call, its state and its result, together: a settled call without a result cannot be written. */
+        ToolCall: {
+            id: string;
+            tool: string;
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            raw: string | null;
+            /** @default pending */
+            state: components["schemas"]["CallState"];
+            result: components["schemas"]["ToolResult"] | null;
+            provider_id: string | null;
+            signature: string | null;
+            original: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            started: number | null;
+            ended: number | null;
+            /**
+             * @default call
+             * @constant
+             */
+            type: "call";
+        };
+        /**
+         * @description What came of a call. `text` is what the model reads; `value` is the JSON it was made from, if any.
+         *
+         *     `blob` holds the whole output where `text` is only its head and tail.
+         */
+        ToolResult: {
+            text: string;
+            value: components["schemas"]["JsonValue"];
+            title: string | null;
+            metadata: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default [] */
+            attachments: components["schemas"]["File-Output"][];
+            blob: string | null;
+            note: string | null;
+        };
+        ToolView: {
+            name: string;
+            offered_as: string | null;
+            description: string;
+            permission: string;
+            schema: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            client: boolean;
+            server: string | null;
+            on: boolean;
+            review: string;
+            replay: string;
+        };
+        /** @description A conversation whole, as it is now: unfinished replies included. */
+        TreeView: {
+            conversation: components["schemas"]["ConversationSummary"];
+            messages: components["schemas"]["Message"][];
+            turns: components["schemas"]["UnfinishedTurn"][];
+            questions: components["schemas"]["Question"][];
+            queued: components["schemas"]["QueuedTurn"][];
+            revision: number;
+        };
+        TurnEnd: {
+            state: string;
+            text: string;
+            usage: components["schemas"]["Usage"];
+            error: string | null;
+            limit: string | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default turn.end
+             * @constant
+             */
+            type: "turn.end";
+        };
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnInfo: {
+            id: string;
+            conversation: string;
+            message: string;
+            state: string;
+            live: boolean;
+            started: number;
+            usage: components["schemas"]["Usage"];
+        };
+        TurnStart: {
+            turn: string;
+            conversation: string;
+            message: string;
+            /** @default false */
+            resumed: boolean;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default turn.start
+             * @constant
+             */
+            type: "turn.start";
+        };
+        TurnState: {
+            state: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default turn.state
+             * @constant
+             */
+            type: "turn.state";
+        };
+        UnfinishedTurn: {
+            id: string;
+            message: string;
+            state: string;
+            live: boolean;
+            started: number;
+            retrying: string | null;
+        };
+        UploadLimits: {
+            upload: number;
+        };
+        /**
+         * @description Tokens of one or more requests. `input` counts cached tokens too, `output` counts reasoning too.
+         *
+         *     `cost` is in US dollars; None means that the price is unknown, which is not the same as free.
+         */
+        Usage: {
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            output: number;
+            /** @default 0 */
+            cached: number;
+            /** @default 0 */
+            cache_written: number;
+            /** @default 0 */
+            reasoning: number;
+            cost: number | null;
+        };
+        UsageView: {
+            total: components["schemas"]["Usage"];
+            models: components["schemas"]["ModelSpent"][];
+            days: components["schemas"]["DaySpent"][];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type Again = components['schemas']['Again'];
+export type AgentList = components['schemas']['AgentList'];
+export type AgentView = components['schemas']['AgentView'];
+export type Answer = components['schemas']['Answer'];
+export type Begun = components['schemas']['Begun'];
+export type CallAnswered = components['schemas']['CallAnswered'];
+export type CallAsked = components['schemas']['CallAsked'];
+export type CallEnd = components['schemas']['CallEnd'];
+export type CallInputDelta = components['schemas']['CallInputDelta'];
+export type CallInputEnd = components['schemas']['CallInputEnd'];
+export type CallInputStart = components['schemas']['CallInputStart'];
+export type CallProgress = components['schemas']['CallProgress'];
+export type CallStart = components['schemas']['CallStart'];
+export type CallState = components['schemas']['CallState'];
+export type Cancel = components['schemas']['Cancel'];
+export type Cancelled = components['schemas']['Cancelled'];
+export type ConversationChange = components['schemas']['ConversationChange'];
+export type ConversationChanged = components['schemas']['ConversationChanged'];
+export type ConversationDeleted = components['schemas']['ConversationDeleted'];
+export type ConversationSnapshot = components['schemas']['ConversationSnapshot'];
+export type ConversationSummary = components['schemas']['ConversationSummary'];
+export type Credentials = components['schemas']['Credentials'];
+export type CurrentModel = components['schemas']['CurrentModel'];
+export type DaySpent = components['schemas']['DaySpent'];
+export type Decision = components['schemas']['Decision'];
+export type Done = components['schemas']['Done'];
+export type Error = components['schemas']['Error'];
+export type ErrorRaised = components['schemas']['ErrorRaised'];
+export type FileInput = components['schemas']['File-Input'];
+export type FileOutput = components['schemas']['File-Output'];
+export type Fork = components['schemas']['Fork'];
+export type GrantList = components['schemas']['GrantList'];
+export type GrantView = components['schemas']['GrantView'];
+export type GroupList = components['schemas']['GroupList'];
+export type GroupView = components['schemas']['GroupView'];
+export type JsonValue = components['schemas']['JsonValue'];
+export type ListReset = components['schemas']['ListReset'];
+export type LiveEvent = components['schemas']['LiveEvent'];
+export type Me = components['schemas']['Me'];
+export type Message = components['schemas']['Message'];
+export type MessageAdded = components['schemas']['MessageAdded'];
+export type MessageEnd = components['schemas']['MessageEnd'];
+export type ModelList = components['schemas']['ModelList'];
+export type ModelSpent = components['schemas']['ModelSpent'];
+export type ModelView = components['schemas']['ModelView'];
+export type NamedPrompt = components['schemas']['NamedPrompt'];
+export type NewConversation = components['schemas']['NewConversation'];
+export type NewTurn = components['schemas']['NewTurn'];
+export type Notice = components['schemas']['Notice'];
+export type Origin = components['schemas']['Origin'];
+export type Page = components['schemas']['Page'];
+export type Problem = components['schemas']['Problem'];
+export type Prompt = components['schemas']['Prompt'];
+export type PromptList = components['schemas']['PromptList'];
+export type ProviderData = components['schemas']['ProviderData'];
+export type Question = components['schemas']['Question'];
+export type QuestionAsked = components['schemas']['QuestionAsked'];
+export type QuestionList = components['schemas']['QuestionList'];
+export type QueuedTurn = components['schemas']['QueuedTurn'];
+export type Reasoning = components['schemas']['Reasoning'];
+export type ReasoningDelta = components['schemas']['ReasoningDelta'];
+export type ReasoningEnd = components['schemas']['ReasoningEnd'];
+export type ReasoningStart = components['schemas']['ReasoningStart'];
+export type Result = components['schemas']['Result'];
+export type RuleInput = components['schemas']['Rule-Input'];
+export type RuleOutput = components['schemas']['Rule-Output'];
+export type SendBody = components['schemas']['SendBody'];
+export type StepEnd = components['schemas']['StepEnd'];
+export type StepRetry = components['schemas']['StepRetry'];
+export type StepStart = components['schemas']['StepStart'];
+export type Summary = components['schemas']['Summary'];
+export type TextInput = components['schemas']['Text-Input'];
+export type TextOutput = components['schemas']['Text-Output'];
+export type TextDelta = components['schemas']['TextDelta'];
+export type TextEnd = components['schemas']['TextEnd'];
+export type TextStart = components['schemas']['TextStart'];
+export type ToolCall = components['schemas']['ToolCall'];
+export type ToolResult = components['schemas']['ToolResult'];
+export type ToolView = components['schemas']['ToolView'];
+export type TreeView = components['schemas']['TreeView'];
+export type TurnEnd = components['schemas']['TurnEnd'];
+export type TurnEvent = components['schemas']['TurnEvent'];
+export type TurnInfo = components['schemas']['TurnInfo'];
+export type TurnStart = components['schemas']['TurnStart'];
+export type TurnState = components['schemas']['TurnState'];
+export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
+export type UploadLimits = components['schemas']['UploadLimits'];
+export type Usage = components['schemas']['Usage'];
+export type UsageView = components['schemas']['UsageView'];
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;

@@ -1,0 +1,32 @@
+/** A question in words: ours where the server's are its usual ones, else what it, a tool or a plugin wrote. */
+
+import type { Kind, Question, Rule } from "../api/types";
+import { t } from "../i18n/words.svelte";
+import { visible } from "./visible";
+
+/** What the server writes where nobody else has words for it (`turn/steps/ask.py`). */
+const USUAL: Partial<Record<Kind, (tool: string) => string>> = {
+  approve: (tool) => `May ${tool} run with these arguments?`,
+  run: (tool) => `${tool} is ready: run it?`,
+  loop: (tool) => `${tool} was already called with these arguments. Run it again?`,
+  interrupted: (tool) => `The program stopped while ${tool} ran, so nobody knows how far it got. Run it again?`,
+  review: (tool) => `May the model see this result of ${tool}?`,
+};
+
+export function inWords({ kind, tool, text, rules }: Question): string {
+  const asked = rules.length ? text.replace(/ \(always would mean: [^]*\)$/, "") : text; // the page has its own list of rules
+  const usual = USUAL[kind]?.(tool);
+  const rest = usual !== undefined && asked.startsWith(usual) ? asked.slice(usual.length) : null;
+  return visible(rest === null ? asked || t().asks[kind](tool) : t().asks[kind](tool) + rest);
+}
+
+/** What a longer answer can be about: the question's own rules, or a wider one instead. */
+export function offers({ rules, wider }: Question): Rule[][] {
+  return rules.length ? [rules, ...wider.map((rule) => [rule])] : [];
+}
+
+export function rulesInWords(rules: Rule[]): string {
+  return rules
+    .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(permission) : t().ruleFor(permission, visible(pattern))))
+    .join("; ");
+}
