@@ -13,6 +13,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text
 from dragoman.turn.plugin import Appender, Appending
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import add, calls_of, only_call, play, runtime_with
 from tests.turn.named import Named, Starts
 
@@ -79,11 +80,11 @@ async def test_hooks_run_while_the_calls_do(tmp_path: Path) -> None:
     async def meets() -> str:
         """Meets the hook half-way."""
         started.set()
-        await asyncio.wait_for(hooked.wait(), 2)
+        await asyncio.wait_for(hooked.wait(), PATIENCE)
         return "met"
 
     async def hook(_: Appender) -> None:
-        await asyncio.wait_for(started.wait(), 2)
+        await asyncio.wait_for(started.wait(), PATIENCE)
         hooked.set()
 
     result = await play(tmp_path, [calls("meets"), says("ok")], tools=[meets], plugins=[Appends("a", hook)])

@@ -21,6 +21,7 @@ from dragoman import (
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 
 ran: list[str] = []
@@ -237,8 +238,8 @@ async def test_an_answer_from_another_process_is_heard(tmp_path: Path) -> None:
         async with runtime_with(tmp_path, [], tools=[delete], allow=()) as second:
             (question,) = await second.questions()
             await second.answer(question.id, allow_once())
-            assert (await asyncio.wait_for(turn.result(), 5)).text == "gone"
-            assert (await asyncio.wait_for(second.turn(turn.id).result(), 5)).text == "gone"
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "gone"
+            assert (await asyncio.wait_for(second.turn(turn.id).result(), PATIENCE)).text == "gone"
     assert ran == ["a"]
 
 
@@ -249,7 +250,7 @@ async def test_a_cancel_from_another_process_is_heard(tmp_path: Path) -> None:
         assert await turn.reached("streaming")
         async with runtime_with(tmp_path, []) as second:
             assert await second.turn(turn.id).cancel()
-            assert (await asyncio.wait_for(turn.result(), 5)).state == "cancelled"
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).state == "cancelled"
 
 
 async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
@@ -291,9 +292,8 @@ async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> Non
         assert ran == ["ls"]
         first, second = turn.questions
         await turn.answer(second, allow_once())
-        await asyncio.sleep(0.05)
-        assert ran == ["ls", "b"]
-        assert (await turn.snapshot()).state == "waiting"
+        await eventually(lambda: ran == ["ls", "b"])
+        assert await turn.reached("waiting")
         assert len(model_of(runtime).requests) == 1
         await turn.answer(first, reject())
         assert (await turn.result()).text == "ok"

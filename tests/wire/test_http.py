@@ -17,6 +17,7 @@ from dragoman.messages.events import Event, MessageEnd, TextDelta
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
 from dragoman.wire.http import HttpModel, Retry, Timeouts
 from dragoman.wire.wire import Model
+from tests.patience import PATIENCE
 from tests.wire.provider import (
     HELLO,
     KEY,
@@ -153,7 +154,7 @@ async def test_t6_cancelling_the_task_closes_the_connection() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await served.hung_up.wait()
 
 
@@ -164,7 +165,7 @@ async def test_t6_cancelling_before_the_first_byte_closes_the_connection() -> No
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await served.hung_up.wait()
 
 
@@ -172,7 +173,7 @@ async def test_t6_leaving_the_loop_and_closing_the_iterator_closes_the_connectio
     async with provider(streams(frame(say="Hel"), then=waits)) as served, client() as http:
         async with aclosing(model(http, served).stream(question(), "msg_1")) as stream:
             assert await anext(stream) == [TextDelta("Hel")]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await served.hung_up.wait()
 
 

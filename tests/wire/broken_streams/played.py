@@ -29,6 +29,7 @@ from tests.loopback import (
     loopback,
     stream,
 )
+from tests.patience import PATIENCE
 from tests.runtimes import calls_of
 
 ANSWER = says("It is 3.")
@@ -110,7 +111,7 @@ async def play(
             dialect=dialect,
         )
         runtime = Runtime(folder / "chat.db", model=models, tools=tools(played.ran), allow=["*"], **settings)
-        async with asyncio.timeout(20), models, runtime:
+        async with asyncio.timeout(PATIENCE), models, runtime:
             chat = await runtime.conversation()
             turn = await chat.send("What is 1 + 2?")
             async for event in turn.events():
