@@ -10,8 +10,13 @@ PAGE   := src/dragoman/server/page/index.html
 NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
+# Most of the time tests wait for other processes: more run at once than there are cores.
+WORKERS ?= 4
+PYTEST := $(BIN)/pytest --dist worksteal
+# Where make can, what one check prints stays together.
+SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit lint types imports page page-types page-checks browser format bench eval-local clean
+.PHONY: help run test unit matrix checks lint types imports page page-types page-checks browser format bench eval-local clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -47,8 +52,11 @@ page: $(PAGE)    ## build the page, if its sources are newer
 run: $(RUNS)     ## the page, on the best model there is: the one in the box if there is no other
 	@$(BIN)/dragoman serve
 
-test: lint types imports page-checks $(READY) $(PAGE) browser    ## every check and every test
-	@$(BIN)/pytest
+test: $(READY) $(NPM) $(PAGE) browser    ## every check and every test
+	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) checks
+	@$(PYTEST) -n $(WORKERS)
+
+checks: types page-checks lint imports    # the long ones first
 
 # The browser tests drive the system's Chromium. As root on Debian it is installed; elsewhere they are skipped.
 browser:
@@ -57,7 +65,10 @@ browser:
 	  else echo "there is no Chromium: the browser tests are skipped"; fi
 
 unit: $(READY)   ## the fast tests alone
-	@$(BIN)/pytest -m "not slow"
+	@$(PYTEST) -n 2 -m "not slow"
+
+matrix:          ## the fast tests on every Python from 3.11 to 3.14 that is here
+	@.ci/matrix
 
 lint: $(READY)
 	@$(BIN)/ruff check .
@@ -89,4 +100,4 @@ eval-local: $(READY)    ## how often the model in the box calls the right tool
 	@$(BIN)/python benchmarks/local_eval/run.py
 
 clean:           ## remove what make made
-	@rm -rf $(VENV) web/node_modules $(dir $(PAGE)) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) .matrix web/node_modules $(dir $(PAGE)) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,13 +6,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman import Runtime, ScriptedModel
+from dragoman import Runtime, ScriptedModel, tool
 from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.store.store import Store
 from dragoman.turn.handles import TurnHandle, TurnResult
 from dragoman.wire.scripted import Script
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
 
 
 def runtime_with(

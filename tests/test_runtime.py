@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
+from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import model_of, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, model_of, runtime_with
 
 
 class Misspelled(Plugin):

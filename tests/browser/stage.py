@@ -19,6 +19,7 @@ from playwright.async_api import Browser, Locator, Page, async_playwright, expec
 
 from tests.browser.plays import furnish, obey
 from tests.loopback import loopback
+from tests.patience import PATIENCE
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MARKS = [
@@ -57,7 +58,7 @@ class Server:
         )
         assert self.process.stdout is not None
         said = ""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not (found := re.search(r"http://\S+token=\S+", said)):
                 line = await self.process.stdout.readline()
                 assert line, f"the server did not start: {said}"

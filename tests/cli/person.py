@@ -14,6 +14,7 @@ from subprocess import PIPE, Popen
 import pexpect
 
 from tests.cli.program import clean_environment
+from tests.patience import PATIENCE
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_S = "\r", "\x1b\r", "\x03", "\x04", "\x13"
 ALL_AWAY = "\x7f" * 100  # backspaces: the cursor is at the end
@@ -34,7 +35,7 @@ class Person:
             env={**clean_environment(folder), **TERMINAL, **environment},
             preexec_fn=(lambda: resource.setrlimit(*limit)) if limit is not None else None,
             encoding="utf-8",
-            timeout=20,
+            timeout=PATIENCE,
             dimensions=(40, 110),
         )
         self.program.delaybeforesend = None

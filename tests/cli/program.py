@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE
+
 PROGRAM = (sys.executable, "-m", "dragoman.cli.main")
 
 
@@ -60,7 +62,7 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
     """From start to end, with this on its standard input."""
     process = await started(*arguments, folder=folder, stdin=PIPE, **environment)
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         out, err = await process.communicate(given)
     assert process.returncode is not None
     ended = Ended(process.returncode, out.decode(), err.decode())

@@ -15,6 +15,7 @@ from tests.cli.conftest import Cli
 from tests.cli.person import CTRL_D, Person
 from tests.cli.program import PROGRAM, Ended, clean_environment, program
 from tests.loopback import Answer, loopback
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +97,7 @@ async def test_a_full_disk_is_told(stage: Path) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         preexec_fn=limit_file_size,
     )
-    _, err = await asyncio.wait_for(process.communicate(), 30)
+    _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert process.returncode == 2  # no store can be made where the settings want it
     assert b"Traceback" not in err
     assert b"chat.db" in err
@@ -136,5 +137,5 @@ async def _shell(folder: Path, line: str) -> tuple[int | None, str, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     return process.returncode, out.decode(), err.decode()

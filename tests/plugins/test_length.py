@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman import tool
 from dragoman.messages.parts import CallState
 from dragoman.plugins.length import Length
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
-from tests.runtimes import calls_of, model_of, play, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, model_of, play, runtime_with
 
 
 def cut(text: str) -> Line:

@@ -22,6 +22,7 @@ from dragoman.providers.models import WIRES, Models, wire
 from dragoman.wire.scripted import says
 from dragoman.wire.wire import Model
 from tests.loopback import Answer, delta, loopback, stream
+from tests.patience import PATIENCE
 
 KEY = "sk-acme-0123456789"
 ADD = ToolSpec("add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -245,4 +246,4 @@ async def test_a_model_that_is_not_listened_to_any_more_hangs_up() -> None:
         replies = models().stream(question(), "msg_1")
         await anext(replies)
         await replies.aclose()
-        await asyncio.wait_for(server.hung_up.wait(), 5)
+        await asyncio.wait_for(server.hung_up.wait(), PATIENCE)

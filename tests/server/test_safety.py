@@ -19,6 +19,7 @@ from dragoman.server.auth import key_hash, load_secret
 from dragoman.server.middleware import hostname
 from dragoman.server.problems import without_paths
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.server.site import SMALL, Site, listening, served
 
 pytestmark = pytest.mark.slow
@@ -259,7 +260,7 @@ async def test_of_strangers_no_body_is_read(tmp_path: Path) -> None:
         reader, writer = await asyncio.open_connection(*host.split(":"))
         head = f"POST /api/import HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: 40000000\r\n\r\n[".encode())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert b" 401 " in await reader.readline()
         writer.close()
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from dragoman import tool
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
+from tests.runtimes import add
 from tests.server.site import Site, served
 
 pytestmark = pytest.mark.slow
@@ -26,12 +27,6 @@ class SlowStore(SqliteStore):
     def _append(self, *write: Any) -> None:
         time.sleep(0.02)
         super()._append(*write)
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 async def _come_again_and_again(site: Site, conversation: str, turn: str) -> None:
@@ -51,7 +46,7 @@ async def test_a_snapshot_never_shows_a_turn_as_running_whose_end_was_told_befor
     ever."""
     script = [calls("add", a=1, b=2), says("3")] * _ROUNDS
     store = SlowStore(tmp_path / "chat.db")
-    async with served(tmp_path, script, tools=[add], store=store) as site, asyncio.timeout(60):
+    async with served(tmp_path, script, tools=[add], store=store) as site, asyncio.timeout(PATIENCE):
         id = await site.conversation()
         for _ in range(_ROUNDS):
             turn = await site.say("go", id)

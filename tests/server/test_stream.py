@@ -15,6 +15,7 @@ from dragoman import tool
 from dragoman.server import feed as feeds
 from dragoman.server.feed import Feed, cursor, places
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import runtime_with
 from tests.server.site import Told, served
 
@@ -218,7 +219,7 @@ async def test_what_another_process_does_is_told(tmp_path: Path) -> None:
             await anext(events)
             async with runtime_with(tmp_path, [says("from elsewhere")]) as other:
                 await (await (await other.conversation(id)).send("hi")).result()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 told = await anext(events)
         assert told.type == "snapshot"
         assert [message["role"] for message in told.data["messages"]] == ["user", "assistant"]

@@ -16,6 +16,7 @@ from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Text
 from dragoman.store.sqlite import SqliteStore
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 async def until(reached: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not await reached():  # noqa: ASYNC110 - it happens in a file
             await asyncio.sleep(0.05)
 
@@ -111,7 +112,7 @@ async def test_a_reader_that_is_slow_holds_up_no_other(store: SqliteStore) -> No
 
     searches = [asyncio.create_task(store._readers.run_slow(slow)) for _ in range(10)]
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert (await store.conversation("conv_1")).id == "conv_1"
             await store.set_title("conv_1", "written meanwhile")
     finally:

@@ -17,13 +17,7 @@ from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.tools.toolbox import Group
 from dragoman.wire.scripted import Line, calls, says
-from tests.runtimes import calls_of, model_of, only_call, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 
 
 @tool(permission="notes.write")

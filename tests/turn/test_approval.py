@@ -1,4 +1,4 @@
-"""Permissions and approval, from outside: P1 to P8."""
+"""Permissions and approval, from outside: P1 to P4, P6 to P8."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dragoman import (
     allow_for_conversation,
     allow_once,
     reject,
-    release,
     tool,
     withhold,
 )
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 
 ran: list[str] = []
@@ -205,74 +205,6 @@ async def test_arguments_may_be_edited_and_the_model_is_told(tmp_path: Path) -> 
     )
 
 
-# ── P5: results ───────────────────────────────────────────────────────────────────────────────────
-
-
-@tool(review="always")
-def report() -> str:
-    """Report."""
-    ran.append("report")
-    return "salary: 5000"
-
-
-@tool(review="on_error")
-def risky(fail: bool) -> str:
-    """May fail."""
-    if fail:
-        raise ValueError("password hunter2 is wrong")
-    return "fine"
-
-
-async def _review(tmp_path: Path, answer: Answer) -> tuple[ToolResult, CallState, str]:
-    async with runtime_with(tmp_path, [calls("report"), says("ok")], tools=[report]) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        (question,) = turn.questions
-        assert question.kind == "review"
-        assert question.result is not None
-        assert question.result.text == "salary: 5000"
-        await turn.answer(question, answer)
-        call = only_call(await turn.result())
-        assert call.result is not None
-        return call.result, call.state, repr(model_of(runtime).requests[-1])
-
-
-async def test_a_result_may_be_passed_on(tmp_path: Path) -> None:
-    """P5"""
-    result, state, sent = await _review(tmp_path, release())
-    assert (result.text, state) == ("salary: 5000", CallState.COMPLETED)
-    assert "salary: 5000" in sent
-
-
-async def test_a_result_may_be_edited(tmp_path: Path) -> None:
-    """P5"""
-    result, state, sent = await _review(tmp_path, release("salary: [removed]"))
-    assert (result.text, state) == ("salary: [removed]", CallState.COMPLETED)
-    assert result.note == "A person edited this result."
-    assert "5000" not in sent
-
-
-async def test_a_result_may_be_withheld(tmp_path: Path) -> None:
-    """P5"""
-    result, state, sent = await _review(tmp_path, withhold("not for you"))
-    assert state is CallState.WITHHELD
-    assert result.text.endswith("They said: not for you")
-    assert "5000" not in sent
-
-
-async def test_only_failures_are_reviewed_where_the_tool_says_so(tmp_path: Path) -> None:
-    """P5"""
-    script = [calls("risky", fail=False) + calls("risky", fail=True), says("ok")]
-    async with runtime_with(tmp_path, script, tools=[risky]) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        (question,) = turn.questions
-        assert question.arguments == {"fail": True}
-        await turn.answer(question, release("it failed"))
-        fine, bad = calls_of((await turn.result()).messages)
-    assert (fine.state, bad.state) == (CallState.COMPLETED, CallState.FAILED)
-
-
 # ── P6: once, from anywhere, bound to what was shown ──────────────────────────────────────────────
 
 
@@ -306,8 +238,8 @@ async def test_an_answer_from_another_process_is_heard(tmp_path: Path) -> None:
         async with runtime_with(tmp_path, [], tools=[delete], allow=()) as second:
             (question,) = await second.questions()
             await second.answer(question.id, allow_once())
-            assert (await asyncio.wait_for(turn.result(), 5)).text == "gone"
-            assert (await asyncio.wait_for(second.turn(turn.id).result(), 5)).text == "gone"
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "gone"
+            assert (await asyncio.wait_for(second.turn(turn.id).result(), PATIENCE)).text == "gone"
     assert ran == ["a"]
 
 
@@ -318,7 +250,7 @@ async def test_a_cancel_from_another_process_is_heard(tmp_path: Path) -> None:
         assert await turn.reached("streaming")
         async with runtime_with(tmp_path, []) as second:
             assert await second.turn(turn.id).cancel()
-            assert (await asyncio.wait_for(turn.result(), 5)).state == "cancelled"
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).state == "cancelled"
 
 
 async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
@@ -332,19 +264,6 @@ async def test_a_question_survives_a_restart(tmp_path: Path) -> None:
         await second.answer(question, allow_once())
         assert (await second.turn(turn.id).result()).text == "gone"
     assert ran == ["a"]
-
-
-async def test_a_review_survives_a_restart_and_the_tool_does_not_run_again(tmp_path: Path) -> None:
-    """P5, P6, S3"""
-    async with runtime_with(tmp_path, [calls("report")], tools=[report]) as first:
-        turn = await first.send("go")
-        assert await turn.reached("waiting")
-        question = turn.question
-    async with runtime_with(tmp_path, [says("ok")], tools=[report]) as second:
-        await second.answer(question, release())
-        call = only_call(await second.turn(turn.id).result())
-    assert call.result == ToolResult("salary: 5000")
-    assert ran == ["report"]
 
 
 async def test_an_answer_is_bound_to_the_arguments_that_were_shown(tmp_path: Path) -> None:
@@ -373,9 +292,8 @@ async def test_siblings_that_need_no_question_run_at_once(tmp_path: Path) -> Non
         assert ran == ["ls"]
         first, second = turn.questions
         await turn.answer(second, allow_once())
-        await asyncio.sleep(0.05)
-        assert ran == ["ls", "b"]
-        assert (await turn.snapshot()).state == "waiting"
+        await eventually(lambda: ran == ["ls", "b"])
+        assert await turn.reached("waiting")
         assert len(model_of(runtime).requests) == 1
         await turn.answer(first, reject())
         assert (await turn.result()).text == "ok"

@@ -1,4 +1,4 @@
-"""Calls, from outside: C1 to C10."""
+"""Calls, from outside: which run, in which order, and what they are told: C1 to C8, C10, C11."""
 
 from __future__ import annotations
 
@@ -7,30 +7,20 @@ from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from dragoman import (
-    AlreadyAnswered,
     Group,
     ToolContext,
     ToolFailed,
     allow_once,
-    client_tool,
     reply,
     tool,
-    withhold,
 )
 from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
 from dragoman.wire.scripted import calls, calls_with, says
-from tests.runtimes import calls_of, events_of, model_of, only_call, play, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, events_of, model_of, only_call, play, runtime_with
 
 
 def _said(call: ToolCall) -> str:
@@ -252,96 +242,6 @@ async def test_a_tool_may_ask_the_person(tmp_path: Path) -> None:
     assert call.result == ToolResult("one tea")
 
 
-async def test_a_long_result_is_shown_in_part_and_kept_whole(tmp_path: Path) -> None:
-    """C9"""
-    lines = [f"line {n}" for n in range(1, 5001)]
-
-    @tool
-    def much() -> str:
-        """Says much."""
-        return "\n".join(lines)
-
-    def script(request):  # type: ignore[no-untyped-def]
-        seen = [part for said in request.messages for part in said.parts if part.type == "call"]
-        if not seen:
-            return calls("much")
-        if len(seen) == 1:
-            return calls("read_output", call=seen[0].id, start=2400, lines=2)
-        return says("ok")
-
-    async with runtime_with(tmp_path, script, tools=[much]) as runtime:
-        result = await (await runtime.send("go")).result()
-        first, second = calls_of(result.messages)
-        assert first.result is not None
-        assert first.result.text.startswith("line 1\n")
-        assert first.result.text.endswith("line 5000")
-        assert len(first.result.text.splitlines()) <= 2003
-        assert f"read_output(call='{first.id}'" in first.result.text
-        assert second.result == ToolResult("lines 2400 to 2401 of 5000\nline 2400\nline 2401")
-        assert first.result.blob is not None
-        assert (await runtime.store.blob(first.result.blob)).decode() == "\n".join(lines)
-
-
-async def test_a_withheld_result_cannot_be_read_back(tmp_path: Path) -> None:
-    """C9, P5: not through the reader, the calls' rows, the facts, the export, nor a file."""
-    secret = "the secret is 42\n" * 5000
-
-    @tool(review="always")
-    def tells() -> str:
-        """Tells."""
-        return secret
-
-    def script(request):  # type: ignore[no-untyped-def]
-        seen = [part for said in request.messages for part in said.parts if part.type == "call"]
-        return [calls("tells"), calls("read_output", call=seen[0].id) if seen else says(""), says("ok")][
-            len(seen)
-        ]
-
-    async with runtime_with(tmp_path, script, tools=[tells]) as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        await turn.answer(turn.question, withhold("private"))
-        result = await turn.result()
-        told, read = calls_of(result.messages)
-        export = await runtime.export(result.messages[0].conversation)
-        sent = repr(model_of(runtime).requests)
-    assert (told.state, read.state) == (CallState.WITHHELD, CallState.FAILED)
-    assert "secret" not in str(export)
-    assert "secret" not in sent
-    assert not list(Path(tmp_path, "chat.db.files").glob("blobs/*/*"))  # noqa: ASYNC240 - a test may block
-
-
-async def test_a_result_of_another_conversation_cannot_be_read(tmp_path: Path) -> None:
-    """C9"""
-    async with runtime_with(tmp_path, lambda _: says("ok"), tools=[add]) as runtime:
-        other = await runtime.import_conversation(
-            {
-                "format": "dragoman.conversation/1",
-                "conversation": {"id": "conv_x"},
-                "messages": [
-                    {
-                        "id": "m",
-                        "conversation": "conv_x",
-                        "parent": None,
-                        "role": "assistant",
-                        "parts": [
-                            {
-                                "type": "call",
-                                "id": "c",
-                                "tool": "add",
-                                "state": "completed",
-                                "result": {"text": "5"},
-                            }
-                        ],
-                    }
-                ],
-            }
-        )
-        foreign = calls_of(list(await other.tree()))[0].id
-    call = only_call(await play(tmp_path, [calls("read_output", call=foreign), says("ok")], tools=[add]))
-    assert call.result == ToolResult(f"there is no call {foreign} in this conversation")
-
-
 # ── C10: the loop guard ───────────────────────────────────────────────────────────────────────────
 
 
@@ -361,64 +261,6 @@ async def test_the_third_same_call_of_a_turn_asks_the_person(tmp_path: Path) -> 
         assert "called 2 times" in question.text
         await turn.answer(question, allow_once())
         assert (await turn.result()).text == "3"
-
-
-# ── calls that a client runs ──────────────────────────────────────────────────────────────────────
-
-
-class Code(BaseModel):
-    code: str
-
-
-browser = client_tool("browser_js_eval", "Run JavaScript in the page.", Code)
-
-
-async def test_a_call_for_a_client_waits_until_the_client_delivers(tmp_path: Path) -> None:
-    """C6: once."""
-    async with runtime_with(
-        tmp_path, [calls("browser_js_eval", code="1+1"), says("2")], tools=[browser]
-    ) as runtime:
-        turn = await runtime.send("go")
-        started = None
-        async for event in turn.events():
-            if event.type == "call.start":
-                started = event
-                break
-        assert started is not None
-        assert started.client
-        assert (await turn.snapshot()).state == "waiting"
-        await turn.deliver(started.call, "2")
-        call = only_call(await turn.result())
-        assert (call.state, call.result) == (CallState.COMPLETED, ToolResult("2"))
-        with pytest.raises(AlreadyAnswered):
-            await turn.deliver(started.call, "3")
-
-
-async def test_in_manual_mode_the_person_runs_each_call_by_a_click(tmp_path: Path) -> None:
-    """P8: also those that every rule allows, and those that a client runs."""
-    script = [calls("browser_js_eval", code="1+1") + calls("add", a=1, b=1), says("2")]
-    async with runtime_with(tmp_path, script, tools=[browser, add], mode="manual") as runtime:
-        turn = await runtime.send("go")
-        assert await turn.reached("waiting")
-        assert [question.kind for question in turn.questions] == ["run", "run"]
-        for question in turn.questions:
-            await turn.answer(question, allow_once())
-        async for event in turn.events():
-            if event.type == "call.start" and event.client:
-                await turn.deliver(event.call, "2")
-        states = [call.state for call in calls_of((await turn.result()).messages)]
-    assert states == ["completed", "completed"]
-
-
-async def test_a_client_may_say_that_it_failed(tmp_path: Path) -> None:
-    async with runtime_with(
-        tmp_path, [calls("browser_js_eval", code="x"), says("sorry")], tools=[browser]
-    ) as runtime:
-        turn = await runtime.send("go")
-        async for event in turn.events():
-            if event.type == "call.start":
-                await turn.deliver(event.call, "ReferenceError: x", failed=True)
-        assert only_call(await turn.result()).state is CallState.FAILED
 
 
 # ── C11: groups ───────────────────────────────────────────────────────────────────────────────────

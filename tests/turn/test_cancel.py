@@ -16,13 +16,8 @@ from dragoman import (
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line, calls, fails, says, thinks
-from tests.runtimes import calls_of, model_of, only_call, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.patience import PATIENCE
+from tests.runtimes import add, calls_of, model_of, only_call, runtime_with
 
 
 async def test_cancel_keeps_what_was_said_so_far(tmp_path: Path) -> None:
@@ -60,14 +55,14 @@ async def test_cancel_while_a_tool_runs_marks_the_call_and_leaves_the_tool_alone
             if event.type == "call.end":
                 break
         await turn.cancel()
-        result = await asyncio.wait_for(turn.result(), 1)
+        result = await asyncio.wait_for(turn.result(), PATIENCE)
         assert result.state == "cancelled"
         assert [(call.tool, call.state) for call in calls_of(result.messages)] == [
             ("stubborn", CallState.CANCELLED),
             ("add", CallState.COMPLETED),
         ]
         released.set()
-        await asyncio.wait_for(ended.wait(), 1)
+        await asyncio.wait_for(ended.wait(), PATIENCE)
         await asyncio.sleep(0)
 
 

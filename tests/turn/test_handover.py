@@ -11,6 +11,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.messages.parts import CallState
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import only_call, runtime_with
 
 ran: list[str] = []
@@ -69,7 +70,7 @@ async def test_an_answer_of_a_visitor_is_found_by_a_house_that_is_open(tmp_path:
     async with runtime_with(tmp_path, [says("done")], tools=[delete], allow=()) as owner:
         async with Runtime(tmp_path / "chat.db", model=ScriptedModel([]), adopts=False) as visitor:
             await visitor.answer(question, allow_once())
-        assert (await asyncio.wait_for(owner.turn(id).result(), 5)).text == "done"
+        assert (await asyncio.wait_for(owner.turn(id).result(), PATIENCE)).text == "done"
 
 
 async def test_a_turn_that_asks_nothing_here_says_where_to_look(tmp_path: Path) -> None:

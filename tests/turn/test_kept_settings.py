@@ -11,19 +11,14 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once, tool
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, TurnView, allow_once
 from dragoman.errors import TurnSetAside
 from dragoman.messages.parts import CallState
 from dragoman.messages.request import Request
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import calls_of, model_of, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.patience import PATIENCE
+from tests.runtimes import add, calls_of, model_of, runtime_with
 
 
 class Marks(Plugin):
@@ -130,7 +125,7 @@ async def test_a_turn_that_cannot_be_read_stops_nothing_else(tmp_path: Path) -> 
     async with runtime_with(tmp_path, lambda _: says("done"), tools=[add], allow=()) as second:
         async with runtime_with(tmp_path, [], adopts=False) as other:  # as another process would
             await other.answer(question, allow_once())
-        result = await asyncio.wait_for(second.turn(good.id).result(), 10)
+        result = await asyncio.wait_for(second.turn(good.id).result(), PATIENCE)
         assert calls_of(result.messages)[0].state is CallState.COMPLETED
         with pytest.raises(TurnSetAside, match="cannot be read"):
             await second.turn(bad.id).result()
@@ -158,4 +153,4 @@ async def test_a_watch_that_fails_is_told_and_begun_again(
             db.execute("ALTER TABLE hidden RENAME TO signals")
         async with runtime_with(tmp_path, [], adopts=False) as other:
             await other.answer(turn.question, allow_once())
-        assert (await asyncio.wait_for(turn.result(), 20)).text == "2"
+        assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "2"

@@ -9,18 +9,11 @@ import pytest
 
 from dragoman import (
     ConfigError,
-    tool,
 )
 from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.wire.scripted import Line, calls, says
-from tests.runtimes import calls_of, events_of, model_of, play, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, events_of, model_of, play, runtime_with
 
 
 async def test_a_batch_over_the_limit_is_skipped_and_the_answer_asked_for(tmp_path: Path) -> None:

@@ -19,14 +19,10 @@ from dragoman.providers.catalog import Traits
 from dragoman.providers.served import ServedModel
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from tests.dialects.calls import replies
+from tests.patience import PATIENCE
+from tests.runtimes import add
 
 MANY = 400  # more requests than any limit allows: whoever gets here never ends
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 hopeless: SearchStrategy[Line] = st.one_of(
@@ -62,7 +58,7 @@ async def requests_of(model: ScriptedModel, served: ServedModel | None = None, *
             **limits,  # type: ignore[arg-type]  # numbers all
         ) as runtime:
             turn = await runtime.send("go")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 async for event in turn.events():
                     if event.type == "call.asked":
                         await turn.answer(event.question, nobody_to_ask())

@@ -18,6 +18,7 @@ from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, author
 from dragoman.tools.permissions import decide
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 
 PLACES = ["a", "b", "c/x", "c/y", "secrets/k"]
 patterns = st.sampled_from([*PLACES, "*", "c/*", "secrets/*", "?"])
@@ -152,7 +153,7 @@ async def answered(
         ) as runtime:
             turn = await runtime.send("go")
             for place, answer, wider in todo:
-                if not await asyncio.wait_for(turn.reached("waiting"), 20):
+                if not await asyncio.wait_for(turn.reached("waiting"), PATIENCE):
                     break
                 open = turn.questions
                 if not open:
@@ -165,7 +166,7 @@ async def answered(
                     continue
             if not (await turn.snapshot()).state.ended:
                 await turn.cancel()
-            await asyncio.wait_for(turn.result(), 20)
+            await asyncio.wait_for(turn.result(), PATIENCE)
             return ran, await runtime.store.questions_of(turn.id), await runtime.grants()
 
 

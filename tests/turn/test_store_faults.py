@@ -14,6 +14,7 @@ from dragoman.errors import StoreUnavailable
 from dragoman.messages.parts import CallState
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import only_call
 
 
@@ -37,7 +38,7 @@ async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) 
         SqliteStore(path, busy_timeout=0.2), model=model, tools=[count], allow=["*"]
     ) as runtime:
         turn = await runtime.send("go")
-        await asyncio.wait_for(entered.wait(), 10)
+        await asyncio.wait_for(entered.wait(), PATIENCE)
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             locked.set()  # the tool returns, and what came of it cannot be written
@@ -46,7 +47,7 @@ async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) 
             with pytest.raises(StoreUnavailable):
                 await runtime.send("somebody else")
             other.execute("ROLLBACK")
-        result = await asyncio.wait_for(runtime.turn(turn.id).result(), 30)
+        result = await asyncio.wait_for(runtime.turn(turn.id).result(), PATIENCE)
         assert (result.state, result.text) == ("completed", "done")
         assert only_call(result).state is CallState.COMPLETED
         assert (await (await runtime.send("somebody else")).result()).state == "completed"

@@ -1,4 +1,4 @@
-"""The turn, from outside: T1 to T13."""
+"""The turn, from outside: T1 to T5, T8, T11."""
 
 from __future__ import annotations
 
@@ -12,28 +12,19 @@ from dragoman import (
     BadRequest,
     NotFound,
     ProviderError,
-    Runtime,
     TurnBusy,
-    TurnEnded,
     allow_once,
     tool,
 )
 from dragoman.messages.fold import fold
 from dragoman.messages.parts import CallState, Error, File, Text
 from dragoman.messages.usage import Usage
-from dragoman.turn.handles import ConversationHandle
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.steps.calls import Settled, run_calls
 from dragoman.turn.steps.prepare import PreparedTurn, RequestReady, assemble, build_request
 from dragoman.turn.steps.stream import Streamed, stream
 from dragoman.wire.scripted import Line, ScriptedModel, calls, fails, says, thinks
-from tests.runtimes import calls_of, events_of, model_of, only_call, play, runtime_with
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+from tests.runtimes import add, calls_of, events_of, model_of, only_call, play, runtime_with
 
 
 async def _slow(said: str = "x") -> str:
@@ -222,89 +213,6 @@ async def test_a_tools_error_does_not_end_the_turn(tmp_path: Path) -> None:
     assert call.result.text == "broken failed: ValueError: no luck"
 
 
-# ── T9 to T13 ─────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_the_title_is_the_beginning_of_what_was_said(tmp_path: Path) -> None:
-    """T9"""
-    async with runtime_with(tmp_path, [says("ok")]) as runtime:
-        chat = await runtime.conversation()
-        await (await chat.send("Please   tell me\nall about the moons of Jupiter")).result()
-        assert (await chat.info()).title == "Please tell me all about the moons of…"
-
-
-async def test_a_models_title_takes_its_place(tmp_path: Path) -> None:
-    """T9"""
-    async with runtime_with(
-        tmp_path, [says("ok"), says('"Moons of Jupiter"')], titles_by_model=True
-    ) as runtime:
-        chat = await runtime.conversation()
-        await (await chat.send("Tell me all about the moons of Jupiter")).result()
-        assert (await chat.info()).title == "Moons of Jupiter"
-
-
-async def test_a_title_that_fails_costs_nothing(tmp_path: Path) -> None:
-    """T9"""
-    async with runtime_with(tmp_path, [says("ok"), fails("no title today")], titles_by_model=True) as runtime:
-        chat = await runtime.conversation()
-        result = await (await chat.send("Tell me")).result()
-        assert (result.state, result.text) == ("completed", "ok")
-        assert (await chat.info()).title == "Tell me"
-
-
-async def _two_answers(runtime: Runtime) -> ConversationHandle:
-    chat = await runtime.conversation()
-    await (await chat.send("question")).result()
-    return chat
-
-
-async def test_rerun_makes_a_new_version_of_an_answer(tmp_path: Path) -> None:
-    """T10"""
-    async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
-        chat = await _two_answers(runtime)
-        old = (await chat.messages())[-1]
-        await (await chat.rerun(old.id)).result()
-        tree = await chat.tree()
-        assert [tree[id].text for id in tree.versions(old.id)] == ["first", "second"]
-        assert [m.text for m in await chat.messages()] == ["question", "second"]
-
-
-async def test_rerun_puts_an_answer_where_none_follows(tmp_path: Path) -> None:
-    """T10"""
-    async with runtime_with(tmp_path, [fails("down"), says("at last")]) as runtime:
-        chat = await runtime.conversation()
-        with pytest.raises(ProviderError):
-            await (await chat.send("question")).result()
-        question = (await chat.messages())[0]
-        await (await chat.rerun(question.id)).result()
-        assert (await chat.messages())[-1].text == "at last"
-
-
-async def test_rerun_of_a_turn_with_tools_begins_at_its_question(tmp_path: Path) -> None:
-    """T10"""
-    script = [calls("add", a=1, b=1), says("2"), says("two")]
-    async with runtime_with(tmp_path, script, tools=[add]) as runtime:
-        chat = await _two_answers(runtime)
-        await (await chat.rerun((await chat.messages())[-1].id)).result()
-        assert len(model_of(runtime).requests[-1].messages) == 1
-        assert [m.text for m in await chat.messages()] == ["question", "two"]
-
-
-async def test_edit_makes_a_new_version_of_what_a_person_said(tmp_path: Path) -> None:
-    """T10"""
-    async with runtime_with(tmp_path, [says("first"), says("second")]) as runtime:
-        chat = await _two_answers(runtime)
-        old = (await chat.messages())[0]
-        await (await chat.edit(old.id, "better question")).result()
-        tree = await chat.tree()
-        assert [tree[id].text for id in tree.versions(old.id)] == ["question", "better question"]
-        assert len(tree) == 4
-        await chat.move_to(old.id)
-        assert [m.text for m in await chat.messages()] == ["question", "first"]
-        with pytest.raises(BadRequest, match="rerun it instead"):
-            await chat.edit((await chat.messages())[-1].id, "x")
-
-
 async def test_usage_is_kept_by_step_turn_and_conversation(tmp_path: Path) -> None:
     """T11: an unknown price is not a price of nothing."""
     priced = Usage(input=100, output=10, cached=50, cost=0.25)
@@ -321,40 +229,6 @@ async def test_usage_is_kept_by_step_turn_and_conversation(tmp_path: Path) -> No
         assert (await turn.result()).usage == Usage(input=200, output=20, cached=100, cost=0.5)
         assert (await (await chat.send("more")).result()).usage.cost is None
         assert (await chat.info()).usage == Usage(input=207, output=20, cached=100, cost=None)
-
-
-async def test_a_steering_message_is_in_the_next_request(tmp_path: Path) -> None:
-    """T13"""
-    gate = asyncio.Event()
-
-    @tool
-    async def wait() -> str:
-        """Waits."""
-        await gate.wait()
-        return "done"
-
-    async with runtime_with(tmp_path, [calls("wait"), says("ok, in French")], tools=[wait]) as runtime:
-        chat = await runtime.conversation()
-        turn = await chat.send("go")
-        async for event in turn.events():
-            if event.type == "call.start":
-                await turn.steer("in French, please")
-                gate.set()
-        requests = model_of(runtime).requests
-        assert requests[1].messages[-1].parts == (Text("in French, please"),)
-        assert [m.text for m in await chat.messages()] == ["go", "", "in French, please", "ok, in French"]
-        with pytest.raises(TurnEnded):
-            await turn.steer("too late")
-
-
-async def test_steering_at_the_last_moment_asks_for_another_step(tmp_path: Path) -> None:
-    """T13"""
-    async with runtime_with(tmp_path, [says("done " * 40, waits=0.02), says("also that")]) as runtime:
-        turn = await runtime.send("go")
-        async for event in turn.events():
-            if event.type == "text.start" and len(model_of(runtime).requests) == 1:
-                await turn.steer("also that, please")
-        assert (await turn.result()).text == "also that"
 
 
 # ── what every turn keeps to ──────────────────────────────────────────────────────────────────────

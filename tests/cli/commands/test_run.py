@@ -16,6 +16,7 @@ from dragoman.tools.custom import load_tools
 from dragoman.wire.scripted import calls, fails, says
 from tests.cli.program import Ended, program, started
 from tests.loopback import Answer, Loopback, Reply, Script, call_piece, delta, loopback, stream
+from tests.patience import PATIENCE
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -261,10 +262,10 @@ async def test_at_a_terminal_the_person_is_asked(
         at = ("--model", "mine/m", "--base-url", server.url, "--tools", "tools.py", "--json")
         process = await started("run", *at, "Delete it.", folder=folder, stdin=keyboard[1])
         assert process.stderr is not None
-        asked = await asyncio.wait_for(process.stderr.readuntil(b"[y/N] "), 30)
+        asked = await asyncio.wait_for(process.stderr.readuntil(b"[y/N] "), PATIENCE)
         assert b'delete {"path": "a.txt"}' in asked
         os.write(keyboard[0], typed)
-        out, err = await asyncio.wait_for(process.communicate(), 30)
+        out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     ended = Ended(process.returncode or 0, out.decode(), err.decode())
     assert [call["state"] for call in ended.events("call.end")] == [state]
     assert (ended.status, ended.result["text"]) == (0, "Done.")
@@ -277,9 +278,9 @@ async def interrupted(folder: Path, server: Loopback, *options: str, stdin: int,
     at = ("--model", "mine/m", "--base-url", server.url, "--tools", "tools.py", "--json", *options)
     process = await started("run", *at, "Tell me.", folder=folder, stdin=stdin)
     assert process.stdout is not None
-    before = await asyncio.wait_for(process.stdout.readuntil(seen), 30)
+    before = await asyncio.wait_for(process.stdout.readuntil(seen), PATIENCE)
     process.send_signal(signal.SIGINT)
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert b"Traceback" not in err
     return Ended(process.returncode or 0, (before + out).decode(), err.decode())
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from tests.cli.program import started
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ async def test_the_link_lets_one_in_and_an_interrupt_ends_the_server(stage: Path
     process = await started("serve", "--port", "0", folder=stage)
     assert process.stdout is not None
     try:
-        line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode()
         found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
         assert found is not None, line
         url, token = found.groups()
@@ -32,8 +33,8 @@ async def test_the_link_lets_one_in_and_an_interrupt_ends_the_server(stage: Path
             async with client.get(f"/api/conversations/{conversation}/events") as stream:
                 assert stream.status == 200
                 process.send_signal(signal.SIGINT)
-                await asyncio.wait_for(stream.read(), 30)
-        _, err = await asyncio.wait_for(process.communicate(), 30)
+                await asyncio.wait_for(stream.read(), PATIENCE)
+        _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     finally:
         if process.returncode is None:
             process.kill()

@@ -19,6 +19,7 @@ from dragoman.providers.local.server import LlamaServer, can_serve
 from dragoman.providers.local.weights import fetch
 from dragoman.providers.models import Models
 from dragoman.tools.builtin import BUILTIN
+from tests.patience import PATIENCE
 from tests.runtimes import only_call
 
 slow = pytest.mark.slow
@@ -119,7 +120,7 @@ async def test_s3_a_server_does_not_outlive_a_killed_parent(weights: Path) -> No
     try:
         parent.kill()
         await parent.wait()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await ended.wait()
     finally:
         asyncio.get_running_loop().remove_reader(handle)

@@ -19,6 +19,7 @@ from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel, Retry
 from dragoman.wire.openai_chat import OpenAIChat
 from tests.loopback import Answer, Body, Reply, Stream, delta, loopback, sse, stream
+from tests.patience import PATIENCE
 
 TOOLS = tuple(tool.spec() for group in (basics_group(), files_group()) for tool in group.tools)
 
@@ -174,7 +175,7 @@ async def test_t6_who_is_cancelled_hangs_up() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await server.hung_up.wait()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -278,10 +277,8 @@ async def test_a_bad_pattern_is_explained(root: Path) -> None:
 @pytest.mark.slow
 def test_a_pattern_that_would_never_end_is_ended() -> None:
     """C7: by its process, for in a thread it would hold up everybody."""
-    began = time.monotonic()
     with _matcher("(a+)+$", ignore_case=False, time=0.3) as ask, pytest.raises(ToolFailed, match="simpler"):
         ask(b"a" * 60 + b"b")
-    assert time.monotonic() - began < 5
 
 
 @pytest.mark.slow

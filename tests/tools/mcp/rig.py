@@ -18,6 +18,7 @@ from dragoman.tools.mcp.names import offered_name
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.tool import Tool
+from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.servers import MODERN, RAW
@@ -29,7 +30,7 @@ Way = Literal["stdio", "http", "sse"]
 @asynccontextmanager
 async def source(server: McpServer, *, ready: bool = True, **options: Any) -> AsyncIterator[McpSource]:
     """A source, with a server that has been given all the time it needs, unless the test says otherwise."""
-    made = McpSource(NAME, server, **{"patience": 20.0, **options})
+    made = McpSource(NAME, server, **{"patience": PATIENCE, **options})
     try:
         if ready:
             await made.ready()
@@ -82,7 +83,7 @@ def listening(*command: str, port: int | None = None) -> Iterator[int]:
         command, env={**os.environ, "PORT": str(port)}, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
     )
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while not _answers(port):  # nothing tells when a foreign program begins to listen
             assert process.poll() is None, f"{command} ended"
             assert time.monotonic() < until, f"{command} does not listen"

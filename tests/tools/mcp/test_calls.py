@@ -15,6 +15,7 @@ from dragoman.tools.execute import Permit, execute
 from dragoman.tools.mcp.elicitation import NOT_OPENED, OPENED
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
+from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.rig import Way, call, everything, modern, raw, source, tool
 
@@ -176,6 +177,6 @@ class _Signal(list[Any]):
 
 
 async def _appears(file: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not file.exists():  # noqa: ASYNC110, ASYNC240  # another process writes it
             await asyncio.sleep(0.02)

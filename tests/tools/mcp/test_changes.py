@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
+from tests.patience import PATIENCE
 from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.rig import Way, call, modern, raw, source, tool
 
@@ -57,12 +58,12 @@ async def test_the_folder_of_the_workspace_is_told_where_that_is_allowed(tmp_pat
 
 
 async def _until_told(server: McpSource, folder: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while folder not in (await call(server, "list_allowed_directories")).result.text:
             pass
 
 
 async def _until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not true():  # noqa: ASYNC110  # another process decides when
             await asyncio.sleep(0.02)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.tools.mcp.conforming import play
 from tests.tools.mcp.npm import NODE, script
 
@@ -102,6 +103,6 @@ async def _run(folder: Path, client: str, *what: str) -> str:
         stderr=STDOUT,
         cwd=folder,
     )
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(PATIENCE):
         told, _ = await process.communicate()
     return told.decode()

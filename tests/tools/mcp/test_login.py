@@ -17,6 +17,7 @@ from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import TokenStore
 from tests.cli.program import PROGRAM
+from tests.patience import PATIENCE
 from tests.tools.mcp.guarded import Guarded, guarded
 from tests.tools.mcp.rig import source
 
@@ -44,7 +45,7 @@ async def log_in(home: Path, server: Guarded) -> str:
     process = await asyncio.create_subprocess_exec(
         *(*PROGRAM, "mcp", "test", "far", "--json"), cwd=home, stdout=-1, stderr=-1, env={**os.environ}
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     assert [tool["name"] for tool in json.loads(out)["tools"]] == ["far_secret"]

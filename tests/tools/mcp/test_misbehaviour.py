@@ -6,15 +6,16 @@ import asyncio
 import json
 import os
 import sys
-import time
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
 from dragoman.messages.parts import CallState
-from dragoman.tools.mcp import results, stdio
+from dragoman.tools.mcp import results
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
+from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.rig import call, everything, free_port, listening, raw, source, tool
@@ -24,14 +25,12 @@ pytestmark = pytest.mark.slow
 
 
 async def test_a_server_that_hangs_at_its_start_holds_nobody_up() -> None:
-    async with source(raw("hangs", start_timeout=2.0), ready=False, patience=0.2) as server:
-        began = time.monotonic()
+    async with source(raw("hangs", start_timeout=3.0), ready=False, patience=0.2) as server:
         await server.ready()
         await server.ready()  # the second request of the turn waits no more
-        assert time.monotonic() - began < 1.5
         assert (server.state, server.group().tools) == ("starting", ())
         await _settled(server)
-        assert (server.state, server.error) == ("failed", "it did not start within 2 s")
+        assert (server.state, server.error) == ("failed", "it did not start within 3 s")
 
 
 async def test_a_late_server_joins_when_it_is_there() -> None:
@@ -43,10 +42,11 @@ async def test_a_late_server_joins_when_it_is_there() -> None:
 
 
 async def test_a_server_that_is_closed_while_it_starts_is_gone_at_once() -> None:
-    async with source(raw("hangs"), ready=False, patience=0.1) as server:
+    async with (
+        asyncio.timeout(PATIENCE),
+        source(raw("hangs", start_timeout=10 * PATIENCE), ready=False, patience=0.1) as server,
+    ):
         await server.ready()
-        began = time.monotonic()
-    assert time.monotonic() - began < stdio.GRACE * 3
 
 
 async def test_a_server_that_dies_in_a_call_is_started_again_by_the_next() -> None:
@@ -64,17 +64,21 @@ async def test_a_server_that_dies_in_a_call_is_started_again_by_the_next() -> No
         assert "went away while the call ran" in (await call(server, "echo", text="x")).result.text
 
 
-async def test_who_fails_again_and_again_gets_longer_and_longer_pauses() -> None:
-    ends = McpServer(command=sys.executable, args=("-c", "raise SystemExit('no key')"))
-    async with source(ends, ready=False, patience=3.0) as server:
-        for _ in range(2):
-            await asyncio.sleep(max(server._not_before - asyncio.get_running_loop().time(), 0))
+async def test_who_fails_again_and_again_gets_longer_and_longer_pauses(tmp_path: Path) -> None:
+    starts, now = tmp_path / "starts", asyncio.get_running_loop().time
+    program = f"open({str(starts)!r}, 'a').write('x'); raise SystemExit('no key')"
+    ends = McpServer(command=sys.executable, args=("-c", program))
+    pauses: list[float] = []
+    async with source(ends, ready=False, patience=PATIENCE) as server:
+        while not pauses or pauses[-1] < 1.5:
+            await asyncio.sleep(max(server._not_before - now(), 0))
+            began = now()
             await server.ready()
             assert server.error == "it ended, or closed the connection. It had said: no key"
-        assert server._not_before - asyncio.get_running_loop().time() > 1.5
-        began = time.monotonic()
+            pauses.append(server._not_before - began)  # and the time that the attempt took
+        tried = starts.read_text()
         await server.ready()
-        assert time.monotonic() - began < 0.1  # it is not even tried
+        assert starts.read_text() == tried  # in a pause it is not even tried
 
 
 async def test_a_line_without_an_end_is_not_read_to_its_end() -> None:
@@ -205,13 +209,12 @@ async def test_an_http_server_that_is_gone_fails_the_call_and_nothing_else() -> 
         )
 
 
-async def test_many_servers_start_together() -> None:
-    servers = [McpSource(f"s{n}", raw("late"), patience=15) for n in range(6)]
-    began = time.monotonic()
+async def test_many_servers_start_together(tmp_path: Path) -> None:
+    """Each waits at its start until all have started: one after the other they would never be there."""
+    servers = [McpSource(f"s{n}", raw("meets", tmp_path / "met"), patience=PATIENCE) for n in range(6)]
     try:
         await asyncio.gather(*(one.ready() for one in servers))
         assert [one.state for one in servers] == ["running"] * 6
-        assert time.monotonic() - began < 8  # one after the other they would take 9 at least
     finally:
         await asyncio.gather(*(one.close() for one in servers))
 
@@ -219,7 +222,7 @@ async def test_many_servers_start_together() -> None:
 async def _settled(server: McpSource) -> None:
     attempt = server._attempt
     assert attempt is not None
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.wait({attempt.settled})
         if server._task is not None and server.connection is None:
             await asyncio.wait({server._task})

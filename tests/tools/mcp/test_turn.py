@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.source import McpSource
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import calls_of, model_of, only_call, play, runtime_with
 from tests.tools.mcp.rig import everything, raw
 
@@ -106,11 +106,11 @@ async def test_an_image_is_kept_in_the_store(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_hangs_does_not_hold_up_a_turn(tmp_path: Path) -> None:
-    hanging, good = McpSource("bad", raw("hangs"), patience=0.5), McpSource("it", raw())
-    began = time.monotonic()
+    hanging = McpSource("bad", raw("hangs", start_timeout=10 * PATIENCE), patience=0.5)
+    good = McpSource("it", raw(), patience=PATIENCE)
     async with runtime_with(tmp_path, [says("hello")], tools=[hanging, good]) as runtime:
         assert (await (await runtime.send("hi")).result()).text == "hello"
-        assert time.monotonic() - began < 10
+        assert hanging.state == "starting"
         (request,) = model_of(runtime).requests
         assert [spec.name for spec in request.tools] == ["read_output", "it_echo"]
         assert "The server it says of its tools: Be kind to it." in request.system

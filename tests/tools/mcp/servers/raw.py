@@ -106,6 +106,11 @@ def main() -> None:
         time.sleep(1.5)
     if HOW == "hangs":
         time.sleep(3600)
+    if HOW == "meets":  # until six are there
+        with open(HEARD, "a") as heard:  # noqa: PTH123  # as below
+            heard.write("x\n")
+        while os.path.getsize(HEARD) < 12:  # noqa: PTH202
+            time.sleep(0.02)
     if HOW == "greets":
         sys.stdout.write("Welcome to the server!\n")
     for line in sys.stdin:

@@ -1,0 +1,15 @@
+"""Waiting for what must come, also on a busy machine. Who passes does not wait that long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+PATIENCE = 60.0  # seconds
+
+
+async def eventually(holds: Callable[[], object]) -> None:
+    """Wait until it does."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110 - of files and processes nobody tells us
+            await asyncio.sleep(0.01)

@@ -1,0 +1,105 @@
+"""Gemini: tools, choices and thinking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.messages.request import Request
+from tests.wire.gemini.bodies import asking, body_of, user
+from tests.wire.histories import (
+    CLOCK,
+    MODEL,
+    WEATHER,
+)
+
+
+def test_tools_and_options_take_their_places_and_extra_wins() -> None:
+    request = Request(
+        MODEL,
+        (user("Hi"),),
+        system="Be brief.",
+        tools=(WEATHER, CLOCK),
+        tool_choice="clock",
+        options={
+            "temperature": 0.5,
+            "max_tokens": 10,
+            "top_p": 0.9,
+            "stop": "END",
+            "reasoning_effort": "low",
+            "parallel_tool_calls": False,
+            "response_schema": {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}},
+            "unheard_of": 1,
+        },
+        extra={"generationConfig": {"temperature": 1, "seed": 7}, "tools": [{"googleSearch": {}}]},
+    )
+    parameters = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}
+    assert body_of(request) == {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": "get_weather", "description": WEATHER.description, "parameters": parameters},
+                    {"name": "clock", "description": CLOCK.description},
+                ]
+            },
+            {"googleSearch": {}},
+        ],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["clock"]}},
+        "generationConfig": {
+            "temperature": 1,
+            "topP": 0.9,
+            "maxOutputTokens": 10,
+            "stopSequences": ["END"],
+            "responseMimeType": "application/json",
+            "responseSchema": {
+                "type": "OBJECT",
+                "properties": {"a": {"type": "INTEGER", "nullable": True}},
+            },
+            "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
+            "seed": 7,
+        },
+    }
+
+
+@pytest.mark.parametrize(("choice", "mode"), [("auto", "AUTO"), ("none", "NONE"), ("required", "ANY")])
+def test_a_tool_choice_is_said_in_their_words(choice: str, mode: str) -> None:
+    assert asking(tools=(CLOCK,), tool_choice=choice)["toolConfig"]["functionCallingConfig"] == {"mode": mode}
+    assert "toolConfig" not in asking(tool_choice=choice)
+
+
+def test_quirks_leave_out_what_a_server_refuses() -> None:
+    request = Request(MODEL, (user("Hi"),), tools=(CLOCK,), tool_choice="clock")
+    calling = body_of(request, no_forced_choice=True)["toolConfig"]["functionCallingConfig"]
+    assert calling == {"mode": "AUTO"}
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "thinking"),
+    [
+        ("gemini-3-pro", {"reasoning_effort": "max"}, {"includeThoughts": True, "thinkingLevel": "high"}),
+        ("gemini-3-pro", {"reasoning_effort": "none"}, {"includeThoughts": False, "thinkingLevel": "low"}),
+        (
+            "gemini-3-flash",
+            {"reasoning_effort": "none"},
+            {"includeThoughts": False, "thinkingLevel": "minimal"},
+        ),
+        ("gemini-3-pro", {"reasoning_budget": 99}, {"includeThoughts": True, "thinkingBudget": 99}),
+        ("gemini-2.5-flash", {"reasoning_effort": "low"}, {"includeThoughts": True, "thinkingBudget": 2_048}),
+        ("gemini-2.5-flash", {"reasoning_effort": "none"}, {"includeThoughts": False, "thinkingBudget": 0}),
+        ("gemini-2.5-pro", {"reasoning_effort": "none"}, {"includeThoughts": False, "thinkingBudget": 128}),
+        ("gemini-2.0-flash", {"reasoning_effort": "high"}, None),
+        ("gemini-3-pro", {}, None),
+    ],
+)
+def test_thinking_is_asked_for_as_each_generation_knows_it(model: str, options: Any, thinking: Any) -> None:
+    assert asking(model, options=options).get("generationConfig", {}).get("thinkingConfig") == thinking
+
+
+def test_older_models_get_no_schema_beside_tools_because_they_refuse_both_together() -> None:
+    options = {"response_schema": {"type": "object", "properties": {}}}
+    assert "generationConfig" not in asking("gemini-2.5-flash", tools=(CLOCK,), options=options)
+    assert "responseSchema" in asking("gemini-2.5-flash", options=options)["generationConfig"]
+    assert "responseSchema" in asking("gemini-3-pro", tools=(CLOCK,), options=options)["generationConfig"]
