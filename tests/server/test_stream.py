@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import tool
 from dragoman.server import feed as feeds
-from dragoman.server.feed import Feed, cursor, places
+from dragoman.server.feed import Feed, cursor, parse_cursor
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import runtime_with
 from tests.server.site import Told, served
@@ -32,7 +32,7 @@ def add(a: int, b: int) -> int:
 @tool
 async def babble() -> AsyncIterator[str]:
     """Report twice as much as is kept for readers."""
-    for _ in range(2 * feeds.KEPT // 1000):
+    for _ in range(2 * feeds.CAPACITY // 1000):
         yield "x" * 1000
         await asyncio.sleep(0)
 
@@ -293,14 +293,14 @@ async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
                 if event.type == "turn.end":
                     break
         sleeper.close()
-        assert size == 2 * feeds.KEPT
+        assert size == 2 * feeds.CAPACITY
 
 
 def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
     """E2"""
     feed = Feed()
     for _ in range(100):
-        feed.publish("text.delta", "x" * (feeds.KEPT // 50))
+        feed.publish("text.delta", "x" * (feeds.CAPACITY // 50))
     assert feed.last == 100
     assert feed.since(0) is None
     assert feed.since(101) is None
@@ -312,9 +312,9 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
     """E2"""
     one, other = Feed(), Feed()
     text = cursor([(one, 3), (other, 5)])
-    assert places(text, [one, other]) == {one.name: 3, other.name: 5}
-    assert places(text, [Feed()]) == {}
-    assert places("::,x:,:-1,\x00", [one]) == {}
+    assert parse_cursor(text, [one, other]) == {one.name: 3, other.name: 5}
+    assert parse_cursor(text, [Feed()]) == {}
+    assert parse_cursor("::,x:,:-1,\x00", [one]) == {}
 
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:

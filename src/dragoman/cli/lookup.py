@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
@@ -35,7 +35,7 @@ async def find_conversation(store: Store, name: str) -> Conversation:
         raise NotFound("conversation", LAST, "there are none yet")
     try:
         return await store.conversation(name)
-    except NotFound:
+    except (NotFound, Unreadable):  # the list has it, also where it cannot be read
         found = {one.id: one async for one in each_conversation(store, inner=True)}
         return found[match_id("conversation", name, found)]
 

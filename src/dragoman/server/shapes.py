@@ -45,6 +45,8 @@ class Page:
 
 @dataclass(slots=True)
 class UnfinishedTurn:
+    """A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled."""
+
     id: str
     message: str
     state: str
@@ -54,10 +56,28 @@ class UnfinishedTurn:
 
 @dataclass(slots=True)
 class QueuedTurn:
-    """What a person said that waits for the turn before it."""
+    """A message of a person that waits for the turn before it."""
 
     id: str
     message: Message
+
+
+@dataclass(slots=True)
+class SteeringMessage:
+    """A message of a person that a running turn takes in before its next step."""
+
+    id: int
+    turn: str
+    message: Message
+
+
+@dataclass(slots=True)
+class QueueView:
+    """What has been sent and is not yet taken: in this order, each can still be called off."""
+
+    conversation: str
+    queued: list[QueuedTurn]
+    steering: list[SteeringMessage]
 
 
 @dataclass(slots=True)
@@ -69,6 +89,7 @@ class TreeView:
     turns: list[UnfinishedTurn]
     questions: list[Question]
     queued: list[QueuedTurn]
+    steering: list[SteeringMessage]
     revision: int
 
 
