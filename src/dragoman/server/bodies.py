@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, with_config
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.messages.parts import Arguments, File, Text
@@ -19,8 +19,10 @@ class Body(BaseModel):
 
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────
 
-Count = Annotated[int, Field(ge=0)]
-Switches = Annotated[dict[str, bool], Field(examples=[{"files": False, "files.read_file": True}])]
+Count = Annotated[int, Field(ge=0, strict=True)]
+Switches = Annotated[
+    dict[str, Annotated[bool, Strict()]], Field(examples=[{"files": False, "files.read_file": True}])
+]
 
 
 # Others are refused where it is known which ones there are, in better words than pydantic's.
