@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.server.feed import Feed
-from dragoman.server.pace import LATE, TICK, TICKS, Pace, Reader
+from dragoman.server.pace import LATE, TICK, TICKS, FeedReader, Pace
 from dragoman.server.stream import ALIVE, STUCK, EventStream, OpenStreams, Subject, follow
 
 
@@ -79,7 +79,7 @@ async def test_what_is_more_than_a_piece_waits_for_nothing_and_takes_what_waited
         feed.publish(type, type, piece=type == "text.delta")
     assert texts(await take(chunks)) == ["text.delta", "text.delta", "call.asked"]
     await chunks.aclose()
-    reader = Reader(late())
+    reader = FeedReader(late())
     reader.wake(piece=True)
     await reader.wait()
     reader.wake(piece=True)  # would wait
@@ -97,7 +97,7 @@ async def test_what_is_more_than_a_piece_waits_for_nothing_and_takes_what_waited
 async def test_a_piece_waits_for_a_few_ticks_at_most() -> None:
     """E2"""
     pace = late()
-    reader = Reader(pace)
+    reader = FeedReader(pace)
     reader.wake(piece=True)
     await reader.wait()
     reader.wake(piece=True)
@@ -114,7 +114,7 @@ async def test_a_piece_waits_for_a_few_ticks_at_most() -> None:
 async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
     """E2: nobody waits longer because the loop was late."""
     pace = late()
-    reader = Reader(pace)
+    reader = FeedReader(pace)
     reader.wake(piece=True)
     await reader.wait()
     reader.wake(piece=True)

@@ -81,7 +81,7 @@ class Context:
         return found
 
     async def begun(self, turn: str) -> Begun:
-        """What a client is told of a turn it has just started. One that is queued has no message yet."""
+        """The answer to who has just started a turn. One that is queued has no message yet."""
         if (live := self.runtime.bus.here(turn)) is not None:
             return Begun(turn, live.log.turn.message)
         if await self.runtime.store.is_queued(turn):

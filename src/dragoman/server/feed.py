@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from dragoman.messages.ids import new_id
-from dragoman.server.pace import Reader
+from dragoman.server.pace import FeedReader
 
 CAPACITY = 2_000_000  # bytes of frames
 
@@ -21,7 +21,7 @@ class Feed:
 
     def __init__(self) -> None:
         self.name = new_id("f")[2:10]
-        self.readers: set[Reader] = set()
+        self.readers: set[FeedReader] = set()
         self.unread_since = time.monotonic()
         self.closed = False
         self._frames: deque[bytes] = deque()  # each begins with its place: `NAME:NUMBER`
@@ -59,10 +59,10 @@ class Feed:
         for reader in self.readers:
             reader.wake()
 
-    def add_reader(self, reader: Reader) -> None:
+    def add_reader(self, reader: FeedReader) -> None:
         self.readers.add(reader)
 
-    def remove_reader(self, reader: Reader) -> None:
+    def remove_reader(self, reader: FeedReader) -> None:
         self.readers.discard(reader)
         self.unread_since = time.monotonic()
 

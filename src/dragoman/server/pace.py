@@ -62,7 +62,7 @@ class Pace:
         self._schedule()
 
 
-class Reader:
+class FeedReader:
     """One who waits for frames. Woken once for everything that came since."""
 
     def __init__(self, pace: Pace) -> None:

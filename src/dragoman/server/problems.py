@@ -56,7 +56,7 @@ def install(app: FastAPI) -> None:
 
 
 def problem_of(error: DragomanError) -> JSONResponse:
-    """What a client is told of an error that is no bug."""
+    """How an error that is no bug is answered."""
     detail = without_paths(str(error))
     match error:
         case NotFound():

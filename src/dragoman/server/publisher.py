@@ -208,7 +208,7 @@ class Publisher:
         try:
             tree = await self.trees.read(id)
         except (NotFound, Unreadable, StoreUnavailable):
-            return  # deleted meanwhile, or out of reach: who opens it again is told
+            return  # deleted meanwhile, or out of reach: who opens it again learns that
         if (feed := self._conversations.get(id)) is not None:
             feed.publish("snapshot", tree.text())
         self.changed(id)

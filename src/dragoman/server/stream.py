@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from dragoman.errors import DragomanError
 from dragoman.messages.events import EVENT
 from dragoman.server.feed import Feed, cursor, parse_cursor
-from dragoman.server.pace import Pace, Reader
+from dragoman.server.pace import FeedReader, Pace
 from dragoman.turn.handles import TurnHandle
 
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
@@ -46,7 +46,7 @@ async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Ch
     Ends where the reader is so far behind that frames it has not had are gone.
     """
     feeds = [subject.feed for subject in subjects]
-    reader = Reader(pace)
+    reader = FeedReader(pace)
     pace.add_reader()
     for feed in feeds:
         feed.add_reader(reader)

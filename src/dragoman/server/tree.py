@@ -92,8 +92,8 @@ class Trees:
         """The conversation as it is now.
 
         Turns that run, begin or end here while it is read are taken from their logs, so that it is read once,
-        whatever goes on. There is no `await` between the look at the logs and the end, and they have told all
-        they know: whoever counts the events published so far counts exactly those that are in it.
+        whatever goes on. There is no `await` between the look at the logs and the end, and they have published
+        all they know: whoever counts the events published so far counts exactly those that are in it.
         """
         store = self._runtime.store
         with self._logs(id) as logs:
