@@ -1,6 +1,8 @@
 """Many at once: turns stream to as many clients from one process; against uvicorn that sends the same bytes.
 
-The clients check that each gets every piece once and in order. CPU and memory are the server process's.
+The clients check that each gets every piece once and in order. CPU and memory are the server process's, after
+a first client has warmed it up. A second table tells how long streaming clients have to wait while somebody
+opens, searches and deletes a very long conversation.
 """
 
 from __future__ import annotations
@@ -8,28 +10,35 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import resource
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Any
 
 import uvicorn
 
 PIECES = 200  # of one answer
 PAUSE = 0.05  # seconds between two of them
-TEXT = "".join(f"{n:07d} " for n in range(PIECES))  # a piece is eight characters
+MESSAGES = 10_000  # of the long conversation
+LONG = "conv_long"
+
+
+def text_of(pieces: int) -> str:
+    return "".join(f"{n:07d} " for n in range(pieces))  # a piece is eight characters
 
 
 # ── the two servers ───────────────────────────────────────────────────────────────────────────────
 
 
-async def dragoman(port: int) -> None:
-    """Ours, whole: a store on disk, a turn a client, the guard and the door before it."""
+async def dragoman(port: int, pieces: int) -> None:
+    """Ours, whole: a store on disk, a turn a client, people who sign in."""
     # imported here: the bare server is measured without it
     from dragoman import Runtime, ScriptedModel
     from dragoman.server.app import server
@@ -37,20 +46,35 @@ async def dragoman(port: int) -> None:
     from dragoman.wire.scripted import says
 
     with tempfile.TemporaryDirectory() as folder:
-        model = ScriptedModel(lambda _: says(TEXT, waits=PAUSE))
+        model = ScriptedModel(lambda _: says(text_of(pieces), waits=PAUSE))
         async with Runtime(f"{folder}/chat.db", model=model) as runtime:
             auth = Auth(runtime.store, b"0" * 32, token="load")
+            await _add_long_conversation(runtime)
             await _serve(server(runtime, auth), port)
 
 
-async def bare(port: int) -> None:
+async def _add_long_conversation(runtime: Any) -> None:
+    from dragoman.conversation.tree import Conversation
+    from dragoman.messages.message import Message
+    from dragoman.messages.parts import Text
+
+    messages: list[Message] = []
+    for n in range(MESSAGES):
+        parent = messages[-1].id if messages else None
+        role, text = ("assistant", "An answer. " * 60) if n % 2 else ("user", f"Question {n}? needle")
+        messages.append(Message(f"msg_{n}", LONG, parent, role, (Text(text),), created=1.0))
+    long = Conversation(LONG, title="long", leaf=messages[-1].id, created=1.0, updated=1.0)
+    await runtime.store.add_conversation(long, messages)
+
+
+async def bare(port: int, pieces: int) -> None:
     """What uvicorn needs to send the same: frames of the same size, at the same pace, made beforehand."""
     data = {"turn": "turn_0123456789abcdef", "text": "0000000 ", "seq": 12345, "type": "text.delta"}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for n in range(PIECES):
+        for n in range(pieces):
             frame = f"id: aaaaaaaa:{n}\nevent: text.delta\ndata: {json.dumps(data)}\n\n".encode()
             await send({"type": "http.response.body", "body": frame, "more_body": True})
             await asyncio.sleep(PAUSE)
@@ -60,28 +84,37 @@ async def bare(port: int) -> None:
 
 
 async def _serve(app: Any, port: int) -> None:
+    """Until standard input ends. For each line there it prints what it has used so far."""
     config = uvicorn.Config(
         app, port=port, log_level="warning", lifespan="off", backlog=4096, timeout_graceful_shutdown=1
     )
     running = uvicorn.Server(config)
-    started = time.process_time()
-    asyncio.get_running_loop().add_reader(sys.stdin, lambda: setattr(running, "should_exit", True))
+
+    def report() -> None:
+        if sys.stdin.readline():
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(json.dumps({"cpu": time.process_time(), "megabytes": peak}), flush=True)
+        else:
+            asyncio.get_running_loop().remove_reader(sys.stdin)
+            running.should_exit = True
+
+    asyncio.get_running_loop().add_reader(sys.stdin, report)
     await running.serve()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"cpu": time.process_time() - started, "megabytes": peak}), flush=True)
 
 
 # ── the clients ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def _lines(port: int, request: bytes) -> AsyncGenerator[bytes, None]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
     writer.write(request)
     try:
         while line := await reader.readline():
             yield line
     finally:
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 def _request(method: str, path: str, body: str = "") -> bytes:
@@ -96,10 +129,27 @@ async def _post(port: int, path: str, body: dict[str, str]) -> Any:
     return json.loads(lines[-1])
 
 
-async def _client_of_ours(port: int) -> list[str]:
+class Heard:
+    """The pieces that came to one client, and when."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.times: list[float] = []
+
+    def note(self, line: bytes) -> None:
+        if line.startswith(b"data: ") and b'"text.delta"' in line:
+            self.pieces.append(json.loads(line[6:])["text"])
+            self.times.append(time.perf_counter())
+
+    def gaps(self, begin: float, end: float) -> list[float]:
+        """Seconds between one piece and the next, in this time."""
+        times = [at for at in self.times if begin <= at <= end]
+        return [later - earlier for earlier, later in pairwise(times)]
+
+
+async def _client_of_ours(port: int, heard: Heard) -> None:
     """Makes a conversation, listens, says something, and hears it out."""
     conversation = (await _post(port, "/api/conversations", {}))["id"]
-    heard: list[str] = []
     speaking: asyncio.Task[Any] | None = None
     path = f"/api/conversations/{conversation}"
     async with aclosing(_lines(port, _request("GET", f"{path}/events"))) as lines:
@@ -108,74 +158,161 @@ async def _client_of_ours(port: int) -> list[str]:
                 speaking = asyncio.create_task(_post(port, f"{path}/turns", {"text": "go"}))
             elif line.startswith(b"event: turn.end"):
                 break
-            _note(line, heard)
+            heard.note(line)
     assert speaking is not None
     await speaking
-    return heard
 
 
-async def _client_of_bare(port: int) -> list[str]:
-    heard: list[str] = []
+async def _client_of_bare(port: int, heard: Heard) -> None:
     async with aclosing(_lines(port, _request("GET", "/"))) as lines:
         async for line in lines:
-            _note(line, heard)
-    return heard
+            heard.note(line)
 
 
-def _note(line: bytes, heard: list[str]) -> None:
-    if line.startswith(b"data: ") and b'"text.delta"' in line:
-        heard.append(json.loads(line[6:])["text"])
+async def _disturb(port: int) -> None:
+    """Somebody opens, searches and deletes the long conversation."""
+    async with aclosing(_lines(port, _request("GET", f"/api/conversations/{LONG}/events"))) as lines:
+        async for line in lines:
+            if b'"revision":' in line:  # with which the snapshot ends
+                break
+    for method, path in (
+        ("GET", f"/api/conversations/{LONG}/tree"),
+        ("GET", "/api/conversations?search=needle"),
+        ("DELETE", f"/api/conversations/{LONG}"),
+    ):
+        status, *_ = [line async for line in _lines(port, _request(method, path))]
+        assert b" 20" in status, status
 
 
 # ── one run ───────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _measured(who: str, clients: int) -> dict[str, float]:
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, who: str, pieces: int, port: int) -> None:
+        self.port, self.pieces = port, pieces
+        self.client = _client_of_ours if who == "dragoman" else _client_of_bare
+        command = [sys.executable, __file__, "--serve", who, "--port", str(port), "--pieces", str(pieces)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def used(self) -> dict[str, float]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write("\n")
+        stdin.flush()
+        used: dict[str, float] = json.loads(stdout.readline())
+        return used
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@asynccontextmanager
+async def serving(who: str, pieces: int) -> AsyncIterator[Served]:
+    """Warmed up by one client."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, __file__, "--serve", who, "--port", str(port)]
-    process = subprocess.Popen(  # noqa: ASYNC220 - nothing runs beside it yet
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            break
-        except OSError:
-            await asyncio.sleep(0.05)
-    client = _client_of_ours if who == "dragoman" else _client_of_bare
-    began = time.perf_counter()
-    heard = await asyncio.gather(*(client(port) for _ in range(clients)))
-    seconds = time.perf_counter() - began
-    pieces = sum(len(one) for one in heard)
+    served = Served(who, pieces, port)
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                await asyncio.sleep(0.05)
+        await served.client(port, Heard())
+        yield served
+    finally:
+        await asyncio.to_thread(served.close)
+
+
+async def streams(who: str, clients: int, pieces: int = PIECES) -> dict[str, float]:
+    """So many clients, each with a turn of its own."""
+    async with serving(who, pieces) as served:
+        before, began = served.used(), time.perf_counter()
+        heard = [Heard() for _ in range(clients)]
+        await asyncio.gather(*(served.client(served.port, one) for one in heard))
+        seconds, after = time.perf_counter() - began, served.used()
     if who == "dragoman":
-        wrong = sum("".join(one) != TEXT for one in heard)
+        wrong = sum("".join(one.pieces) != text_of(pieces) for one in heard)
         assert not wrong, f"{wrong} of {clients} clients lost or doubled something"
-    process.stdin.close()
-    told: dict[str, float] = json.loads(process.stdout.readline())
-    process.wait()
-    return {**told, "seconds": seconds, "pieces": pieces}
+    return {
+        "cpu": after["cpu"] - before["cpu"],
+        "megabytes": after["megabytes"],
+        "seconds": seconds,
+        "pieces": sum(len(one.pieces) for one in heard),
+    }
+
+
+async def lateness(clients: int, *, disturbed: bool) -> tuple[float, float, float]:
+    """Seconds by which pieces were late while all clients heard something: the latest, that of one in a
+    thousand, and that of one in a hundred."""
+    async with serving("dragoman", PIECES) as served:
+        heard = [Heard() for _ in range(clients)]
+        listening = [asyncio.create_task(served.client(served.port, one)) for one in heard]
+        while not all(len(one.pieces) > 2 for one in heard):  # noqa: ASYNC110 - they tell nobody
+            await asyncio.sleep(0.01)
+        begin = time.perf_counter()
+        if disturbed:
+            await _disturb(served.port)
+        await asyncio.gather(*listening)
+    end = min(one.times[-1] for one in heard)
+    late = sorted(gap - PAUSE for one in heard for gap in one.gaps(begin, end))
+    return late[-1], late[-1 - len(late) // 1000], late[-1 - len(late) // 100]
 
 
 def main(clients: int) -> None:
     from rich.console import Console  # imported here: neither server is measured with it
     from rich.table import Table
 
+    console = Console()
     _allow_files(clients)
-    ours, plain = (asyncio.run(_measured(who, clients)) for who in ("dragoman", "bare"))
+    console.print(f"load before: {_load()}")
+    ours, plain = (asyncio.run(streams(who, clients)) for who in ("dragoman", "bare"))
+    own, other = (asyncio.run(streams(who, clients, 1)) for who in ("dragoman", "bare"))
     table = Table(
         "", "dragoman", "bare uvicorn", "ratio", title=f"{clients} turns streamed to {clients} clients"
     )
-    for name, unit in (("seconds", "s"), ("cpu", "s"), ("megabytes", "MB")):
-        one, other = ours[name], plain[name]
-        table.add_row(name, f"{one:.1f} {unit}", f"{other:.1f} {unit}", f"×{one / other:.1f}")
-    each = [1e6 * run["cpu"] / run["pieces"] for run in (ours, plain)]
-    table.add_row("CPU a piece", f"{each[0]:.0f} µs", f"{each[1]:.0f} µs", f"×{each[0] / each[1]:.1f}")
-    console = Console()
+    for row in _rows(ours, plain, own, other):
+        table.add_row(*row)
+    console.print(table, f"{ours['pieces']:,.0f} pieces: none lost, none doubled.\n")
+
+    streaming = min(clients, 100)
+    title = f"how late pieces were, for {streaming} clients that get 20 a second"
+    table = Table("", "the latest", "one in 1,000", "one in 100", title=title)
+    for name, disturbed in (("quiet", False), (f"{MESSAGES:,} messages opened, searched, deleted", True)):
+        late = asyncio.run(lateness(streaming, disturbed=disturbed))
+        table.add_row(name, *(f"{1000 * one:.0f} ms" for one in late))
     console.print(table)
-    console.print(f"{ours['pieces']:,.0f} pieces: none lost, none doubled.")
+    console.print(f"load after: {_load()}")
+
+
+def _rows(
+    ours: dict[str, float], plain: dict[str, float], own: dict[str, float], other: dict[str, float]
+) -> Iterator[tuple[str, str, str, str]]:
+    for name, unit in (("seconds", "s"), ("cpu", "s"), ("megabytes", "MB")):
+        one, two = ours[name], plain[name]
+        yield name, f"{one:.1f} {unit}", f"{two:.1f} {unit}", f"×{one / two:.1f}"
+    whole = [1e6 * run["cpu"] / run["pieces"] for run in (ours, plain)]
+    yield (
+        "CPU a piece, of the whole",
+        f"{whole[0]:.0f} µs",
+        f"{whole[1]:.0f} µs",
+        f"×{whole[0] / whole[1]:.1f}",
+    )
+    more = [
+        1e6 * (run["cpu"] - one["cpu"]) / (run["pieces"] - one["pieces"])
+        for run, one in ((ours, own), (plain, other))
+    ]
+    yield "CPU a piece, one more", f"{more[0]:.0f} µs", f"{more[1]:.0f} µs", f"×{more[0] / more[1]:.1f}"
+
+
+def _load() -> str:
+    return ", ".join(f"{one:.1f}" for one in os.getloadavg())
 
 
 def _allow_files(clients: int) -> None:
@@ -189,9 +326,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--serve", choices=["dragoman", "bare"])
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--pieces", type=int, default=PIECES)
     parser.add_argument("--clients", type=int, default=500)
     order = parser.parse_args()
     if order.serve:
-        asyncio.run({"dragoman": dragoman, "bare": bare}[order.serve](order.port))
+        asyncio.run({"dragoman": dragoman, "bare": bare}[order.serve](order.port, order.pieces))
     else:
         main(order.clients)

@@ -18,7 +18,7 @@ from typing_extensions import Unpack
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError, DragomanError, NotFound, Unreadable
+from dragoman.errors import ConfigError, DragomanError, NotFound, TurnSetAside, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule, nobody_to_ask, withhold
@@ -235,7 +235,7 @@ class Runtime:
         within = await self.store.within(conversation)
         for inner in within:
             for row in await self.store.turns(inner):
-                with suppress(TimeoutError, Unreadable):  # whoever runs it then: the deletion fences it off
+                with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
                     if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
                         await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
         await self.store.delete_conversation(conversation)

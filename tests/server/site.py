@@ -1,4 +1,4 @@
-"""A server to test: a house with a scripted model behind a real socket, and a client that is signed in."""
+"""A server to test: a runtime with a scripted model behind a real socket, and a client that is signed in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import AsyncIterator, Generator
-from contextlib import asynccontextmanager, contextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,10 @@ class Site:
         turn: str = (await self.post(f"/api/conversations/{id}/turns", {"text": text, **more}))["turn"]
         return turn
 
+    async def state(self, turn: str) -> str:
+        state: str = (await self.get(f"/api/turns/{turn}"))["state"]
+        return state
+
     async def question(self) -> dict[str, Any]:
         """The first one that is asked, as soon as it is."""
         while not (items := (await self.get("/api/questions"))["items"]):  # noqa: ASYNC110 - over HTTP, by asking
@@ -83,25 +88,25 @@ class Site:
         return question
 
     @asynccontextmanager
-    async def events(self, path: str, after: str | None = None) -> AsyncIterator[AsyncIterator[Told]]:
+    async def events(self, path: str, after: str | None = None) -> AsyncIterator[AsyncIterator[Received]]:
         headers = {"authorization": f"Bearer {self.key}"} | ({"last-event-id": after} if after else {})
         async with self.http.get(self.url + path, headers=headers) as response:
             assert response.status == 200, await response.text()
             yield _frames(response)
 
-    async def until(self, path: str, type: str, after: str | None = None) -> list[Told]:
+    async def until(self, path: str, type: str, after: str | None = None) -> list[Received]:
         """Everything up to the first event of this type."""
-        told = []
+        received = []
         async with self.events(path, after) as events:
             async for event in events:
-                told.append(event)
+                received.append(event)
                 if event.type == type:
                     break
-        return told
+        return received
 
 
 @dataclass
-class Told:
+class Received:
     """One event of a stream."""
 
     id: str
@@ -109,7 +114,7 @@ class Told:
     data: Any
 
 
-async def _frames(response: aiohttp.ClientResponse) -> AsyncIterator[Told]:
+async def _frames(response: aiohttp.ClientResponse) -> AsyncIterator[Received]:
     fields: dict[str, str] = {}
     async for line in response.content:
         text = line.decode().rstrip("\n")
@@ -119,8 +124,15 @@ async def _frames(response: aiohttp.ClientResponse) -> AsyncIterator[Told]:
             name, _, value = text.partition(": ")
             fields[name] = value
         elif fields:
-            yield Told(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
+            yield Received(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
             fields = {}
+
+
+@contextmanager
+def database(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The database behind the server's back, as another program sees it."""
+    with closing(sqlite3.connect(folder / "chat.db", isolation_level=None)) as db:
+        yield db
 
 
 def _good(answer: Answer) -> Any:
@@ -132,12 +144,21 @@ def _good(answer: Answer) -> Any:
 async def served(
     folder: Path, script: Script, *, password: str | None = None, **options: Any
 ) -> AsyncIterator[Site]:
-    async with runtime_with(folder, script, **options) as runtime:
-        auth = Auth(runtime.store, load_secret(folder / "secret"), token="launch", password=password)
-        app = server(runtime, auth, upload_limit=SMALL)
-        async with listening(app) as url, aiohttp.ClientSession() as http:
-            yield Site(url, runtime, auth, http, key="launch")
-            app.state.context.publisher.close()
+    async with (
+        runtime_with(folder, script, **options) as runtime,
+        serving(folder, runtime, password=password) as site,
+    ):
+        yield site
+
+
+@asynccontextmanager
+async def serving(folder: Path, runtime: Runtime, *, password: str | None = None) -> AsyncIterator[Site]:
+    """A runtime that is open already."""
+    auth = Auth(runtime.store, load_secret(folder / "secret"), token="launch", password=password)
+    app = server(runtime, auth, upload_limit=SMALL)
+    async with listening(app) as url, aiohttp.ClientSession() as http:
+        yield Site(url, runtime, auth, http, key="launch")
+        app.state.context.publisher.close()
 
 
 @asynccontextmanager

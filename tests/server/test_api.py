@@ -41,8 +41,8 @@ class Where(BaseModel):
 
 
 async def end_of(site: Site, turn: str) -> dict[str, object]:
-    told = await site.until(f"/api/turns/{turn}/events", "turn.end")
-    data: dict[str, object] = told[-1].data
+    received = await site.until(f"/api/turns/{turn}/events", "turn.end")
+    data: dict[str, object] = received[-1].data
     return data
 
 
@@ -173,9 +173,9 @@ async def test_a_client_runs_a_tool_and_delivers_its_result(tmp_path: Path) -> N
     look = client_tool("look", "Look around.", Where)
     async with served(tmp_path, [calls("look", place="here"), says("done")], tools=[look]) as site:
         turn = await site.say("go")
-        told = await site.until(f"/api/turns/{turn}/events", "call.start")
-        assert told[-1].data["client"] is True
-        call = told[-1].data["call"]
+        received = await site.until(f"/api/turns/{turn}/events", "call.start")
+        assert received[-1].data["client"] is True
+        call = received[-1].data["call"]
         await site.post(f"/api/calls/{call}/result", {"value": {"seen": ["a tree"]}})
         late = await site.ask("POST", f"/api/calls/{call}/result", {"text": "again"})
         assert late.status == 409
@@ -284,8 +284,8 @@ async def test_a_result_of_a_call_that_runs_here_is_not_taken(tmp_path: Path) ->
     """C6"""
     async with served(tmp_path, [calls("nap"), says("done")], tools=[nap]) as site:
         turn = await site.say("go")
-        told = await site.until(f"/api/turns/{turn}/events", "call.start")
-        call = told[-1].data["call"]
+        received = await site.until(f"/api/turns/{turn}/events", "call.start")
+        call = received[-1].data["call"]
         assert (await site.ask("POST", f"/api/calls/{call}/result", {"text": "x"})).status == 422
         await site.post(f"/api/turns/{turn}/cancel")
 

@@ -23,13 +23,13 @@ from dragoman.server.app import routes
 from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import calls, says, thinks
-from tests.server.site import Site, Told, served
+from tests.server.site import Received, Site, served
 
 pytestmark = pytest.mark.slow
 
 _PATIENCE = 60  # seconds for an answer: the machine may be busy
 _STREAMS = r"/events$"  # they have no end
-_BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset"}  # what no turn tells
+_BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset", "queue.changed"}  # what no turn tells
 _CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
@@ -107,6 +107,9 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
             told = [await anext(of_conversation)]  # the snapshot is taken: what comes now is not in it
             turn = await site.say("go", id)
             asked = await site.question()
+            later = await site.say("and then", id, queue=True)
+            told += await _up_to(of_conversation, "queue.changed")
+            await site.post(f"/api/turns/{later}/cancel", {})
             await site.post(f"/api/questions/{asked['id']}/answer", {"verdict": "allow", "scope": "hour"})
             told += await _up_to(of_conversation, "turn.end")
             of_turn = await site.until(f"/api/turns/{turn}/events", "turn.end")
@@ -117,7 +120,7 @@ async def test_what_the_streams_tell_fits_the_description(tmp_path: Path) -> Non
     _check(of_turn, description, "TurnEvent")
 
 
-async def _up_to(events: AsyncIterator[Told], type: str) -> list[Told]:
+async def _up_to(events: AsyncIterator[Received], type: str) -> list[Received]:
     told = []
     async for event in events:
         told.append(event)
@@ -126,7 +129,7 @@ async def _up_to(events: AsyncIterator[Told], type: str) -> list[Told]:
     return told
 
 
-def _check(told: list[Told], description: dict[str, Any], name: str) -> None:
+def _check(told: list[Received], description: dict[str, Any], name: str) -> None:
     schema = {"$ref": f"#/components/schemas/{name}", "components": description["components"]}
     for event in told:
         assert event.data["type"] == event.type

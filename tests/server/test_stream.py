@@ -13,11 +13,11 @@ import pytest
 
 from dragoman import tool
 from dragoman.server import feed as feeds
-from dragoman.server.feed import Feed, cursor, places
+from dragoman.server.feed import Feed, cursor, parse_cursor
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import runtime_with
-from tests.server.site import Told, served
+from tests.server.site import Received, served
 
 pytestmark = pytest.mark.slow
 
@@ -33,13 +33,13 @@ def add(a: int, b: int) -> int:
 @tool
 async def babble() -> AsyncIterator[str]:
     """Report twice as much as is kept for readers."""
-    for _ in range(2 * feeds.KEPT // 1000):
+    for _ in range(2 * feeds.CAPACITY // 1000):
         yield "x" * 1000
         await asyncio.sleep(0)
 
 
-def text_of(told: list[Told]) -> str:
-    return "".join(event.data["text"] for event in told if event.type == "text.delta")
+def text_of(received: list[Received]) -> str:
+    return "".join(event.data["text"] for event in received if event.type == "text.delta")
 
 
 async def test_a_conversation_tells_a_snapshot_and_then_everything(tmp_path: Path) -> None:
@@ -50,15 +50,15 @@ async def test_a_conversation_tells_a_snapshot_and_then_everything(tmp_path: Pat
             first = await anext(events)
             assert (first.type, first.data["messages"]) == ("snapshot", [])
             await site.say("go", id)
-            told = [first]
+            received = [first]
             async for event in events:
-                told.append(event)
+                received.append(event)
                 if event.type == "turn.end":
                     break
-        added = [event.data["message"]["role"] for event in told if event.type == "message.added"]
+        added = [event.data["message"]["role"] for event in received if event.type == "message.added"]
         assert added == ["user"]
-        assert text_of(told) == TEXT
-        assert len({event.id for event in told}) == len(told)
+        assert text_of(received) == TEXT
+        assert len({event.id for event in received}) == len(received)
 
 
 async def test_who_lost_the_connection_gets_each_event_once(tmp_path: Path) -> None:
@@ -68,15 +68,15 @@ async def test_who_lost_the_connection_gets_each_event_once(tmp_path: Path) -> N
         path = f"/api/conversations/{id}/events"
         (snapshot,) = await site.until(path, "snapshot")
         await site.say("go", id)
-        told: list[Told] = []
-        while not told or told[-1].type != "turn.end":
-            async with site.events(path, told[-1].id if told else snapshot.id) as events:
+        received: list[Received] = []
+        while not received or received[-1].type != "turn.end":
+            async with site.events(path, received[-1].id if received else snapshot.id) as events:
                 for _ in range(40):
-                    told.append(await anext(events))
-                    if told[-1].type == "turn.end":
+                    received.append(await anext(events))
+                    if received[-1].type == "turn.end":
                         break
-        assert text_of(told) == TEXT
-        numbers = [event.data["seq"] for event in told if event.data.get("seq")]
+        assert text_of(received) == TEXT
+        numbers = [event.data["seq"] for event in received if event.data.get("seq")]
         assert numbers == list(range(1, len(numbers) + 1))
 
 
@@ -92,14 +92,14 @@ async def test_who_comes_in_the_middle_gets_a_snapshot_and_the_rest(tmp_path: Pa
             heard = 0
             while heard < pieces:
                 heard += (await anext(first)).type == "text.delta"
-            told = await site.until(path, "turn.end")
-        before = _replied(told[0], turn)
+            received = await site.until(path, "turn.end")
+        before = _replied(received[0], turn)
         assert before
-        assert text_of(told)
-        assert before + text_of(told) == TEXT
+        assert text_of(received)
+        assert before + text_of(received) == TEXT
 
 
-def _replied(snapshot: Told, turn: str) -> str:
+def _replied(snapshot: Received, turn: str) -> str:
     """What the turn has said so far, as a snapshot holds it."""
     assert snapshot.type == "snapshot"
     replies = [message for message in snapshot.data["messages"] if message["role"] == "assistant"]
@@ -143,7 +143,7 @@ async def test_two_tabs_hear_the_same_and_an_answer_in_one_is_told_to_the_other(
         assert "call.answered" in heard[0]
 
 
-async def _types(events: AsyncIterator[Told]) -> list[str]:
+async def _types(events: AsyncIterator[Received]) -> list[str]:
     types = []
     async for event in events:
         if event.type != "conversation.changed":
@@ -174,8 +174,8 @@ async def test_closing_the_stream_does_not_stop_the_turn(tmp_path: Path) -> None
     async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
         turn = await site.say("go")
         await site.until(f"/api/turns/{turn}/events", "text.delta")
-        told = await site.until(f"/api/turns/{turn}/events", "turn.end")
-        assert told[-1].data["state"] == "completed"
+        received = await site.until(f"/api/turns/{turn}/events", "turn.end")
+        assert received[-1].data["state"] == "completed"
 
 
 async def test_a_turn_that_was_taken_up_at_the_start_is_told_too(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ async def test_a_turn_that_was_taken_up_at_the_start_is_told_too(tmp_path: Path)
         await site.until(f"/api/turns/{await site.say('go', id)}/events", "turn.end")
         await site.say("go", id)
     async with served(tmp_path, [says(TEXT, waits=0.001)]) as site:
-        told = await site.until(f"/api/conversations/{id}/events", "turn.end")
-        assert "text.delta" in {event.type for event in told}
+        received = await site.until(f"/api/conversations/{id}/events", "turn.end")
+        assert "text.delta" in {event.type for event in received}
 
 
 async def test_a_turn_resumes_by_its_own_numbers(tmp_path: Path) -> None:
@@ -220,9 +220,9 @@ async def test_what_another_process_does_is_told(tmp_path: Path) -> None:
             async with runtime_with(tmp_path, [says("from elsewhere")]) as other:
                 await (await (await other.conversation(id)).send("hi")).result()
             async with asyncio.timeout(PATIENCE):
-                told = await anext(events)
-        assert told.type == "snapshot"
-        assert [message["role"] for message in told.data["messages"]] == ["user", "assistant"]
+                received = await anext(events)
+        assert received.type == "snapshot"
+        assert [message["role"] for message in received.data["messages"]] == ["user", "assistant"]
 
 
 async def test_a_turn_of_our_own_is_not_told_twice(tmp_path: Path) -> None:
@@ -268,9 +268,9 @@ async def test_a_turn_that_is_over_has_nothing_more_for_who_heard_it(tmp_path: P
     """E2: a client that comes back of itself stops coming back."""
     async with served(tmp_path, [says("x")]) as site:
         turn = await site.say("go")
-        told = await site.until(f"/api/turns/{turn}/events", "turn.end")
+        received = await site.until(f"/api/turns/{turn}/events", "turn.end")
         again = await site.ask(
-            "GET", f"/api/turns/{turn}/events", headers={"last-event-id": told[-1].id or "9"}
+            "GET", f"/api/turns/{turn}/events", headers={"last-event-id": received[-1].id or "9"}
         )
         assert again.status == 204
 
@@ -293,14 +293,14 @@ async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
                 if event.type == "turn.end":
                     break
         sleeper.close()
-        assert size == 2 * feeds.KEPT
+        assert size == 2 * feeds.CAPACITY
 
 
 def test_a_feed_forgets_what_is_beyond_its_bound_and_says_so() -> None:
     """E2"""
     feed = Feed()
     for _ in range(100):
-        feed.publish("text.delta", "x" * (feeds.KEPT // 50))
+        feed.publish("text.delta", "x" * (feeds.CAPACITY // 50))
     assert feed.last == 100
     assert feed.since(0) is None
     assert feed.since(101) is None
@@ -312,9 +312,9 @@ def test_a_cursor_is_good_only_for_its_own_feeds() -> None:
     """E2"""
     one, other = Feed(), Feed()
     text = cursor([(one, 3), (other, 5)])
-    assert places(text, [one, other]) == {one.name: 3, other.name: 5}
-    assert places(text, [Feed()]) == {}
-    assert places("::,x:,:-1,\x00", [one]) == {}
+    assert parse_cursor(text, [one, other]) == {one.name: 3, other.name: 5}
+    assert parse_cursor(text, [Feed()]) == {}
+    assert parse_cursor("::,x:,:-1,\x00", [one]) == {}
 
 
 async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: Path) -> None:
@@ -326,16 +326,16 @@ async def test_a_reader_sees_a_turn_of_another_process_while_it_runs(tmp_path: P
             assert (await anext(events)).type == "snapshot"
             async with runtime_with(tmp_path, script, tools=[add], allow=()) as other:
                 turn = await (await other.conversation(id)).send("go")
-                told: list[Told] = []
+                received: list[Received] = []
                 async for event in events:
-                    told.append(event)
+                    received.append(event)
                     if event.type == "call.asked":
                         question = event.data["whole"]["id"]
                         await site.post(f"/api/questions/{question}/answer", {"verdict": "allow"})
                     if event.type == "text.delta" and event.data["text"].startswith("0"):
                         assert (await other.store.turn(turn.id)).live
-                    if event.type == "snapshot" and told[-2].type == "turn.end":
+                    if event.type == "snapshot" and received[-2].type == "turn.end":
                         break
-        assert text_of(told) == "before " + TEXT
-        assert [event.type for event in told].count("call.asked") == 1
-        assert told[-1].data["messages"][-1]["finish"] == "stop"
+        assert text_of(received) == "before " + TEXT
+        assert [event.type for event in received].count("call.asked") == 1
+        assert received[-1].data["messages"][-1]["finish"] == "stop"

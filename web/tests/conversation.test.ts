@@ -18,7 +18,7 @@ function shown(view: ConversationView): string[] {
 
 function told(...all: LiveEvent[]): ConversationView {
   const view = new ConversationView("conv_1");
-  view.take({ type: "snapshot", ...TREE });
+  view.take(TREE);
   for (const each of all) view.take(each);
   return view;
 }
@@ -51,7 +51,6 @@ describe("a conversation", () => {
     const view = told(...TURN, ...ASKED);
     const draft = message("a2", "q2", "assistant", "so far", { finish: null, turn: "turn_2" });
     view.take({
-      type: "snapshot",
       ...TREE,
       conversation: summary("a2"),
       messages: [...TREE.messages, message("q2", "a1", "user", "and?"), draft],
@@ -144,7 +143,7 @@ describe("a conversation", () => {
   it("knows after a reload that calls were skipped, if not why (T7)", () => {
     const skipped = sample("a2", "a1", "assistant", { turn: "turn_2", finish: "tool_calls", parts: [call("c", { state: "skipped" })] });
     const view = new ConversationView("conv_1");
-    view.take({ type: "snapshot", ...tree("a3", [...TREE.messages, skipped, message("a3", "a2", "assistant", "so", { turn: "turn_2" })]) });
+    view.take({ ...tree("a3", [...TREE.messages, skipped, message("a3", "a2", "assistant", "so", { turn: "turn_2" })]) });
     expect(view.limit).toBe("");
   });
 

@@ -90,10 +90,12 @@ export const summary = (leaf: string | null): Summary => ({
 });
 
 export const tree = (leaf: string | null, messages: Message[]): Tree => ({
+  type: "snapshot",
   conversation: summary(leaf),
   messages,
   turns: [],
   questions: [],
   queued: [],
+  steering: [],
   revision: 1,
 });

@@ -14,9 +14,21 @@ from dragoman.server import page, problems
 from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
-from dragoman.server.middleware import LOOPBACK, Middleware
+from dragoman.server.middleware import LOOPBACK, Middleware, person_in
 from dragoman.server.publisher import Publisher
-from dragoman.server.routes import conversations, events, files, models, people, questions, tools, turns
+from dragoman.server.routes import (
+    calls,
+    conversations,
+    events,
+    files,
+    messages,
+    models,
+    people,
+    questions,
+    queue,
+    tools,
+    turns,
+)
 from dragoman.server.shapes import CurrentModel, Problem
 
 UPLOAD_LIMIT = 25_000_000
@@ -28,11 +40,12 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
         (401, "Nobody has signed in"),
         (403, "Another page asked"),
         (404, "There is no such thing, or it is somebody else's"),
-        (409, "Somebody was faster, or the turn is busy or over"),
+        (409, "Somebody was faster, or the turn is busy or over, or cannot go on here"),
         (413, "Too much"),
         (415, "No JSON"),
         (421, "Not a name of this server"),
-        (422, "It cannot be done as asked; `detail` says why"),
+        (422, "It cannot be done as asked, or cannot be read; `detail` says why"),
+        (503, "The store cannot be used now; `detail` says why, and `Retry-After` when to try again"),
     )
 }
 # One of them brings the schema along. With a model for each, FastAPI builds nine validators for every route
@@ -51,7 +64,8 @@ def routes() -> FastAPI:
         openapi_url="/api/openapi.json",
         responses=_REFUSALS,
     )
-    for noun in (conversations, turns, events, questions, tools, models, files, people):
+    nouns = (conversations, turns, messages, queue, calls, events, questions, tools, models, files, people)
+    for noun in nouns:
         app.include_router(noun.router, prefix="/api")
     app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
@@ -93,7 +107,7 @@ def server(
     """What `dragoman serve` serves: the API and the page, for people who have signed in."""
 
     async def who(request: Request) -> str | None:
-        return await auth.person(request)
+        return person_in(request.scope)  # the middleware has found out
 
     app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=auth.needs_password)
     app.state.auth = auth

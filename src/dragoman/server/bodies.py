@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, with_config
+from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.messages.parts import Arguments, File, Text
-from dragoman.messages.questions import Rule, Scope, Verdict
+from dragoman.messages.questions import Mode, Rule, Scope, Verdict
+from dragoman.tools.tool import Review
+from dragoman.turn.handles import SendOptions
 
 
 class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────
+
+Count = Annotated[int, Field(ge=0, strict=True)]
+Switches = Annotated[
+    dict[str, Annotated[bool, Strict()]], Field(examples=[{"files": False, "files.read_file": True}])
+]
+
+
+# Others are refused where it is known which ones there are, in better words than pydantic's.
+@with_config(ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False}))
+class ConversationSettings(TypedDict, total=False):
+    """What holds in one conversation, before what its agent and the program's settings say."""
+
+    model: Annotated[str | None, Field(description="as PROVIDER/MODEL")]
+    agent: Annotated[str | None, Field(description="who answers")]
+    mode: Annotated[Mode | None, Field(description="who decides about calls")]
+    system: Annotated[str | None, Field(description="a system prompt, after the general one")]
+    options: Annotated[dict[str, JsonValue] | None, Field(description="of requests, such as temperature")]
+    tools: Annotated[Switches | None, Field(description="groups and tools that are on or off")]
+    review: Annotated[Review | None, Field(description="results that a person sees before the model")]
+    max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
+    history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
+    private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
+
+
 Title = Annotated[str, Field(max_length=500, examples=["Tidy up my notes"])]
 Settings = Annotated[
-    dict[str, JsonValue],
-    Field(examples=[{"mode": "ask", "tools": {"files": False}}], max_length=20),
+    ConversationSettings, Field(examples=[{"mode": "ask", "tools": {"files": False}, "review": "always"}])
 ]
 
 
@@ -38,7 +65,10 @@ class Fork(Body):
     message: Annotated[str, Field(description="the last message of the copy")]
 
 
-class SendBody(Body):
+# ── turns ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageBody(Body):
     """What a person says: a text, or texts and files."""
 
     text: Annotated[str | None, Field(examples=["What is 17 * 23?"])] = None
@@ -48,21 +78,55 @@ class SendBody(Body):
         return self.parts if self.parts is not None else self.text or ""
 
 
-class NewTurn(SendBody):
+class TurnBody(Body):
+    """What holds for one turn alone, before what the conversation and the agent say."""
+
+    model: Annotated[str | None, Field(description="as PROVIDER/MODEL")] = None
+    agent: Annotated[str | None, Field(description="who answers")] = None
+    mode: Annotated[Mode | None, Field(description="who decides about calls")] = None
+    system: Annotated[str | None, Field(description="a system prompt, after the general one")] = None
+    options: Annotated[
+        dict[str, JsonValue], Field(description="of requests, such as temperature; null takes one away")
+    ] = {}
+    disable: Annotated[list[str], Field(description="plugins that stay out of it", max_length=100)] = []
+    tools: Annotated[Switches, Field(description="groups and tools that are on or off")] = {}
+
+    def send_options(self) -> SendOptions:
+        return SendOptions(
+            model=self.model,
+            agent=self.agent,
+            mode=self.mode,
+            system=self.system,
+            options=self.options,
+            disable=self.disable,
+            tools=self.tools,
+        )
+
+
+class NewTurn(MessageBody, TurnBody):
+    """A message, and how it is to be answered."""
+
     parent: Annotated[str | None, Field(description="the message to answer to, if not the leaf")] = None
     queue: Annotated[bool, Field(description="wait for the turn that runs, instead of being refused")] = False
-    model: str | None = None
-    agent: str | None = None
-    mode: Literal["auto", "ask", "manual", "off"] | None = None
-    options: dict[str, JsonValue] = {}
 
 
-class Again(Body):
-    model: str | None = None
+class Edit(MessageBody, TurnBody):
+    """Another text for a message. What is left out of the rest is as it was for the message it replaces."""
+
+
+class Rerun(TurnBody):
+    """How an answer is made once more. What is left out is as it was for the one it repeats."""
+
+
+class QueueOrder(Body):
+    turns: Annotated[list[str], Field(description="queued turns: these come first, so", max_length=1000)]
 
 
 class Cancel(Body):
     reason: str = ""
+
+
+# ── calls and questions ───────────────────────────────────────────────────────────────────────────
 
 
 class Decision(Body):
@@ -71,7 +135,7 @@ class Decision(Body):
     verdict: Verdict
     scope: Scope = "once"
     arguments: Annotated[Arguments | None, Field(description="run with these instead")] = None
-    rules: Annotated[list[Rule], Field(description="the rules to keep, of those the question offers")] = []
+    rules: Annotated[list[Rule], Field(description="the rules to add, of those the question offers")] = []
     reason: Annotated[str | None, Field(max_length=10_000, description="for the model to read")] = None
     value: Annotated[JsonValue, Field(description="the reply to a tool, or the text to release instead")] = (
         None
@@ -85,6 +149,9 @@ class Result(Body):
     text: str | None = None
     value: JsonValue = None
     failed: bool = False
+
+
+# ── people ────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Prompt(Body):

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 from starlette.exceptions import HTTPException
 
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.server.publisher import Publisher
-from dragoman.server.shapes import CurrentModel
+from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.store import Queued, TurnRow
 
-T = TypeVar("T")
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
 
 
@@ -35,38 +34,63 @@ class Context:
     model: CurrentModel | None = None
     needs_password: bool = False
 
+    async def check_owner(self, conversation: str, person: str) -> None:
+        """NotFound where it is not theirs. One that cannot be read is still somebody's."""
+        await self._check(conversation, person, "conversation", conversation)
+
     async def conversation(self, id: str, person: str) -> Conversation:
-        found = await self.runtime.store.conversation(id)
+        try:
+            found = await self.runtime.store.conversation(id)
+        except Unreadable:
+            await self.check_owner(id, person)
+            raise
         if found.owner != person:
             raise NotFound("conversation", id)
         return found
 
     async def message(self, id: str, person: str) -> Message:
         found = await self.runtime.store.message(id)
-        return await self._if_own(found, "message", id, found.conversation, person)
+        await self._check(found.conversation, person, "message", id)
+        return found
 
     async def turn(self, id: str, person: str) -> TurnRow:
         found = await self.runtime.store.turn(id)
-        return await self._if_own(found, "turn", id, found.conversation, person)
+        await self._check(found.conversation, person, "turn", id)
+        return found
 
     async def queued(self, id: str, person: str) -> Queued | None:
         """A turn that has not begun."""
         for found in await self.runtime.store.queued(turn=id):
-            return await self._if_own(found, "turn", id, found.conversation, person)
+            await self._check(found.conversation, person, "turn", id)
+            return found
         return None
 
     async def call(self, id: str, person: str) -> ToolCall:
-        found, conversation, _ = await self.runtime.store.call(id)
-        return await self._if_own(found, "call", id, conversation, person)
+        try:
+            found, conversation, _ = await self.runtime.store.call(id)
+        except Unreadable:
+            row = await self.runtime.store.turn_of_call(id)
+            await self._check(row.conversation, person, "call", id)
+            raise
+        await self._check(conversation, person, "call", id)
+        return found
 
     async def question(self, id: str, person: str) -> Question:
         found = await self.runtime.store.question(id)
-        return await self._if_own(found, "question", id, found.conversation, person)
-
-    async def _if_own(self, found: T, noun: str, id: str, conversation: str, person: str) -> T:
-        if (await self.runtime.store.conversation(conversation)).owner != person:
-            raise NotFound(noun, id)
+        await self._check(found.conversation, person, "question", id)
         return found
+
+    async def begun(self, turn: str) -> Begun:
+        """The answer to who has just started a turn. One that is queued has no message yet."""
+        if (live := self.runtime.bus.here(turn)) is not None:
+            return Begun(turn, live.log.turn.message)
+        if await self.runtime.store.is_queued(turn):
+            return Begun(turn)
+        return Begun(turn, (await self.runtime.store.turn(turn)).message)
+
+    async def _check(self, conversation: str, person: str, noun: str, id: str) -> None:
+        if await self.runtime.store.owner_of(conversation) != person:
+            raise NotFound(noun, id)
 
     @staticmethod
     def user(person: str) -> str | None:

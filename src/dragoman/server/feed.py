@@ -6,14 +6,14 @@ begins anew with a snapshot.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
 
 from dragoman.messages.ids import new_id
+from dragoman.server.pace import FeedReader
 
-KEPT = 2_000_000  # bytes of frames
+CAPACITY = 2_000_000  # bytes of frames
 
 
 class Feed:
@@ -21,52 +21,50 @@ class Feed:
 
     def __init__(self) -> None:
         self.name = new_id("f")[2:10]
-        self.readers: set[asyncio.Event] = set()
-        self.left = time.monotonic()  # when the last reader went
-        self._frames: deque[bytes] = deque()
+        self.readers: set[FeedReader] = set()
+        self.unread_since = time.monotonic()
+        self.closed = False
+        self._frames: deque[bytes] = deque()  # each begins with its place: `NAME:NUMBER`
         self._size = 0
         self._dropped = 0
-        self.closed = False
 
     @property
     def last(self) -> int:
         """The number of the newest frame."""
         return self._dropped + len(self._frames)
 
-    def publish(self, type: str, data: str) -> None:
-        frame = f"event: {type}\ndata: {data}\n\n".encode("utf-8", "replace")
+    def publish(self, type: str, data: str, *, piece: bool = False) -> None:
+        """`piece`: one of many that follow each other, which may wait for the next where the loop is late."""
+        number = self._dropped + len(self._frames) + 1
+        frame = f"{self.name}:{number}\nevent: {type}\ndata: {data}\n\n".encode("utf-8", "replace")
         self._frames.append(frame)
         self._size += len(frame)
-        while self._size > KEPT and len(self._frames) > 1:
+        while self._size > CAPACITY and len(self._frames) > 1:
             self._size -= len(self._frames.popleft())
             self._dropped += 1
-        for wake in self.readers:
-            wake.set()
+        for reader in self.readers:
+            reader.wake(piece=piece)
 
     def since(self, number: int) -> Sequence[bytes] | None:
         """The frames after this number. None where they are not all there any more, or never were."""
-        if not self._dropped <= number <= self.last:
+        frames = self._frames
+        behind = self._dropped + len(frames) - number
+        if not 0 <= behind <= len(frames):
             return None
-        behind = self.last - number
-        return [self._frames[place] for place in range(len(self._frames) - behind, len(self._frames))]
+        return [frames[place] for place in range(-behind, 0)]
 
     def close(self) -> None:
         """There will be no more: readers come to an end when they have had everything."""
         self.closed = True
-        for wake in self.readers:
-            wake.set()
+        for reader in self.readers:
+            reader.wake()
 
-    def join(self, reader: asyncio.Event) -> None:
+    def add_reader(self, reader: FeedReader) -> None:
         self.readers.add(reader)
 
-    def leave(self, reader: asyncio.Event) -> None:
+    def remove_reader(self, reader: FeedReader) -> None:
         self.readers.discard(reader)
-        self.left = time.monotonic()
-
-
-def with_type(type: str, data: str) -> str:
-    """The JSON object, with its type in it: whoever reads the data alone knows what it is."""
-    return f'{data[:-1]}{"," if len(data) > 2 else ""}"type":"{type}"}}'
+        self.unread_since = time.monotonic()
 
 
 def cursor(places: Sequence[tuple[Feed, int]]) -> str:
@@ -74,12 +72,12 @@ def cursor(places: Sequence[tuple[Feed, int]]) -> str:
     return ",".join(f"{feed.name}:{place}" for feed, place in places)
 
 
-def places(text: str, feeds: Sequence[Feed]) -> dict[str, int]:
-    """What a cursor says of these feeds. Of those it does not name, nothing."""
+def parse_cursor(text: str, feeds: Sequence[Feed]) -> dict[str, int]:
+    """The places it names in these feeds. Of those it does not name, none."""
     known = {feed.name for feed in feeds}
-    found = {}
+    places = {}
     for piece in text.split(","):
         name, _, number = piece.strip().partition(":")
         if name in known and number.isdecimal() and len(number) < 16:
-            found[name] = int(number)
-    return found
+            places[name] = int(number)
+    return places

@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.errors import DragomanError
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
-from dragoman.server.problems import problem
+from dragoman.server.problems import problem, problem_of
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
@@ -24,6 +25,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_PERSON = "dragoman.person"  # where the scope of a request has it
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -53,9 +55,13 @@ class Middleware:
         refusal = self._refusal(scope["method"], path, headers)
         if refusal is not None:
             return await problem(*refusal)(scope, receive, send)
-        auth = self._auth
-        if auth is not None and _private(path) and await auth.person(HTTPConnection(scope)) is None:
-            return await problem(401, SIGN_IN_FIRST)(scope, receive, send)
+        if self._auth is not None and _private(path):
+            try:
+                scope[_PERSON] = await self._auth.person(HTTPConnection(scope))
+            except DragomanError as error:  # the store is out of reach
+                return await problem_of(error)(scope, receive, send)
+            if scope[_PERSON] is None:
+                return await problem(401, SIGN_IN_FIRST)(scope, receive, send)
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
@@ -82,6 +88,12 @@ class Middleware:
         if path == "/api/files":
             return self._upload_limit
         return IMPORT_LIMIT if path == "/api/import" else JSON_LIMIT
+
+
+def person_in(scope: Scope) -> str | None:
+    """Who the middleware found the request to be from."""
+    person: str | None = scope.get(_PERSON)
+    return person
 
 
 def hostname(host: str) -> str | None:

@@ -13,11 +13,26 @@ from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from dragoman.errors import AlreadyAnswered, BadRequest, ConfigError, NotFound, TurnBusy, TurnEnded
+from dragoman.errors import (
+    AlreadyAnswered,
+    BadRequest,
+    ConfigError,
+    DragomanError,
+    NotFound,
+    StoreUnavailable,
+    TurnBusy,
+    TurnEnded,
+    TurnSetAside,
+    Unreadable,
+)
 from dragoman.messages.ids import new_id
 
 log = logging.getLogger("dragoman.server")
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
+_SOON, _LATER = (
+    1,
+    30,
+)  # seconds until a store that was busy, or one that has to be mended, is tried again
 
 
 def problem(
@@ -31,8 +46,8 @@ def problem(
 
 def install(app: FastAPI) -> None:
     """What is raised in a route becomes a problem."""
-    app.add_exception_handler(BadRequest, _refused)
-    app.add_exception_handler(ConfigError, _refused)
+    for kind in (BadRequest, ConfigError, Unreadable, StoreUnavailable, TurnSetAside):
+        app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(UnicodeEncodeError, _lone_surrogate)
@@ -40,19 +55,34 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def status_of(error: BadRequest | ConfigError) -> int:
+def problem_of(error: DragomanError) -> JSONResponse:
+    """How an error that is no bug is answered."""
+    detail = without_paths(str(error))
     match error:
         case NotFound():
-            return 404
+            return problem(404, detail)
         case TurnBusy() | TurnEnded() | AlreadyAnswered():
-            return 409
+            return problem(409, detail)
+        case TurnSetAside():
+            return problem(409, f"{detail}. It can be cancelled, or continued where that is there.")
+        case Unreadable(noun="conversation", id=id):
+            ways = {"export": f"/api/conversations/{id}/raw", "delete": f"/api/conversations/{id}"}
+            return problem(422, f"{detail}. It can be exported as it is stored, and deleted.", ways=ways)
+        case Unreadable():
+            hint = "Its conversation can be exported as it is stored, and deleted."
+            return problem(422, f"{detail}. {hint}")
+        case StoreUnavailable(retryable=retryable):
+            headers = {"retry-after": str(_SOON if retryable else _LATER)}
+            return problem(503, detail, headers=headers, hint=without_paths(error.hint))
         case _:
-            return 422
+            return problem(422, detail)
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, BadRequest | ConfigError)
-    return problem(status_of(error), without_paths(str(error)))
+    assert isinstance(error, DragomanError)
+    if isinstance(error, StoreUnavailable | Unreadable):
+        log.warning("%s %s: %s", request.method, request.url.path, error)
+    return problem_of(error)
 
 
 def _malformed(request: Request, error: Exception) -> Response:
@@ -74,7 +104,7 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    """The reason goes into the server's log, under a number that the client is told."""
+    """The reason goes into the server's log, under a number that the client is given."""
     number = new_id("err")
     log.error("%s: %s %s", number, request.method, request.url.path, exc_info=error)
     return problem(500, f"something went wrong here that should not. The server's log has it as {number}.")

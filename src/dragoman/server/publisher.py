@@ -1,4 +1,4 @@
-"""Brings what turns publish, and what people change, to the feeds that clients read."""
+"""Publishes what turns do and people change to the feeds that clients read."""
 
 from __future__ import annotations
 
@@ -7,96 +7,121 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages import events as e
 from dragoman.messages.events import EVENT, Event
 from dragoman.messages.message import Message
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
-from dragoman.server.feed import Feed, with_type
-from dragoman.server.stream import Subject
-from dragoman.server.views import SUMMARY, TREE, summaries, tree_of
+from dragoman.server.feed import Feed
+from dragoman.server.pace import Pace
+from dragoman.server.stream import OpenStreams, Subject
+from dragoman.server.tree import Trees, TreeSnapshot
+from dragoman.server.views import QUEUE, SUMMARY, queue_of, summaries
 from dragoman.store.codecs import QUESTION
 from dragoman.turn.live.log import TurnLog
 
-_FORGOTTEN = 120.0  # seconds after which a feed that nobody reads is dropped
+_UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
 _REMEMBERED = 1000  # deleted conversations
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
-_MOVES_THE_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
+_PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
+_CHANGES_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
 
 
 class Publisher:
-    """One feed a conversation, one a person; there only while somebody reads them."""
+    """One feed for each conversation and each person's list; there only while somebody reads them."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+        self.trees = Trees(runtime)
+        self.streams = OpenStreams()
+        self.pace = Pace()
         self._conversations: dict[str, Feed] = {}
-        self._people: dict[str, Feed] = {}
+        self._lists: dict[str, Feed] = {}  # by person
         self._revisions: dict[str, int] = {}
         self._changed: set[str] = set()
-        self._gone: dict[str, None] = {}  # deleted not long ago: nothing more is told of them
-        self.closing = asyncio.Event()
+        self._queues: set[str] = set()  # conversations of which readers know that something is queued
+        self._deleted: dict[str, None] = {}  # not long ago: nothing more is published about them
         self._background = runtime.background  # ends with it
-        self._teller: asyncio.Task[None] | None = None
-        self._looks = False
+        self._publishing: asyncio.Task[None] | None = None
+        self._watches = False
         self._followed: set[str] = set()  # turns of other processes
-        runtime.bus.watchers.append(self._watch)
+        runtime.bus.watchers.append(self._listen)
         for live in runtime.bus.turns():  # adopted when the store was opened
-            self._watch(live.log)
+            self._listen(live.log)
 
-    # ── who reads ─────────────────────────────────────────────────────────────────────────────────
+    # ── what can be read ──────────────────────────────────────────────────────────────────────────
 
-    def of_conversation(self, id: str) -> Subject:
+    def conversation(self, id: str) -> Subject:
         """Begins with a snapshot of the whole tree."""
-        feed = _opened(self._conversations, id)
-        if not self._looks:
-            self._looks = True
-            self._background.repeat("the look at other processes", self._look_elsewhere, every=_GLANCE)
+        feed = self._feed(self._conversations, id)
 
-        async def snapshot() -> tuple[str, int]:
-            view = await tree_of(self._runtime, id)
-            self._revisions[id] = view.revision
-            return TREE.dump(view), feed.last
+        async def snapshot() -> tuple[TreeSnapshot, int]:
+            tree = await self.trees.read(id)
+            self._revisions[id] = tree.revision
+            self._note_queue(id, empty=tree.nothing_queued)
+            return tree, feed.last
 
         return Subject(feed, snapshot)
 
-    def of_person(self, name: str) -> Subject:
-        return Subject(_opened(self._people, name))
+    def list_of(self, person: str) -> Subject:
+        return Subject(self._feed(self._lists, person))
 
-    # ── what is told ──────────────────────────────────────────────────────────────────────────────
+    def _feed(self, feeds: dict[str, Feed], key: str) -> Feed:
+        feed = feeds.setdefault(key, Feed())
+        feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
+        if not self._watches:
+            self._watches = True
+            self._background.repeat("the watch for other processes", self._watch_others, every=_GLANCE)
+        return feed
+
+    # ── what is published ─────────────────────────────────────────────────────────────────────────
 
     def changed(self, conversation: str) -> None:
-        """Its line of the list is not what it was. Told soon, once for everything that happens until then."""
+        """Its line of the list is not what it was. Published soon, once for all that happens until then."""
+        if not self._lists:
+            return
         self._changed.add(conversation)
-        if self._teller is None or self._teller.done():
-            self._teller = self._background.run("telling what changed in the list", self._tell_changes)
+        if self._publishing is None or self._publishing.done():
+            self._publishing = self._background.run("publishing changes of the list", self._publish_changes)
 
     def deleted(self, conversation: str, owner: str) -> None:
-        self._gone[conversation] = None
-        while len(self._gone) > _REMEMBERED:
-            self._gone.pop(next(iter(self._gone)))
-        if (of_owner := self._people.get(owner)) is not None:
-            of_owner.publish(
-                "conversation.deleted", with_type("conversation.deleted", f'{{"id":"{conversation}"}}')
-            )
+        self._deleted[conversation] = None
+        while len(self._deleted) > _REMEMBERED:
+            self._deleted.pop(next(iter(self._deleted)))
+        self.trees.forget(conversation)
+        if (list_feed := self._lists.get(owner)) is not None:
+            _publish_typed(list_feed, "conversation.deleted", f'{{"id":"{conversation}"}}')
         if (feed := self._conversations.pop(conversation, None)) is not None:
             feed.close()
 
+    def queue_changed(self, conversation: str) -> None:
+        """Something was sent that no turn has taken yet, or was changed, called off or taken."""
+        if conversation in self._conversations:
+            publish = partial(self._publish_queue, conversation)
+            self._background.run(f"publishing the queue of {conversation}", publish)
+
     def close(self) -> None:
         """The server closes: everybody may go."""
-        self.closing.set()
-        for feed in (*self._conversations.values(), *self._people.values()):
+        for feed in (*self._conversations.values(), *self._lists.values()):
             feed.close()
+        self.streams.close()
 
-    def _watch(self, log: TurnLog) -> None:
-        """Before a turn runs here: whatever it tells goes to who reads its conversation."""
+    def _listen(self, log: TurnLog) -> None:
+        """Before a turn runs here: whatever it publishes goes to the readers of its conversation."""
         log.events.watchers.append(self._listener(log))
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
-        conversation = log.conversation.id
+        conversation, head = log.conversation.id, f'{{"turn":"{log.id}",'
+        feeds, dump = self._conversations, EVENT.dump
 
         def hear(event: Event) -> None:
-            if (feed := self._conversations.get(conversation)) is not None:
+            feed = feeds.get(conversation)
+            if isinstance(event, _PIECES):
+                if feed is not None:
+                    feed.publish(event.type, head + dump(event)[1:], piece=True)
+                return
+            if feed is not None:
                 if isinstance(event, e.TurnStart):
                     for message in log.path:
                         if message.id == log.turn.message:
@@ -104,51 +129,62 @@ class Publisher:
                 question = log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
                 _publish(feed, log.id, event, question)
             if isinstance(event, e.TurnEnd):
-                self._revisions.pop(conversation, None)  # what it changed has been told
-            if _moves_the_list(event):
+                self._revisions.pop(conversation, None)  # what it changed has been published
+            if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
+                self.queue_changed(conversation)  # something of it may have been taken
+            if _changes_list(event):
                 self.changed(conversation)
 
         return hear
 
-    async def _tell_changes(self) -> None:
+    async def _publish_changes(self) -> None:
         while self._changed:
             id = self._changed.pop()
             try:
                 info = await self._runtime.store.conversation(id)
                 (line,) = await summaries(self._runtime, [info])
-            except NotFound:
+            except (NotFound, Unreadable):
                 continue
-            if (feed := self._people.get(info.owner)) is not None and id not in self._gone:
-                feed.publish("conversation.changed", with_type("conversation.changed", SUMMARY.dump(line)))
+            if (feed := self._lists.get(info.owner)) is not None and id not in self._deleted:
+                _publish_typed(feed, "conversation.changed", SUMMARY.dump(line))
+
+    def _note_queue(self, id: str, *, empty: bool) -> None:
+        (self._queues.discard if empty else self._queues.add)(id)
+
+    async def _publish_queue(self, id: str) -> None:
+        queue = await queue_of(self._runtime, id, await self._runtime.store.live_turns(id))
+        self._note_queue(id, empty=not queue.queued and not queue.steering)
+        if (feed := self._conversations.get(id)) is not None:
+            _publish_typed(feed, "queue.changed", QUEUE.dump(queue))
 
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
-    async def _look_elsewhere(self) -> None:
+    async def _watch_others(self) -> None:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
-        whatever else changes is told whole."""
-        _forget(self._conversations)
+        whatever else changes is published as a snapshot."""
+        _drop_unread(self._conversations)
+        _drop_unread(self._lists)
         read = [id for id, feed in self._conversations.items() if feed.readers]
         if not read:
             return
         store, bus = self._runtime.store, self._runtime.bus
         busy = {id for id, state in (await store.busy(read)).items() if state.live}
-        for id in busy:
-            for row in await store.turns(id):
-                if row.live and bus.here(row.id) is None and row.id not in self._followed:
-                    self._followed.add(row.id)
-                    follow = partial(self._follow_elsewhere, row.id, id)
-                    self._background.run(f"following turn {row.id}", follow)
+        for row in await store.live_turns() if busy else ():
+            if row.conversation in busy and bus.here(row.id) is None and row.id not in self._followed:
+                self._followed.add(row.id)
+                follow = partial(self._follow_other, row.id, row.conversation)
+                self._background.run(f"following turn {row.id}", follow)
         ours = {live.log.conversation.id for live in bus.turns()}
         for id, revision in (await store.revisions(read)).items():
             before = self._revisions.get(id)
             if id in ours:
-                self._revisions.pop(id, None)  # what has been told is not to be told again
+                self._revisions.pop(id, None)  # what has been published is not to be published again
             elif id not in busy:
                 self._revisions[id] = revision
                 if before not in (None, revision):
-                    await self._tell_whole(id)
+                    await self._publish_snapshot(id)
 
-    async def _follow_elsewhere(self, turn: str, conversation: str) -> None:
+    async def _follow_other(self, turn: str, conversation: str) -> None:
         """What a turn of another process publishes, as if it ran here."""
         store = self._runtime.store
         try:
@@ -162,50 +198,48 @@ class Publisher:
                     _publish_message(feed, turn, await store.message(event.message))
                 question = await store.question(event.question) if isinstance(event, e.CallAsked) else None
                 _publish(feed, turn, event, question)
-                if _moves_the_list(event):
+                if _changes_list(event):
                     self.changed(conversation)
         finally:
             self._followed.discard(turn)
-        await self._tell_whole(conversation)  # and whatever it did not live to tell
+        await self._publish_snapshot(conversation)  # and whatever it did not live to publish
 
-    async def _tell_whole(self, id: str) -> None:
+    async def _publish_snapshot(self, id: str) -> None:
         try:
-            view = await tree_of(self._runtime, id)
-        except NotFound:
-            return  # deleted meanwhile
+            tree = await self.trees.read(id)
+        except (NotFound, Unreadable, StoreUnavailable):
+            return  # deleted meanwhile, or out of reach: who opens it again learns that
         if (feed := self._conversations.get(id)) is not None:
-            feed.publish("snapshot", with_type("snapshot", TREE.dump(view)))
+            feed.publish("snapshot", tree.text())
         self.changed(id)
 
 
+def _publish_typed(feed: Feed, type: str, data: str) -> None:
+    """With the type in the data too: whoever reads the data alone knows what it is."""
+    feed.publish(type, f'{{"type":"{type}",{data[1:]}')
+
+
 def _publish(feed: Feed, turn: str, event: Event, question: Question | None = None) -> None:
-    """As JSON that names its turn; what is asked is told whole."""
-    data, mark = EVENT.dump(event), f'{{"turn":"{turn}",'
+    """As JSON that names its turn; a question comes whole."""
+    data, head = EVENT.dump(event), f'{{"turn":"{turn}",'
     if isinstance(event, e.CallAsked):
         whole = QUESTION.dump(question) if question is not None else "null"
-        data = f'{mark}{data[1:-1]},"whole":{whole}}}'
+        data = f'{head}{data[1:-1]},"whole":{whole}}}'
     elif not isinstance(event, e.TurnStart):  # which names its turn itself
-        data = mark + data[1:]
-    feed.publish(event.type, data)
+        data = head + data[1:]
+    feed.publish(event.type, data, piece=isinstance(event, _PIECES))
 
 
 def _publish_message(feed: Feed, turn: str, message: Message) -> None:
-    """What the person said, before the turn that answers it."""
+    """What the person wrote, before the turn that answers it."""
     _publish(feed, turn, e.MessageAdded(message))
 
 
-def _moves_the_list(event: Event) -> bool:
-    return isinstance(event, _MOVES_THE_LIST) or (isinstance(event, e.Notice) and event.kind == "title")
+def _changes_list(event: Event) -> bool:
+    return isinstance(event, _CHANGES_LIST) or (isinstance(event, e.Notice) and event.kind == "title")
 
 
-def _opened(feeds: dict[str, Feed], key: str) -> Feed:
-    _forget(feeds)
-    feed = feeds.setdefault(key, Feed())
-    feed.left = time.monotonic()  # whoever asked for it is about to read it
-    return feed
-
-
-def _forget(feeds: dict[str, Feed]) -> None:
-    long_ago = time.monotonic() - _FORGOTTEN
-    for name in [name for name, feed in feeds.items() if not feed.readers and feed.left < long_ago]:
+def _drop_unread(feeds: dict[str, Feed]) -> None:
+    long_ago = time.monotonic() - _UNREAD
+    for name in [name for name, feed in feeds.items() if not feed.readers and feed.unread_since < long_ago]:
         del feeds[name]

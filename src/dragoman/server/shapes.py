@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
@@ -62,6 +62,8 @@ class Page:
 
 @dataclass(slots=True)
 class UnfinishedTurn:
+    """A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled."""
+
     id: str
     message: str
     state: str
@@ -72,21 +74,44 @@ class UnfinishedTurn:
 
 @dataclass(slots=True)
 class QueuedTurn:
-    """What a person said that waits for the turn before it."""
+    """A message of a person that waits for the turn before it."""
 
     id: str
     message: Message
 
 
 @dataclass(slots=True)
-class TreeView:
-    """A conversation whole, as it is now: unfinished replies included."""
+class SteeringMessage:
+    """A message of a person that a running turn takes in before its next step."""
 
+    id: int
+    turn: str
+    message: Message
+
+
+@dataclass(slots=True)
+class QueueView:
+    """What has been sent and is not yet taken: in this order, each can still be called off."""
+
+    conversation: str
+    queued: list[QueuedTurn]
+    steering: list[SteeringMessage]
+
+
+@dataclass(slots=True)
+class TreeView:
+    """A conversation whole, as it is now: unfinished replies included. A live stream begins with it.
+
+    Where it comes again in a stream, what came before cannot be gone on from: it replaces all that is known.
+    """
+
+    type: Literal["snapshot"]
     conversation: ConversationSummary
     messages: list[Message]
     turns: list[UnfinishedTurn]
     questions: list[Question]
     queued: list[QueuedTurn]
+    steering: list[SteeringMessage]
     revision: int
 
 

@@ -1,21 +1,36 @@
-"""Feeds in, Server-Sent Events out: each once, a snapshot first for who comes late, and no end to it."""
+"""Live streams as Server-Sent Events: of feeds, from a snapshot or a cursor on, and of one turn."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from dragoman.server.feed import Feed, cursor, places, with_type
+from dragoman.errors import DragomanError
+from dragoman.messages.events import EVENT
+from dragoman.server.feed import Feed, cursor, parse_cursor
+from dragoman.server.pace import FeedReader, Pace
+from dragoman.turn.handles import TurnHandle
 
-log = logging.getLogger("dragoman.server")
 ALIVE = 15.0  # seconds of silence after which a comment says that we are still here
 STUCK = 60.0  # seconds a client may take to read what it was sent
+_LOOK = 1.0  # seconds between looks at the open streams
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+_WELCOME = b": welcome\n\n"
+_STILL_HERE = b": still here\n\n"
+_LIST_RESET = '{"type":"list.reset"}'
+
+log = logging.getLogger("dragoman.server")
+
+Chunks = AsyncGenerator[bytes, None]
+
+
+# ── what is sent ──────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True)
@@ -23,120 +38,192 @@ class Subject:
     """A feed, and how its story begins for who comes late: a snapshot, and the number it is good for."""
 
     feed: Feed
-    snapshot: Callable[[], Awaitable[tuple[str, int]]] | None = None  # its data, without a frame around it
+    snapshot: Callable[[], Awaitable[tuple[Iterable[bytes], int]]] | None = None  # its data, in pieces
 
 
-class EventStream(Response):
-    """Chunks of `text/event-stream` until the client goes, or does not read for too long."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, chunks: AsyncIterator[bytes], closing: asyncio.Event) -> None:
-        super().__init__(headers=_HEADERS)
-        del self.headers["content-length"]
-        self._chunks = chunks
-        self._ended = False
-        self._closing = closing  # of the house: nobody has to wait for us then
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = await anext(self._chunks, b"")  # who gets the headers is listened to already
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": first, "more_body": True})
-        work = asyncio.create_task(self._send_all(send))
-        others = [asyncio.create_task(_gone(receive)), asyncio.create_task(self._closing.wait())]
-        try:
-            await asyncio.wait([work, *others], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (work, *others):
-                task.cancel()
-            await asyncio.gather(work, *others, return_exceptions=True)
-        if self._closing.is_set() and not self._ended:
-            async with asyncio.timeout(1):
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        if not work.cancelled() and (error := work.exception()) is not None:
-            log.error("a stream broke off", exc_info=error)
-
-    async def _send_all(self, send: Send) -> None:
-        try:
-            async for chunk in self._chunks:
-                async with asyncio.timeout(STUCK):
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            self._ended = True
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except TimeoutError:
-            pass  # it reads nothing: what it holds of us is its own buffer, and no more of it
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def follow(subjects: Sequence[Subject], after: str = "") -> AsyncIterator[bytes]:
-    """Everything that is told of these subjects from the cursor on; from a snapshot where there is none.
+async def follow(subjects: Sequence[Subject], pace: Pace, after: str = "") -> Chunks:
+    """Everything that is published about these subjects from the cursor on; without one, after a snapshot.
 
     Ends where the reader is so far behind that frames it has not had are gone.
     """
     feeds = [subject.feed for subject in subjects]
-    wake = asyncio.Event()
+    reader = FeedReader(pace)
+    pace.add_reader()
     for feed in feeds:
-        feed.join(wake)
+        feed.add_reader(reader)
     try:
-        at = places(after, feeds)
+        places = parse_cursor(after, feeds)
         now = {feed.name: feed.last for feed in feeds}
-        yield b": welcome\n\n"  # whoever has heard this misses nothing
+        yield _WELCOME  # whoever has heard this misses nothing
         for subject in subjects:
-            if (frame := await _beginning(subject, at, now, missed=bool(after))) is not None:
-                yield _numbered(frame, feeds, at)
+            feed = subject.feed
+            if feed.name in places and feed.since(places[feed.name]) is not None:
+                continue  # it goes on where it was
+            places[feed.name] = now[feed.name]
+            if subject.snapshot is not None:
+                data, places[feed.name] = await subject.snapshot()
+                yield f"id: {_at(feeds, places)}\nevent: snapshot\ndata: ".encode()
+                for piece in data:
+                    yield piece
+                yield b"\n\n"
+            elif after:  # it has missed something, and has to ask for the whole again
+                yield f"id: {_at(feeds, places)}\nevent: list.reset\ndata: {_LIST_RESET}\n\n".encode()
         while True:
-            wake.clear()
-            chunk = _next(feeds, at)
+            await reader.wait()
+            chunk = _next(feeds, places)
+            if chunk is None or (not chunk and any(feed.closed for feed in feeds)):
+                return
             if chunk:
                 yield chunk
-                continue
-            if chunk is None or any(feed.closed for feed in feeds):
-                return
-            try:
-                async with asyncio.timeout(ALIVE):
-                    await wake.wait()
-            except TimeoutError:
-                yield b": still here\n\n"
     finally:
+        pace.remove_reader()
         for feed in feeds:
-            feed.leave(wake)
+            feed.remove_reader(reader)
 
 
-async def _beginning(
-    subject: Subject, at: dict[str, int], now: dict[str, int], *, missed: bool
-) -> bytes | None:
-    """What a reader has to be told before the frames of a feed, and where it is then. None goes on there."""
-    feed = subject.feed
-    if feed.name in at and feed.since(at[feed.name]) is not None:
-        return None
-    if subject.snapshot is None:
-        at[feed.name] = now[feed.name]
-        return _frame("list.reset", "{}") if missed else None  # it has to be asked for again
-    data, at[feed.name] = await subject.snapshot()
-    return _frame("snapshot", data)
+def _at(feeds: Sequence[Feed], places: dict[str, int]) -> str:
+    return cursor([(feed, places[feed.name]) for feed in feeds if feed.name in places])
 
 
-def _frame(type: str, data: str) -> bytes:
-    return f"event: {type}\ndata: {with_type(type, data)}\n\n".encode("utf-8", "replace")
-
-
-def _next(feeds: Sequence[Feed], at: dict[str, int]) -> bytes | None:
+def _next(feeds: Sequence[Feed], places: dict[str, int]) -> bytes | None:
     """All frames that there are now, in one piece. None where some are gone already."""
-    chunk = bytearray()
+    chunk: list[bytes] = []
     for feed in feeds:
-        frames = feed.since(at[feed.name])
+        frames = feed.since(places[feed.name])
         if frames is None:
             return None
-        for frame in frames:
-            at[feed.name] += 1
-            chunk += _numbered(frame, feeds, at)
-    return bytes(chunk)
+        if not frames:
+            continue
+        others = [(other, places[other.name]) for other in feeds if other is not feed]
+        head = f"id: {cursor(others)},".encode() if others else b"id: "
+        for frame in frames:  # which begins with its own place
+            chunk += (head, frame)
+        places[feed.name] += len(frames)
+    return b"".join(chunk)
 
 
-def _numbered(frame: bytes, feeds: Sequence[Feed], at: dict[str, int]) -> bytes:
-    known = [(feed, at[feed.name]) for feed in feeds if feed.name in at]
-    return b"id: " + cursor(known).encode() + b"\n" + frame
+async def follow_turn(turn: TurnHandle, after: int) -> Chunks:
+    """The events of a turn under its own numbers, until it ends. One that waits for a person is not over."""
+    yield _WELCOME
+    async for event in turn.events(after):
+        number = f"id: {event.seq}\n" if event.seq else ""
+        yield f"{number}event: {event.type}\ndata: {EVENT.dump(event)}\n\n".encode("utf-8", "replace")
+
+
+# ── sending it ────────────────────────────────────────────────────────────────────────────────────
+
+
+class OpenStreams:
+    """The streams that are open. They are looked after together: none has timers of its own."""
+
+    def __init__(self) -> None:
+        self._streams: set[EventStream] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    def add(self, stream: EventStream) -> None:
+        self._streams.add(stream)
+        if self.closed:
+            stream.end()
+        elif self._timer is None:
+            self._schedule()
+
+    def remove(self, stream: EventStream) -> None:
+        self._streams.discard(stream)
+        if not self._streams and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def close(self) -> None:
+        """The server closes: nobody has to wait for them."""
+        self.closed = True
+        for stream in list(self._streams):
+            stream.end()
+
+    def _schedule(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK, self._look)
+
+    def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for stream in list(self._streams):
+            stream.look_after(now)
+        self._schedule()
+
+
+class EventStream(Response):
+    """Chunks of `text/event-stream` until they end, the client goes, or it does not read for too long."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, chunks: Chunks, streams: OpenStreams) -> None:
+        super().__init__(headers=_HEADERS)
+        del self.headers["content-length"]
+        self._chunks = chunks
+        self._streams = streams
+        self._sending = 0
+        self._last = 0.0  # when something was last sent
+        self._work: asyncio.Task[None] | None = None
+        self._beat: asyncio.Task[None] | None = None
+        self._closing = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._time = asyncio.get_running_loop().time
+        self._send = send
+        async with aclosing(self._chunks):
+            first = await anext(self._chunks, b"")  # who gets the headers is listened to already
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await self._write(first)
+            self._work = work = asyncio.create_task(self._send_all())
+            gone = asyncio.create_task(_disconnected(receive))
+            self._streams.add(self)
+            try:
+                await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self._streams.remove(self)
+                tasks = [task for task in (work, gone, self._beat) if task is not None]
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        if self._closing and work.cancelled():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if not work.cancelled() and (error := work.exception()) is not None:
+            _report(error)
+
+    def end(self) -> None:
+        self._closing = True
+        if self._work is not None:
+            self._work.cancel()
+
+    def look_after(self, now: float) -> None:
+        if self._sending and now - self._last > STUCK:
+            assert self._work is not None
+            self._work.cancel()  # it reads nothing: what it holds of us is its own buffer, and no more of it
+        elif not self._sending and now - self._last > ALIVE:
+            self._beat = asyncio.create_task(self._write(_STILL_HERE))
+
+    async def _send_all(self) -> None:
+        async for chunk in self._chunks:
+            await self._write(chunk)
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _write(self, chunk: bytes) -> None:
+        self._last = self._time()
+        self._sending += 1
+        try:
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            self._sending -= 1
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _report(error: BaseException) -> None:
+    if isinstance(error, DragomanError):
+        log.warning("a stream broke off: %s", error)
+    else:
+        log.error("a stream broke off", exc_info=error)

@@ -11,14 +11,7 @@ from typing_extensions import TypeAliasType
 
 from dragoman.messages.events import CallAsked, Event
 from dragoman.messages.questions import Question
-from dragoman.server.shapes import ConversationSummary, TreeView
-
-
-@dataclass(slots=True, kw_only=True)
-class ConversationSnapshot(TreeView):
-    """Comes first, and wherever what was told before cannot be gone on from. Replaces all that is known."""
-
-    type: Literal["snapshot"] = "snapshot"
+from dragoman.server.shapes import ConversationSummary, QueueView, TreeView
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +25,13 @@ class ConversationChanged(ConversationSummary):
 class ConversationDeleted:
     id: str
     type: Literal["conversation.deleted"] = "conversation.deleted"
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueChanged(QueueView):
+    """What is queued in a conversation, or is to steer a turn there, is not what it was."""
+
+    type: Literal["queue.changed"] = "queue.changed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,8 @@ TurnEvent = TypeAliasType("TurnEvent", Annotated[Event, Field(discriminator="typ
 LiveEvent = TypeAliasType(
     "LiveEvent",
     Annotated[_IN_STREAM, Field(discriminator="type"), _NamesItsTurn()]
-    | ConversationSnapshot
+    | TreeView
+    | QueueChanged
     | ConversationChanged
     | ConversationDeleted
     | ListReset,

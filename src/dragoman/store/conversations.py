@@ -40,6 +40,9 @@ class ConversationStore(Protocol):
     async def conversation(self, id: str) -> Conversation:
         """Unreadable where its settings are damaged: nothing is to run under settings nobody knows."""
 
+    async def owner_of(self, conversation: str) -> str:
+        """Whose it is, also where nothing else of it can be read."""
+
     async def conversations(
         self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
     ) -> list[Conversation]:

@@ -56,6 +56,9 @@ class SignalStore(Protocol):
     async def signals(self, turn: str) -> list[Signal]:
         """Those not yet struck off, oldest first, without any that cannot be read."""
 
+    async def withdraw_steering(self, turn: str, signal: int) -> bool:
+        """Take a steering message back. False where it has been struck off, or was never there."""
+
     async def turns_with_signals(self) -> list[str]: ...
 
 

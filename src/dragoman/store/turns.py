@@ -12,7 +12,7 @@ from typing import Protocol
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.messages.parts import Part, ToolCall, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 
@@ -126,14 +126,17 @@ class TurnStore(Protocol):
     async def turns(self, conversation: str) -> list[TurnRow]:
         """All of them, oldest first."""
 
-    async def live_turns(self) -> list[TurnRow]:
-        """Those that are not over, in every conversation, oldest first."""
+    async def live_turns(self, conversation: str | None = None) -> list[TurnRow]:
+        """Those that are not over, of one conversation or of all, oldest first."""
 
     async def facts(self, turn: str) -> list[str]:
         """All of them in order; none for a turn that is not there. Unreadable where one is damaged."""
 
     async def claim(self, turn: str) -> int | None:
         """Become the owner. The new epoch, or None where the turn is over or its owner is alive."""
+
+    async def is_abandoned(self, turn: str) -> bool:
+        """Whether it is not over and nobody runs it: it has no owner, or a dead one."""
 
     async def close_turn(self, turn: str) -> None:
         """End, as cancelled and without a fact, a turn whose facts cannot be read."""
@@ -155,6 +158,12 @@ class QueueStore(Protocol):
 
     async def unqueue(self, turn: str) -> bool:
         """Call it off. False where it has begun, or was never there."""
+
+    async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
+        """Let it begin with another message. False where it has begun, or was never there."""
+
+    async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
+        """These of the conversation's queue come first, in this order. What has begun is passed over."""
 
     async def queue(self) -> list[str]:
         """Turns that may begin now: the one they waited for is over."""

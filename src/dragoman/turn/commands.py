@@ -10,7 +10,15 @@ from dataclasses import asdict, replace
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, ToolFailed, TurnEnded, TurnSetAside
+from dragoman.errors import (
+    AlreadyAnswered,
+    BadRequest,
+    DragomanError,
+    ToolFailed,
+    TurnBusy,
+    TurnEnded,
+    TurnSetAside,
+)
 from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
@@ -144,6 +152,15 @@ class Commands:
             check_json(asdict(part), "the message")
         id = new_id("msg")
         return Message(id, conversation, parent, "user", parts, created=self._services.clock())
+
+    async def change_queued(self, turn: str, said: str | Sequence[Part]) -> None:
+        """Another message for a turn that has not begun yet."""
+        for queued in await self._store.queued(turn=turn):
+            message = self._user_message(queued.conversation, said, None)
+            if await self._store.change_queued(turn, message.parts):
+                return
+        row = await self._store.turn(turn)
+        raise TurnBusy(turn) if row.live else TurnEnded(turn, row.state)
 
     # ── while it runs ─────────────────────────────────────────────────────────────────────────────
 

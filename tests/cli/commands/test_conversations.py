@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,33 @@ def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None
     assert cli("questions", "--json").out == "[]\n"
     assert "there is no database" in cli("show", "last", status=2).err
     assert not (tmp_path / "home").exists()
+
+
+def test_a_conversation_that_cannot_be_read_is_exported_raw_and_deleted(folder: Path, cli: Cli) -> None:
+    """S1: it is listed, and what is left to do with it is done by its id as with any other."""
+    (_, cake) = json.loads(cli("list", "--json").out)
+    with closing(sqlite3.connect(folder / "chat.db", isolation_level=None)) as db:
+        db.execute("UPDATE conversations SET settings = '{' WHERE id = ?", (cake["id"],))
+    assert "Cake (cannot be read)" in cli("list").out
+    assert "cannot be read" in cli("export", cake["id"], status=1).err
+    raw = json.loads(cli("export", "--raw", cake["id"]).out)
+    assert raw["tables"]["conversations"][0]["settings"] == "{"
+    assert "Bake it **slowly**." in json.dumps(raw)
+    assert cake["id"] in cli("rm", "--yes", cake["id"]).out
+    assert cake["id"] not in cli("list").out
+
+
+@pytest.fixture
+async def interrupted(tmp_path: Path) -> str:
+    """A conversation whose turn ended with its process."""
+    async with runtime_with(tmp_path, [says("never said", waits=60)]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("streaming")
+        (conversation,) = await runtime.conversations()
+    (tmp_path / "dragoman.toml").write_text('store = "chat.db"\n')
+    return conversation.id
+
+
+def test_a_conversation_in_which_nobody_is_at_work_any_more_is_deleted(interrupted: str, cli: Cli) -> None:
+    """T14: its turn is not over, and nobody runs it."""
+    assert interrupted in cli("rm", "--yes", interrupted).out

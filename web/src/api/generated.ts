@@ -6,9 +6,6 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Again: {
-            model?: string | null;
-        };
         AgentList: {
             items: components["schemas"]["AgentView"][];
         };
@@ -185,9 +182,7 @@ export interface components {
         /** @description What is to be different. In `settings`, null takes one away. */
         ConversationChange: {
             title?: string | null;
-            settings?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            } | null;
+            settings?: components["schemas"]["ConversationSettings"] | null;
             /** @description a message: look at its branch */
             leaf?: string | null;
         };
@@ -237,19 +232,34 @@ export interface components {
              */
             type: "conversation.deleted";
         };
-        /** @description Comes first, and wherever what was told before cannot be gone on from. Replaces all that is known. */
-        ConversationSnapshot: {
-            conversation: components["schemas"]["ConversationSummary"];
-            messages: components["schemas"]["Message"][];
-            turns: components["schemas"]["UnfinishedTurn"][];
-            questions: components["schemas"]["Question"][];
-            queued: components["schemas"]["QueuedTurn"][];
-            revision: number;
-            /**
-             * @default snapshot
-             * @constant
-             */
-            type: "snapshot";
+        /** @description What holds in one conversation, before what its agent and the program's settings say. */
+        ConversationSettings: {
+            /** @description as PROVIDER/MODEL */
+            model?: string | null;
+            /** @description who answers */
+            agent?: string | null;
+            /** @description who decides about calls */
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            /** @description a system prompt, after the general one */
+            system?: string | null;
+            /** @description of requests, such as temperature */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /** @description groups and tools that are on or off */
+            tools?: {
+                [key: string]: boolean;
+            } | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls in one turn; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description earlier turns that a request contains */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
         };
         /** @description A line of the list. */
         ConversationSummary: {
@@ -311,7 +321,7 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
             /**
-             * @description the rules to keep, of those the question offers
+             * @description the rules to add, of those the question offers
              * @default []
              */
             rules?: components["schemas"]["Rule-Input"][];
@@ -325,6 +335,43 @@ export interface components {
         Done: {
             /** @default true */
             ok: boolean;
+        };
+        /** @description Another text for a message. What is left out of the rest is as it was for the message it replaces. */
+        Edit: {
+            /** @description as PROVIDER/MODEL */
+            model?: string | null;
+            /** @description who answers */
+            agent?: string | null;
+            /** @description who decides about calls */
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            /** @description a system prompt, after the general one */
+            system?: string | null;
+            /**
+             * @description of requests, such as temperature; null takes one away
+             * @default {}
+             */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * @description plugins that stay out of it
+             * @default []
+             */
+            disable?: string[];
+            /**
+             * @description groups and tools that are on or off
+             * @default {}
+             * @example {
+             *       "files": false,
+             *       "files.read_file": true
+             *     }
+             */
+            tools?: {
+                [key: string]: boolean;
+            };
+            /** @example What is 17 * 23? */
+            text?: string | null;
+            parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
         };
         /** @description Marks a reply that broke off, and says why. Never sent to a model. */
         Error: {
@@ -416,7 +463,7 @@ export interface components {
         };
         LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
-        }) | components["schemas"]["ConversationSnapshot"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
+        }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
         Me: {
             user: string;
             version: string;
@@ -458,6 +505,12 @@ export interface components {
              * @constant
              */
             type: "message.added";
+        };
+        /** @description What a person says: a text, or texts and files. */
+        MessageBody: {
+            /** @example What is 17 * 23? */
+            text?: string | null;
+            parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
         };
         /**
          * @description The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
@@ -510,16 +563,47 @@ export interface components {
              * @default {}
              * @example {
              *       "mode": "ask",
+             *       "review": "always",
              *       "tools": {
              *         "files": false
              *       }
              *     }
              */
-            settings?: {
+            settings?: components["schemas"]["ConversationSettings"];
+        };
+        /** @description A message, and how it is to be answered. */
+        NewTurn: {
+            /** @description as PROVIDER/MODEL */
+            model?: string | null;
+            /** @description who answers */
+            agent?: string | null;
+            /** @description who decides about calls */
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            /** @description a system prompt, after the general one */
+            system?: string | null;
+            /**
+             * @description of requests, such as temperature; null takes one away
+             * @default {}
+             */
+            options?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-        };
-        NewTurn: {
+            /**
+             * @description plugins that stay out of it
+             * @default []
+             */
+            disable?: string[];
+            /**
+             * @description groups and tools that are on or off
+             * @default {}
+             * @example {
+             *       "files": false,
+             *       "files.read_file": true
+             *     }
+             */
+            tools?: {
+                [key: string]: boolean;
+            };
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -530,13 +614,6 @@ export interface components {
              * @default false
              */
             queue?: boolean;
-            model?: string | null;
-            agent?: string | null;
-            mode?: ("auto" | "ask" | "manual" | "off") | null;
-            /** @default {} */
-            options?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
         };
         /** @description Something a person may want to know and need not act on. */
         Notice: {
@@ -663,7 +740,28 @@ export interface components {
         QuestionList: {
             items: components["schemas"]["Question"][];
         };
-        /** @description What a person said that waits for the turn before it. */
+        /** @description What is queued in a conversation, or is to steer a turn there, is not what it was. */
+        QueueChanged: {
+            conversation: string;
+            queued: components["schemas"]["QueuedTurn"][];
+            steering: components["schemas"]["SteeringMessage"][];
+            /**
+             * @default queue.changed
+             * @constant
+             */
+            type: "queue.changed";
+        };
+        QueueOrder: {
+            /** @description queued turns: these come first, so */
+            turns: string[];
+        };
+        /** @description What has been sent and is not yet taken: in this order, each can still be called off. */
+        QueueView: {
+            conversation: string;
+            queued: components["schemas"]["QueuedTurn"][];
+            steering: components["schemas"]["SteeringMessage"][];
+        };
+        /** @description A message of a person that waits for the turn before it. */
         QueuedTurn: {
             id: string;
             message: components["schemas"]["Message"];
@@ -714,6 +812,40 @@ export interface components {
              */
             type: "reasoning.start";
         };
+        /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
+        Rerun: {
+            /** @description as PROVIDER/MODEL */
+            model?: string | null;
+            /** @description who answers */
+            agent?: string | null;
+            /** @description who decides about calls */
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            /** @description a system prompt, after the general one */
+            system?: string | null;
+            /**
+             * @description of requests, such as temperature; null takes one away
+             * @default {}
+             */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * @description plugins that stay out of it
+             * @default []
+             */
+            disable?: string[];
+            /**
+             * @description groups and tools that are on or off
+             * @default {}
+             * @example {
+             *       "files": false,
+             *       "files.read_file": true
+             *     }
+             */
+            tools?: {
+                [key: string]: boolean;
+            };
+        };
         /** @description What came of a call that the client ran. */
         Result: {
             text?: string | null;
@@ -747,11 +879,11 @@ export interface components {
             /** @default  */
             origin: string;
         };
-        /** @description What a person says: a text, or texts and files. */
-        SendBody: {
-            /** @example What is 17 * 23? */
-            text?: string | null;
-            parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
+        /** @description A message of a person that a running turn takes in before its next step. */
+        SteeringMessage: {
+            id: number;
+            turn: string;
+            message: components["schemas"]["Message"];
         };
         StepEnd: {
             step: number;
@@ -906,13 +1038,20 @@ export interface components {
             review: string;
             replay: string;
         };
-        /** @description A conversation whole, as it is now: unfinished replies included. */
+        /**
+         * @description A conversation whole, as it is now: unfinished replies included. A live stream begins with it.
+         *
+         *     Where it comes again in a stream, what came before cannot be gone on from: it replaces all that is known.
+         */
         TreeView: {
+            /** @constant */
+            type: "snapshot";
             conversation: components["schemas"]["ConversationSummary"];
             messages: components["schemas"]["Message"][];
             turns: components["schemas"]["UnfinishedTurn"][];
             questions: components["schemas"]["Question"][];
             queued: components["schemas"]["QueuedTurn"][];
+            steering: components["schemas"]["SteeringMessage"][];
             revision: number;
         };
         TurnEnd: {
@@ -963,6 +1102,7 @@ export interface components {
              */
             type: "turn.state";
         };
+        /** @description A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled. */
         UnfinishedTurn: {
             id: string;
             message: string;
@@ -1004,7 +1144,6 @@ export interface components {
     headers: never;
     pathItems: never;
 }
-export type Again = components['schemas']['Again'];
 export type AgentList = components['schemas']['AgentList'];
 export type AgentView = components['schemas']['AgentView'];
 export type Answer = components['schemas']['Answer'];
@@ -1023,13 +1162,14 @@ export type Cancelled = components['schemas']['Cancelled'];
 export type ConversationChange = components['schemas']['ConversationChange'];
 export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];
-export type ConversationSnapshot = components['schemas']['ConversationSnapshot'];
+export type ConversationSettings = components['schemas']['ConversationSettings'];
 export type ConversationSummary = components['schemas']['ConversationSummary'];
 export type Credentials = components['schemas']['Credentials'];
 export type CurrentModel = components['schemas']['CurrentModel'];
 export type DaySpent = components['schemas']['DaySpent'];
 export type Decision = components['schemas']['Decision'];
 export type Done = components['schemas']['Done'];
+export type Edit = components['schemas']['Edit'];
 export type Error = components['schemas']['Error'];
 export type ErrorRaised = components['schemas']['ErrorRaised'];
 export type FileInput = components['schemas']['File-Input'];
@@ -1045,6 +1185,7 @@ export type LiveEvent = components['schemas']['LiveEvent'];
 export type Me = components['schemas']['Me'];
 export type Message = components['schemas']['Message'];
 export type MessageAdded = components['schemas']['MessageAdded'];
+export type MessageBody = components['schemas']['MessageBody'];
 export type MessageEnd = components['schemas']['MessageEnd'];
 export type ModelList = components['schemas']['ModelList'];
 export type ModelSpent = components['schemas']['ModelSpent'];
@@ -1062,15 +1203,19 @@ export type ProviderData = components['schemas']['ProviderData'];
 export type Question = components['schemas']['Question'];
 export type QuestionAsked = components['schemas']['QuestionAsked'];
 export type QuestionList = components['schemas']['QuestionList'];
+export type QueueChanged = components['schemas']['QueueChanged'];
+export type QueueOrder = components['schemas']['QueueOrder'];
+export type QueueView = components['schemas']['QueueView'];
 export type QueuedTurn = components['schemas']['QueuedTurn'];
 export type Reasoning = components['schemas']['Reasoning'];
 export type ReasoningDelta = components['schemas']['ReasoningDelta'];
 export type ReasoningEnd = components['schemas']['ReasoningEnd'];
 export type ReasoningStart = components['schemas']['ReasoningStart'];
+export type Rerun = components['schemas']['Rerun'];
 export type Result = components['schemas']['Result'];
 export type RuleInput = components['schemas']['Rule-Input'];
 export type RuleOutput = components['schemas']['Rule-Output'];
-export type SendBody = components['schemas']['SendBody'];
+export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];
 export type StepRetry = components['schemas']['StepRetry'];
 export type StepStart = components['schemas']['StepStart'];

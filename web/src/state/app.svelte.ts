@@ -3,8 +3,8 @@
 import * as api from "../api/calls";
 import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
-import type { Begun } from "../api/generated";
-import type { ConversationSettings, Json } from "../api/types";
+import type { Begun, ConversationChange } from "../api/generated";
+import type { ConversationSettings } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { ConversationView } from "./conversation.svelte";
@@ -134,7 +134,7 @@ class App {
 
   // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────
 
-  async choose(changes: Partial<Record<keyof ConversationSettings, Json>>): Promise<void> {
+  async choose(changes: NonNullable<ConversationChange["settings"]>): Promise<void> {
     const view = this.current;
     if (!view) {
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;

@@ -45,6 +45,8 @@ export class ConversationView {
   /** Calls that the server said a client is to run. */
   readonly forClient = new SvelteSet<string>();
   notes = $state.raw<Note[]>([]);
+  /** What was sent and no turn has taken yet. */
+  queue = $state.raw<Pick<Tree, "queued" | "steering">>({ queued: [], steering: [] });
 
   private shape = $state(0);
   private branches = new Branches();
@@ -113,6 +115,9 @@ export class ConversationView {
       case "conversation.changed":
         if (event.id === this.id) this.changed(event);
         break;
+      case "queue.changed":
+        this.queue = event;
+        break;
       case "conversation.deleted":
       case "list.reset":
         break;
@@ -150,6 +155,7 @@ export class ConversationView {
       this.turns.set(turn.id, { ...turn, retry });
     }
     for (const question of tree.questions) this.questions.set(question.id, question);
+    this.queue = tree;
     this.summary = tree.conversation;
     this.loaded = true;
     this.shape++;

@@ -20,7 +20,7 @@ from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
-from dragoman.store.store import Busy, Found
+from dragoman.store.store import Busy, Found, Store
 
 
 def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
@@ -113,15 +113,20 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
     return bool(found)
 
 
-def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
+def export_conversation(
+    name: str, settings: Settings, *, format: str, raw: bool = False, output: Path | None
+) -> None:
+    """With `raw`, every row as it is stored, which is all that can be had of a damaged one."""
+
     async def read() -> str:
         async with open_store(settings) as runtime:
             if format == "raw":
                 return json.dumps(await runtime.store.export_raw(name), indent=1) + "\n"
             id = (await find_conversation(runtime.store, name)).id
-            if format == "markdown":
+            if format == "markdown" and not raw:
                 return await runtime.export_markdown(id)
-            return json.dumps(await runtime.export(id), ensure_ascii=False, indent=1) + "\n"
+            whole = await (runtime.store.export_raw(id) if raw else runtime.export(id))
+            return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
     text = asyncio.run(read())
     if output is None:
@@ -157,12 +162,20 @@ def delete_conversations(names: Sequence[str], settings: Settings, *, confirmed:
     async def delete() -> list[Conversation]:
         async with open_store(settings) as runtime:
             found = {one.id: one for one in [await find_conversation(runtime.store, name) for name in names]}
-            busy = await runtime.store.busy(list(found))
-            if running := [id for id, state in busy.items() if state.live and not state.waiting]:
-                raise BadRequest(f"{running[0]} is running: stop it first, or wait for its end")
+            for id in found:
+                if await _runs(runtime.store, id):
+                    raise BadRequest(f"{id} is running: stop it first, or wait for its end")
             for id in found:
                 await runtime.store.delete_conversation(id)
             return list(found.values())
 
     for conversation in asyncio.run(delete()):
         print(f"deleted {conversation.id} ({one_line(conversation.title or 'untitled', 60)})")
+
+
+async def _runs(store: Store, conversation: str) -> bool:
+    """Whether some process is at work in it: not only a turn that waits for a person, or that nobody runs."""
+    if (await store.busy([conversation]))[conversation].waiting:
+        return False
+    live = await store.live_turns(conversation)
+    return any([not await store.is_abandoned(turn.id) for turn in live])

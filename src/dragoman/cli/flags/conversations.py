@@ -72,9 +72,13 @@ def search(
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman export last --format markdown -o talk.md`")
 def export(
     conversation: Conversation,
+    *,
     format: Annotated[
         ExportFormat, typer.Option(help="Everything as JSON, this branch to read, or its rows as they are.")
     ] = ExportFormat.JSON,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Every row as it is stored: for one that cannot be read.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; else it is printed.")
     ] = None,
@@ -84,7 +88,8 @@ def export(
     """A conversation as a file: JSON that `dragoman import` takes, or Markdown."""
     from dragoman.cli.commands.conversations import export_conversation
 
-    export_conversation(conversation, load_settings(config, store), format=format, output=output)
+    settings = load_settings(config, store)
+    export_conversation(conversation, settings, format=format, raw=raw, output=output)
 
 
 @app.command("import", rich_help_panel=PANEL, epilog="Example: `dragoman import talk.json`")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Request
 from pydantic import JsonValue
 from pydantic_core import from_json
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from dragoman.errors import BadRequest, NotFound
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.views import TREE, summaries, summary, tree_of
-from dragoman.store.store import Busy
+from dragoman.server.tree import TreeSnapshot
+from dragoman.server.views import summaries, summary
+from dragoman.store.store import Busy, Found
 from dragoman.turn.settings import known
 
 router = APIRouter(tags=["conversations"])
@@ -34,7 +37,7 @@ async def list_conversations(
     """The most recently used first; with `search`, those in which these words are, the best first."""
     store = context.runtime.store
     if search.strip():
-        return shapes.Page(await _found(context, person, search, limit), None)
+        return shapes.Page(await _search(context, person, search, limit), None)
     page = await store.conversations(user=person, limit=limit + 1, before=_parse_cursor(before))
     lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
@@ -65,7 +68,7 @@ async def change_conversation(
     context: TheContext, person: Person, id: str, body: bodies.ConversationChange
 ) -> shapes.ConversationSummary:
     """Its title, its settings, and which branch of it is looked at."""
-    await context.conversation(id, person)
+    await context.check_owner(id, person)
     handle = await context.runtime.conversation(id)
     settings = _settings(context, body.settings or {})
     if body.leaf is not None:
@@ -81,7 +84,7 @@ async def change_conversation(
 @router.delete("/conversations/{id}", status_code=204)
 async def delete_conversation(context: TheContext, person: Person, id: str) -> None:
     """With everything in it. What runs there is cancelled first."""
-    await context.conversation(id, person)
+    await context.check_owner(id, person)
     inner = await context.runtime.store.within(id)
     await context.runtime.delete(id)
     for each in inner:
@@ -99,9 +102,9 @@ async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) 
 
 @router.get("/conversations/{id}/tree", response_model=shapes.TreeView)
 async def tree(context: TheContext, person: Person, id: str) -> Response:
-    """Every message on every branch, what runs, and what is asked."""
-    await context.conversation(id, person)
-    return Response(TREE.dump(await tree_of(context.runtime, id)), media_type="application/json")
+    """Every message on every branch, what runs, what is queued, and what is asked."""
+    await context.check_owner(id, person)
+    return StreamingResponse(_sent(await context.publisher.trees.read(id)), media_type="application/json")
 
 
 @router.get("/conversations/{id}/export", responses={200: {"content": {"text/markdown": {}}}})
@@ -117,6 +120,13 @@ async def export(
     if format == "markdown":
         return Response(await context.runtime.export_markdown(id), media_type="text/markdown", headers=name)
     return JSONResponse(await context.runtime.export(id), headers=name)
+
+
+@router.get("/conversations/{id}/raw")
+async def export_raw(context: TheContext, person: Person, id: str) -> dict[str, JsonValue]:
+    """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""
+    await context.check_owner(id, person)
+    return await context.runtime.store.export_raw(id)
 
 
 @router.post(
@@ -140,16 +150,22 @@ async def import_conversation(
     return await _line(context, made.id)
 
 
-def _settings(context: Context, wanted: dict[str, JsonValue]) -> dict[str, Any]:
+def _settings(context: Context, wanted: bodies.ConversationSettings) -> dict[str, Any]:
     """The same, if they can be followed."""
+    settings = known(cast(dict[str, JsonValue], wanted))
     services = context.runtime.services
     for name, find in (("agent", services.agent), ("model", services.model)):
-        if isinstance(named := known(wanted).get(name), str):
+        if isinstance(named := settings.get(name), str):
             try:
                 find(named)
             except NotFound as error:
                 raise BadRequest(str(error)) from error
-    return dict(known(wanted))
+    return dict(settings)
+
+
+async def _sent(tree: TreeSnapshot) -> AsyncIterator[bytes]:
+    for piece in tree:
+        yield piece
 
 
 async def _line(context: Context, id: str) -> shapes.ConversationSummary:
@@ -157,18 +173,25 @@ async def _line(context: Context, id: str) -> shapes.ConversationSummary:
     return line
 
 
-async def _found(context: Context, person: str, search: str, limit: int) -> list[shapes.ConversationSummary]:
+async def _search(context: Context, person: str, search: str, limit: int) -> list[shapes.ConversationSummary]:
     store = context.runtime.store
-    hits = await store.search(search, user=person, limit=limit * 4)
-    snippets: dict[str, str] = {}
-    for hit in hits:
-        snippets.setdefault(hit.conversation, hit.snippet)
-    ids = list(snippets)[:limit]
-    busy = await store.busy(ids)
+    hits: dict[str, Found] = {}
+    for hit in await store.search(search, user=person, limit=limit * 4):
+        hits.setdefault(hit.conversation, hit)
+    found = list(hits)[:limit]
+    busy = await store.busy(found)
     return [
-        summary(await store.conversation(id), busy.get(id, Busy()), snippets[id].translate(_MARKS))
-        for id in ids
+        summary(await _listed(context, hits[id]), busy.get(id, Busy()), hits[id].snippet.translate(_MARKS))
+        for id in found
     ]
+
+
+async def _listed(context: Context, hit: Found) -> Conversation:
+    """As the list shows it, also where it cannot be read."""
+    try:
+        return await context.runtime.store.conversation(hit.conversation)
+    except Unreadable:
+        return Conversation(hit.conversation, f"{hit.title or 'untitled'} (cannot be read)")
 
 
 def _cursor(line: shapes.ConversationSummary) -> str:

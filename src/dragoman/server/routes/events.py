@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from dragoman.server.context import Person, TheContext
-from dragoman.server.stream import EventStream, follow
+from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.stream import EventStream, Subject, follow
 from dragoman.server.stream_events import LiveEvent
 
 router = APIRouter(tags=["live"])
@@ -30,11 +31,11 @@ async def events(
     last_event_id: LastEventId = None,
 ) -> Response:
     """Changes of the list; with `conversation`, also everything that happens in it, a snapshot first."""
-    subjects = [context.publisher.of_person(person)]
+    subjects = [context.publisher.list_of(person)]
     if conversation is not None:
         await context.conversation(conversation, person)
-        subjects.append(context.publisher.of_conversation(conversation))
-    return EventStream(follow(subjects, last_event_id or after), context.publisher.closing)
+        subjects.append(context.publisher.conversation(conversation))
+    return _stream(context, subjects, last_event_id or after)
 
 
 @router.get("/conversations/{id}/events", response_class=Response, responses=stream_of(LiveEvent))
@@ -43,6 +44,9 @@ async def conversation_events(
 ) -> Response:
     """Everything that happens in one conversation, a snapshot first."""
     await context.conversation(id, person)
-    return EventStream(
-        follow([context.publisher.of_conversation(id)], last_event_id or after), context.publisher.closing
-    )
+    return _stream(context, [context.publisher.conversation(id)], last_event_id or after)
+
+
+def _stream(context: Context, subjects: Sequence[Subject], after: str) -> Response:
+    publisher = context.publisher
+    return EventStream(follow(subjects, publisher.pace, after), publisher.streams)

@@ -1,4 +1,4 @@
-"""Routes to begin, repeat, watch, steer and cancel turns, and to deliver what a client ran."""
+"""Routes to begin, watch, steer, continue and cancel turns."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
-from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.events import EVENT
-from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.errors import DragomanError, TurnEnded, Unreadable
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
-from dragoman.server.context import Person, TheContext
+from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.routes.events import LastEventId, stream_of
-from dragoman.server.stream import EventStream
+from dragoman.server.stream import EventStream, follow_turn
 from dragoman.server.stream_events import TurnEvent
-from dragoman.server.turn_stream import follow_turn
-from dragoman.turn.facts import FACT, TurnOptions
+from dragoman.server.views import state_of
+from dragoman.store.store import TurnRow
+from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.handles import turn_options
+from dragoman.turn.machine import replay
 
 router = APIRouter(tags=["turns"])
 
@@ -26,64 +27,32 @@ router = APIRouter(tags=["turns"])
 @router.post("/conversations/{id}/turns", status_code=202)
 async def send(context: TheContext, person: Person, id: str, body: bodies.NewTurn) -> shapes.Begun:
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
-    await context.conversation(id, person)
-    handle = await context.runtime.conversation(id)
-    turn = await handle.send(
-        body.content(),
-        parent=body.parent,
-        queue=body.queue,
-        model=body.model,
-        mode=body.mode,
-        options=body.options,
-        agent=body.agent,
+    await context.check_owner(id, person)
+    options = turn_options(**body.send_options())
+    turn = await context.runtime.commands.send(
+        id, body.content(), parent=body.parent, queue=body.queue, options=options
     )
+    begun = await context.begun(turn)
+    if begun.message is None:
+        context.publisher.queue_changed(id)
     context.publisher.changed(id)
-    if await context.runtime.store.is_queued(turn.id):
-        return shapes.Begun(turn.id)
-    return shapes.Begun(turn.id, (await context.runtime.store.turn(turn.id)).message)
-
-
-@router.post("/messages/{id}/edit", status_code=202)
-async def edit(context: TheContext, person: Person, id: str, body: bodies.SendBody) -> shapes.Begun:
-    """A new version of what a person said, and its answer. The old one stays."""
-    old = await context.message(id, person)
-    turn = await context.runtime.commands.edit(id, body.content())
-    context.publisher.changed(old.conversation)
-    return shapes.Begun(turn, (await context.runtime.store.turn(turn)).message)
-
-
-@router.post("/messages/{id}/rerun", status_code=202)
-async def rerun(
-    context: TheContext,
-    person: Person,
-    id: str,
-    body: bodies.Again = bodies.Again(),  # noqa: B008 - nobody changes it
-) -> shapes.Begun:
-    """A new version of an answer."""
-    old = await context.message(id, person)
-    turn = await context.runtime.commands.rerun(id, options=TurnOptions(model=body.model))
-    context.publisher.changed(old.conversation)
-    return shapes.Begun(turn, (await context.runtime.store.turn(turn)).message)
+    return begun
 
 
 @router.get("/turns/{id}")
 async def turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
+    """Its state and usage. `interrupted` means that nobody runs it: it can be continued, or cancelled."""
     if (waiting := await context.queued(id, person)) is not None:
         message = waiting.message
         return shapes.TurnInfo(id, waiting.conversation, message.id, "queued", True, message.created, Usage())
-    row = await context.turn(id, person)
-    now = await context.runtime.turn(id).turn()
-    return shapes.TurnInfo(
-        id, row.conversation, row.message, now.state, not now.state.ended, row.created, now.usage
-    )
+    return await _info(context, await context.turn(id, person))
 
 
 @router.get("/turns/{id}/facts")
 async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, Any]]:
     """Everything that happened in it, in order: what `dragoman explain` prints."""
     await context.turn(id, person)
-    stored = await context.runtime.turn(id).facts()
-    return [FACT.to_json(fact) for fact in stored]  # type: ignore[misc]  # each is a JSON object
+    return [FACT.to_json(fact) for fact in await _facts(context, id)]  # type: ignore[misc]  # JSON objects
 
 
 @router.get(
@@ -106,7 +75,9 @@ async def events(
     seen = int(last_event_id) if last_event_id and re.fullmatch(r"[0-9]{1,18}", last_event_id) else after
     if seen and not row.live:
         return Response(status_code=204)
-    return EventStream(follow_turn(context.runtime.turn(id), seen, EVENT.dump), context.publisher.closing)
+    if row.live:
+        await context.runtime.driver.adopt(id)  # 409 where it cannot go on here
+    return EventStream(follow_turn(context.runtime.turn(id), seen), context.publisher.streams)
 
 
 @router.post("/turns/{id}/cancel")
@@ -116,47 +87,50 @@ async def cancel(
     id: str,
     body: bodies.Cancel = bodies.Cancel(),  # noqa: B008 - nobody changes it
 ) -> shapes.Cancelled:
-    """Stop it, in whatever state it is. What it has said is kept. One that is queued is called off."""
+    """Stop it, in whatever state it is. What it has said stays. One that is queued is called off."""
     if (waiting := await context.queued(id, person)) is not None:
+        called_off = await context.runtime.store.unqueue(id)
+        context.publisher.queue_changed(waiting.conversation)
         context.publisher.changed(waiting.conversation)
-        return shapes.Cancelled(await context.runtime.store.unqueue(id))
-    await context.turn(id, person)
-    return shapes.Cancelled(await context.runtime.commands.cancel(id, body.reason))
+        return shapes.Cancelled(called_off)
+    row = await context.turn(id, person)
+    cancelled = await context.runtime.commands.cancel(id, body.reason)
+    context.publisher.changed(row.conversation)
+    return shapes.Cancelled(cancelled)
+
+
+@router.post("/turns/{id}/continue")
+async def continue_turn(context: TheContext, person: Person, id: str) -> shapes.TurnInfo:
+    """Go on with a turn that nobody runs. 409 where it is over, or where what it needs is not here."""
+    row = await context.turn(id, person)
+    if not row.live:
+        raise TurnEnded(id, row.state)
+    await context.runtime.driver.adopt(id)
+    context.publisher.changed(row.conversation)
+    return await _info(context, await context.turn(id, person))
 
 
 @router.post("/turns/{id}/steer", status_code=202)
-async def steer(context: TheContext, person: Person, id: str, body: bodies.SendBody) -> shapes.Done:
+async def steer(context: TheContext, person: Person, id: str, body: bodies.MessageBody) -> shapes.Done:
     """Say something to a running turn: its next request contains it."""
-    await context.turn(id, person)
+    row = await context.turn(id, person)
     await context.runtime.commands.steer(id, body.content())
+    context.publisher.queue_changed(row.conversation)
     return shapes.Done()
 
 
-# ── calls ─────────────────────────────────────────────────────────────────────────────────────────
+async def _info(context: Context, row: TurnRow) -> shapes.TurnInfo:
+    """Also of a turn whose facts cannot be read: what it used is not known then."""
+    state = await state_of(context.runtime, row)
+    try:
+        usage = replay(await _facts(context, row.id)).usage
+    except DragomanError:
+        usage = Usage()
+    return shapes.TurnInfo(row.id, row.conversation, row.message, state, row.live, row.created, usage)
 
 
-@router.get("/calls/{id}")
-async def call(context: TheContext, person: Person, id: str) -> ToolCall:
-    return await context.call(id, person)
-
-
-@router.get("/calls/{id}/output", response_class=PlainTextResponse)
-async def output(context: TheContext, person: Person, id: str) -> str:
-    """The whole of what a call gave, where the model was shown only its head and tail."""
-    found = await context.call(id, person)
-    if found.result is None or found.state is CallState.WITHHELD:
-        raise NotFound("output of call", id)
-    if found.result.blob is None:
-        return found.result.text
-    return (await context.runtime.store.blob(found.result.blob)).decode()
-
-
-@router.post("/calls/{id}/result", status_code=202)
-async def deliver(context: TheContext, person: Person, id: str, body: bodies.Result) -> shapes.Done:
-    """The result of a call that the client ran. The first one counts."""
-    await context.call(id, person)
-    if not body.model_fields_set & {"text", "value"}:
-        raise BadRequest("a result is a text or a value: there is neither")
-    text = body.text if body.text is not None else canonical(body.value)
-    await context.runtime.commands.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
-    return shapes.Done()
+async def _facts(context: Context, turn: str) -> list[Fact]:
+    try:
+        return await context.runtime.turn(turn).facts()
+    except ValueError as error:  # of a newer version, or damaged: in either case not ours to read
+        raise Unreadable("turn", turn, "one of its facts is not known here") from error

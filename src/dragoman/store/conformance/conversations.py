@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.conversation.tree import Conversation
+from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import File, Text
 from dragoman.messages.questions import Answer
@@ -34,6 +34,9 @@ class ConversationConformance(Suite):
         async with self.opened(tmp_path) as store:
             await store.add_conversation(whole)
             assert await store.conversation("conv_1") == whole
+            assert await store.owner_of("conv_1") == "ada"
+            await store.add_conversation(Conversation("conv_2"))
+            assert await store.owner_of("conv_2") == LOCAL
         async with self.opened(tmp_path) as store:
             assert await store.conversation("conv_1") == whole
             assert await store.messages("conv_1") == ([], await scene.revision(store))
@@ -42,6 +45,7 @@ class ConversationConformance(Suite):
         async with self.opened(tmp_path) as store:
             for look in (
                 store.conversation,
+                store.owner_of,
                 store.messages,
                 store.delete_conversation,
                 store.message,
@@ -49,6 +53,7 @@ class ConversationConformance(Suite):
                 store.turn,
                 store.turn_of_call,
                 store.claim,
+                store.is_abandoned,
                 store.question,
                 store.revoke,
                 store.blob,
@@ -63,6 +68,8 @@ class ConversationConformance(Suite):
                     await look("nowhere")
             assert await store.begin_queued("nowhere") is None
             assert not await store.is_queued("nowhere")
+            assert not await store.change_queued("nowhere", [Text("x")])
+            assert not await store.withdraw_steering("nowhere", 1)
             assert await store.facts("nowhere") == []
             assert await store.signals("nowhere") == []
 

@@ -163,7 +163,7 @@ class DamageConformance(Suite):
             assert len(await store.spent("ada")) == 1
 
     async def test_a_damaged_conversation_can_be_exported_raw_and_deleted(self, tmp_path: Path) -> None:
-        """S1: every row as it is stored, as JSON."""
+        """S1: every row as it is stored, as JSON; and it is still known whose it is."""
         async with self.opened(tmp_path) as store:
             await scene.asked(store)
             await self.damage(tmp_path, "conversation", "conv_1")
@@ -171,6 +171,7 @@ class DamageConformance(Suite):
             await self.damage(tmp_path, "call", "call_1")
             await self.damage(tmp_path, "question", "ask_1")
             await self.damage(tmp_path, "fact", "turn_1")
+            assert await store.owner_of("conv_1") == "ada"
             written = json.dumps(await store.export_raw("conv_1"))
             for id in ("conv_1", "msg_1", "msg_r1", "call_1", "turn_1", "ask_1"):
                 assert f'"{id}"' in written

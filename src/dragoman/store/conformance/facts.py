@@ -180,3 +180,22 @@ class FactConformance(Suite):
             await one.release("turn_1", 1)
             epochs = await asyncio.gather(one.claim("turn_1"), other.claim("turn_1"))
             assert sorted(epochs, key=str) == [2, None]
+
+    async def test_it_is_known_whether_anybody_runs_a_turn(self, tmp_path: Path) -> None:
+        """T14: not where it has no owner, or a dead one; a turn that is over needs nobody."""
+        async with self.opened(tmp_path) as store:
+            await scene.begun(store)
+            async with self.opened(tmp_path) as other:
+                assert [await one.is_abandoned("turn_1") for one in (store, other)] == [False, False]
+            await store.release("turn_1", 1)
+            assert await store.is_abandoned("turn_1")
+            assert await store.claim("turn_1") == 2
+            assert not await store.is_abandoned("turn_1")
+        async with self.opened(tmp_path) as store:  # a later process
+            assert await store.is_abandoned("turn_1")
+            assert [turn.id for turn in await store.live_turns("conv_1")] == ["turn_1"]
+            assert await store.live_turns("conv_2") == []
+            assert await store.claim("turn_1") == 3
+            await scene.ended(store, epoch=3)
+            assert not await store.is_abandoned("turn_1")
+            assert await store.live_turns("conv_1") == []

@@ -102,6 +102,23 @@ class QuestionConformance(Suite):
             assert await store.post("turn_1", "cancel", {})
             assert not (await store.turn("turn_1")).steerable
 
+    async def test_a_steering_message_can_be_taken_back_until_it_is_among_the_facts(
+        self, tmp_path: Path
+    ) -> None:
+        """T13"""
+        async with self.opened(tmp_path) as store:
+            await scene.begun(store)
+            for text in ("one", "two"):
+                assert await store.post("turn_1", "steer", {"text": text})
+            assert await store.post("turn_1", "cancel", {})
+            one, two, cancel = await store.signals("turn_1")
+            assert await store.withdraw_steering("turn_1", one.seq)
+            assert not await store.withdraw_steering("turn_1", one.seq)
+            assert not await store.withdraw_steering("turn_1", cancel.seq)
+            await store.append("turn_1", 1, 2, scene.change("b", signals=[two.seq]))
+            assert not await store.withdraw_steering("turn_1", two.seq)
+            assert await store.signals("turn_1") == [cancel]
+
     async def test_a_turn_is_asked_once_to_be_followed(self, tmp_path: Path) -> None:
         """N3: however many want to, and as long as it lives."""
         async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower:

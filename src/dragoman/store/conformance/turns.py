@@ -152,3 +152,29 @@ class TurnConformance(Suite):
             assert started.message is not None
             assert started.message.parent == "msg_1"
             assert (await store.conversation("conv_1")).leaf == "msg_other"
+
+    async def test_what_is_queued_can_be_changed_reordered_and_called_off_until_it_begins(
+        self, tmp_path: Path
+    ) -> None:
+        """T13"""
+        async with self.opened(tmp_path) as store:
+            await scene.replied(store)
+            for number in (2, 3, 4, 5):
+                await store.start(scene.start(number, queue=True))
+            assert await store.change_queued("turn_3", [Text("another text")])
+            await store.reorder_queue("conv_1", ["turn_4", "gone", "turn_3"])
+            queued = await store.queued(conversation="conv_1")
+            assert [one.turn for one in queued] == ["turn_4", "turn_3", "turn_2", "turn_5"]
+            assert [one.message.text for one in queued] == ["hello", "another text", "hello", "hello"]
+            assert await store.unqueue("turn_2")
+            await store.reorder_queue("conv_2", ["turn_5", "turn_4"])  # another conversation's: nothing to do
+            await scene.ended(store, seq=3)
+            assert await store.queue() == ["turn_4", "turn_3", "turn_5"]
+            assert await store.begin_queued("turn_4") is not None
+            assert not await store.change_queued("turn_4", [Text("too late")])
+            await scene.ended(store, 4)
+            assert await store.queue() == ["turn_3", "turn_5"]
+            begun = await store.begin_queued("turn_3")
+            assert begun is not None
+            assert begun.message is not None
+            assert (begun.message.id, begun.message.text) == ("msg_3", "another text")

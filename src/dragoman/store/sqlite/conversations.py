@@ -29,6 +29,9 @@ class SqliteConversations(SqliteMessages):
     async def conversation(self, id: str) -> Conversation:
         return conversation_of(await self._one("conversation", "conversation", id=id))
 
+    async def owner_of(self, conversation: str) -> str:
+        return str((await self._one("owner_of", "conversation", id=conversation))["owner"])
+
     async def conversations(
         self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
     ) -> list[Conversation]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.errors import Unreadable
 from dragoman.messages.message import Message
+from dragoman.messages.parts import Part
 from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sqlite.rows import load
 from dragoman.store.sqlite.turns import SqliteTurns
@@ -44,6 +46,31 @@ class SqliteQueue(SqliteTurns):
         return bool(
             await self._writer.submit(lambda db: db.execute(self._sql["dequeue"], {"turn": turn}).rowcount)
         )
+
+    async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
+        def write(db: sqlite3.Connection) -> bool:
+            row = db.execute(self._sql["queued"], {"turn": turn, "conversation": None}).fetchone()
+            if row is None:
+                return False
+            message, fact = _read(row)
+            changed = replace(message, parts=tuple(parts))
+            body = JSON.dump({"message": MESSAGE.to_json(changed), "fact": fact})
+            db.execute(self._sql["change_queued"], {"turn": turn, "body": body})
+            self._mention_blobs(db, "queue", turn, row["conversation"], body)
+            return True
+
+        return await self._writer.submit(write)
+
+    async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            rows = db.execute(self._sql["queued"], {"turn": None, "conversation": conversation}).fetchall()
+            wanted = {turn: place for place, turn in enumerate(turns)}
+            ordered = sorted(rows, key=lambda row: wanted.get(row["turn"], len(wanted)))  # the rest as it was
+            for row in ordered:
+                db.execute(self._sql["dequeue"], {"turn": row["turn"]})
+                db.execute(self._sql["enqueue"], dict(row))
+
+        await self._writer.submit(write)
 
     async def queue(self) -> list[str]:
         return [one.turn for one in self._readable(_queued_of, await self._all("queue"))]

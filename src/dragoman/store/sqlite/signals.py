@@ -32,6 +32,12 @@ class SqliteSignals(Database):
     async def signals(self, turn: str) -> list[Signal]:
         return self._readable(_signal_of, await self._all("signals", turn=turn))
 
+    async def withdraw_steering(self, turn: str, signal: int) -> bool:
+        key = {"turn": turn, "seq": signal}
+        return bool(
+            await self._writer.submit(lambda db: db.execute(self._sql["withdraw_steering"], key).rowcount)
+        )
+
     async def turns_with_signals(self) -> list[str]:
         return [turn for (turn,) in await self._all("turns_with_signals")]
 

@@ -33,8 +33,10 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
     async def turns(self, conversation: str) -> list[TurnRow]:
         return [turn_of(row) for row in await self._all("turns_of_conversation", conversation=conversation)]
 
-    async def live_turns(self) -> list[TurnRow]:
-        return [turn_of(row) for row in await self._all("live_turns")]
+    async def live_turns(self, conversation: str | None = None) -> list[TurnRow]:
+        if conversation is None:
+            return [turn_of(row) for row in await self._all("live_turns")]
+        return [turn_of(row) for row in await self._all("live_turns_in", conversation=conversation)]
 
     async def facts(self, turn: str) -> list[str]:
         rows = await self._all("facts", turn=turn)
@@ -48,20 +50,24 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         return [row["body"] for row in rows]
 
     async def claim(self, turn: str) -> int | None:
-        def claimable(db: sqlite3.Connection) -> int | None:
-            row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
-            if row is None:
-                raise NotFound("turn", turn)
-            owned = row["owner"] is not None and self._owner.alive(row["owner"])
-            return row["epoch"] if row["live"] and not owned else None
-
-        if (epoch := await self._read(claimable)) is None:
+        if (epoch := await self._read(lambda db: self._abandoned_epoch(db, turn))) is None:
             return None
         key = {"id": turn, "owner": self._owner.name, "epoch": epoch}
         claimed = await self._writer.submit(
             lambda db: db.execute(self._sql["claim_turn"], key).fetchone(), sync=True
         )
         return claimed["epoch"] if claimed else None
+
+    async def is_abandoned(self, turn: str) -> bool:
+        return await self._read(lambda db: self._abandoned_epoch(db, turn)) is not None
+
+    def _abandoned_epoch(self, db: sqlite3.Connection, turn: str) -> int | None:
+        """The epoch of a turn that is not over and has no living owner."""
+        row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
+        if row is None:
+            raise NotFound("turn", turn)
+        owned = row["owner"] is not None and self._owner.alive(row["owner"])
+        return row["epoch"] if row["live"] and not owned else None
 
     async def close_turn(self, turn: str) -> None:
         def write(db: sqlite3.Connection) -> None:

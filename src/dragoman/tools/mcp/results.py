@@ -15,7 +15,7 @@ from dragoman.errors import ToolFailed
 from dragoman.messages.parts import File
 from dragoman.tools.tool import ToolContext, ToolOutput
 
-MOST_TEXT = 4_000_000  # characters kept of a result; the model is shown far less
+MOST_TEXT = 4_000_000  # characters of a result that are stored; the model is shown far less
 MOST_FILES = 32
 LARGEST_FILE = 20 << 20
 

@@ -35,7 +35,7 @@ class McpServer:
     cwd: Annotated[str | None, Field(description="the folder it runs in")] = None
     url: Annotated[str | None, Field(description="where the server answers, if it is no program")] = None
     transport: Annotated[
-        Transport | None, Field(description="sse for older servers; else told from command and url")
+        Transport | None, Field(description="sse for older servers; else known from command and url")
     ] = None
     headers: Annotated[dict[str, str], Field(description="of each request; ${NAME} is looked up")] = field(
         default_factory=dict
@@ -148,8 +148,8 @@ def read_json(file: Path) -> dict[str, McpServer]:
 
 def _as_table(entry: Mapping[str, Any]) -> dict[str, Any]:
     url = entry.get("url") or entry.get("httpUrl") or entry.get("serverUrl")
-    kept = ("command", "args", "env", "cwd") if not url else ("headers", "auth")
-    table = {key: entry[key] for key in kept if entry.get(key)}
+    keys = ("command", "args", "env", "cwd") if not url else ("headers", "auth")
+    table = {key: entry[key] for key in keys if entry.get(key)}
     kind = entry.get("type") or entry.get("transport")
     if url:
         table["url"] = url

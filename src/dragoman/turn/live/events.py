@@ -38,6 +38,10 @@ class EventLog(Generic[S]):
         return self._base + len(self._events)
 
     @property
+    def newest(self) -> Event | None:
+        return self._events[-1] if self._events else None
+
+    @property
     def holding(self) -> bool:
         """Whether something has happened of which nobody has been told yet."""
         return bool(self._held)

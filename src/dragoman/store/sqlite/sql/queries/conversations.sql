@@ -8,6 +8,9 @@ VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated, :paren
 SELECT id, title, leaf, user, settings, usage, created, updated, parent, call, revision FROM conversations
 WHERE id = :id AND deleted = 0;
 
+-- name: owner_of
+SELECT coalesce(user, 'local') AS owner FROM conversations WHERE id = :id AND deleted = 0;
+
 -- name: conversations
 -- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
 -- A conversation without a user belongs to the person at the machine, who is called local.

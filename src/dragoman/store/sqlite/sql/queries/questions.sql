@@ -51,6 +51,9 @@ SELECT count(*) FROM signals WHERE turn = :turn AND kind = 'steer'
 -- name: drop_signal
 DELETE FROM signals WHERE seq = :seq;
 
+-- name: withdraw_steering
+DELETE FROM signals WHERE turn = :turn AND seq = :seq AND kind = 'steer';
+
 -- name: drop_signals
 DELETE FROM signals WHERE turn = :turn;
 

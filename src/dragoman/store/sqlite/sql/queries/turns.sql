@@ -16,6 +16,10 @@ FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE live = 1
 ORDER BY created;
 
+-- name: live_turns_in
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE live = 1 AND conversation = :conversation ORDER BY created;
+
 -- name: live_turn_at
 -- The running turn that a message belongs to, or that was started by it: its branch is busy.
 SELECT t.id FROM turns t WHERE t.live = 1 AND t.conversation = :conversation
@@ -85,6 +89,9 @@ WHERE t.live = 0 ORDER BY q.seq;
 -- name: queued
 SELECT turn, conversation, body, after FROM queue
 WHERE (:turn IS NULL OR turn = :turn) AND (:conversation IS NULL OR conversation = :conversation) ORDER BY seq;
+
+-- name: change_queued
+UPDATE queue SET body = :body WHERE turn = :turn;
 
 -- name: place_in_line
 -- Where a queued message hangs: on the leaf, if that has grown from the turn it waited for, else on that turn's end.

@@ -1,0 +1,40 @@
+"""Routes to see calls and their whole output, and to deliver the result of one that a client ran."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import PlainTextResponse
+
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
+from dragoman.server import bodies, shapes
+from dragoman.server.context import Person, TheContext
+
+router = APIRouter(tags=["turns"])
+
+
+@router.get("/calls/{id}")
+async def call(context: TheContext, person: Person, id: str) -> ToolCall:
+    return await context.call(id, person)
+
+
+@router.get("/calls/{id}/output", response_class=PlainTextResponse)
+async def output(context: TheContext, person: Person, id: str) -> str:
+    """The whole of what a call gave, where the model was shown only its head and tail."""
+    found = await context.call(id, person)
+    if found.result is None or found.state is CallState.WITHHELD:
+        raise NotFound("output of call", id)
+    if found.result.blob is None:
+        return found.result.text
+    return (await context.runtime.store.blob(found.result.blob)).decode()
+
+
+@router.post("/calls/{id}/result", status_code=202)
+async def deliver(context: TheContext, person: Person, id: str, body: bodies.Result) -> shapes.Done:
+    """The result of a call that the client ran. The first one counts."""
+    await context.call(id, person)
+    if not body.model_fields_set & {"text", "value"}:
+        raise BadRequest("a result is a text or a value: there is neither")
+    text = body.text if body.text is not None else canonical(body.value)
+    await context.runtime.commands.deliver(id, ToolResult(text, value=body.value), failed=body.failed)
+    return shapes.Done()

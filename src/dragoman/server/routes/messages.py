@@ -1,0 +1,35 @@
+"""Routes to make new versions of messages and answers."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from dragoman.server import bodies, shapes
+from dragoman.server.context import Person, TheContext
+from dragoman.turn.handles import turn_options
+
+router = APIRouter(tags=["turns"])
+
+
+@router.post("/messages/{id}/edit", status_code=202)
+async def edit(context: TheContext, person: Person, id: str, body: bodies.Edit) -> shapes.Begun:
+    """A new version of what a person said, and its answer. The old one stays."""
+    old = await context.message(id, person)
+    options = turn_options(**body.send_options())
+    turn = await context.runtime.commands.edit(id, body.content(), options=options)
+    context.publisher.changed(old.conversation)
+    return await context.begun(turn)
+
+
+@router.post("/messages/{id}/rerun", status_code=202)
+async def rerun(
+    context: TheContext,
+    person: Person,
+    id: str,
+    body: bodies.Rerun = bodies.Rerun(),  # noqa: B008 - nobody changes it
+) -> shapes.Begun:
+    """A new version of an answer."""
+    old = await context.message(id, person)
+    turn = await context.runtime.commands.rerun(id, options=turn_options(**body.send_options()))
+    context.publisher.changed(old.conversation)
+    return await context.begun(turn)

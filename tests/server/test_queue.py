@@ -1,0 +1,173 @@
+"""What was sent and no turn has taken yet: seen by every client, changed, reordered and called off (T13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import ToolContext, tool
+from dragoman.server.auth import key_hash
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import model_of, runtime_with
+from tests.server.site import Received, Site, served
+
+pytestmark = pytest.mark.slow
+
+
+class Gate:
+    """A tool that runs until the test opens it."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+
+        @tool(cancellable=True)
+        async def wait(context: ToolContext) -> str:
+            """Wait."""
+            await self.open.wait()
+            return "ready"
+
+        self.tool = wait
+
+
+async def at_the_gate(site: Site) -> tuple[str, str]:
+    """A conversation, and a turn in it that runs until the gate is opened."""
+    id = await site.conversation()
+    turn = await site.say("go", id)
+    await site.until(f"/api/turns/{turn}/events", "call.start")
+    return id, turn
+
+
+async def next_of(events: AsyncIterator[Received], type: str) -> Any:
+    async for event in events:
+        if event.type == type:
+            return event.data
+    raise AssertionError(f"there was no {type}")
+
+
+def texts(queue: dict[str, Any]) -> list[str]:
+    return [one["message"]["parts"][0]["text"] for one in queue["queued"]]
+
+
+async def test_what_is_queued_is_changed_and_reordered_and_begins_so(tmp_path: Path) -> None:
+    """T13"""
+    gate = Gate()
+    script = [calls("wait"), says("done"), says("one"), says("two")]
+    async with served(tmp_path, script, tools=[gate.tool]) as site:
+        id, _ = await at_the_gate(site)
+        first, second, third = [await site.say(text, id, queue=True) for text in ("a", "b", "c")]
+        changed = await site.ask("PATCH", f"/api/turns/{second}", {"text": "better"})
+        assert (changed.status, changed.body["message"]["parts"][0]["text"]) == (200, "better")
+        order = {"turns": [third, second, "turn_gone"]}
+        assert texts((await site.ask("PUT", f"/api/conversations/{id}/queue", order)).body) == [
+            "c",
+            "better",
+            "a",
+        ]
+        assert await site.post(f"/api/turns/{first}/cancel") == {"cancelled": True}
+        tree = await site.get(f"/api/conversations/{id}/tree")
+        assert texts(tree) == texts(await site.get(f"/api/conversations/{id}/queue")) == ["c", "better"]
+        blank = await site.ask("PATCH", f"/api/turns/{second}", {"text": " "})
+        assert (blank.status, "blank" in blank.body["detail"]) == (422, True)
+        gate.open.set()
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            async for event in events:
+                if event.type == "turn.end" and event.data["turn"] == second:
+                    break
+        tree = await site.get(f"/api/conversations/{id}/tree")
+        said = [m["parts"][0]["text"] for m in tree["messages"] if m["role"] == "user"]
+        assert said == ["go", "c", "better"]
+        late = await site.ask("PATCH", f"/api/turns/{second}", {"text": "too late"})
+        assert (late.status, "is over" in late.body["detail"]) == (409, True)
+
+
+async def test_a_turn_that_has_begun_is_not_changed(tmp_path: Path) -> None:
+    """T13: 409, and it is told to steer instead; what is not there is not found."""
+    gate = Gate()
+    async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool]) as site:
+        _, turn = await at_the_gate(site)
+        refused = await site.ask("PATCH", f"/api/turns/{turn}", {"text": "other"})
+        assert (refused.status, "steer it" in refused.body["detail"]) == (409, True)
+        assert (await site.ask("PATCH", "/api/turns/turn_x", {"text": "other"})).status == 404
+        gate.open.set()
+
+
+async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Path) -> None:
+    """T13: in the snapshot, and as it changes; once it is taken it is gone from there."""
+    gate = Gate()
+    script = [calls("wait"), says("done"), says("later")]
+    async with served(tmp_path, script, tools=[gate.tool]) as site:
+        id, turn = await at_the_gate(site)
+        async with site.events(f"/api/conversations/{id}/events") as events, asyncio.timeout(30):
+            assert (await anext(events)).data["queued"] == []
+            await site.say("later", id, queue=True)
+            queue = await next_of(events, "queue.changed")
+            assert (queue["conversation"], texts(queue), queue["steering"]) == (id, ["later"], [])
+            await site.post(f"/api/turns/{turn}/steer", {"text": "hurry"})
+            queue = await next_of(events, "queue.changed")
+            assert [(one["turn"], one["message"]["role"]) for one in queue["steering"]] == [(turn, "user")]
+            late = await site.until(f"/api/conversations/{id}/events", "snapshot")
+            assert late[0].data["steering"] == queue["steering"]
+            gate.open.set()
+            while queue["queued"] or queue["steering"]:
+                queue = await next_of(events, "queue.changed")
+
+
+async def test_what_will_steer_is_called_off_and_no_request_contains_it(tmp_path: Path) -> None:
+    """T13"""
+    gate = Gate()
+    async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool]) as site:
+        id, turn = await at_the_gate(site)
+        for text in ("wrong", "right"):
+            await site.post(f"/api/turns/{turn}/steer", {"text": text})
+        wrong, right = (await site.get(f"/api/conversations/{id}/queue"))["steering"]
+        path = f"/api/turns/{turn}/steering"
+        assert (await site.ask("DELETE", f"{path}/{wrong['id']}")).status == 204
+        assert (await site.ask("DELETE", f"{path}/{wrong['id']}")).status == 404
+        assert (await site.ask("DELETE", f"{path}/x")).status == 422
+        gate.open.set()
+        await site.until(f"/api/turns/{turn}/events", "turn.end")
+        assert (await site.ask("DELETE", f"{path}/{right['id']}")).status == 404
+        last = str(model_of(site.runtime).requests[-1].messages)
+        assert ("right" in last, "wrong" in last) == (True, False)
+
+
+async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: Path) -> None:
+    """T13: 409 rather than a promise that cannot be kept."""
+    gate = Gate()
+    async with served(tmp_path, []) as site:
+        id = await site.conversation()
+        script = [calls("wait"), says("done")]
+        async with runtime_with(tmp_path, script, tools=[gate.tool]) as other:
+            turn = await (await other.conversation(id)).send("go")
+            async for event in turn.events():
+                if event.type == "call.start":
+                    break
+            await site.post(f"/api/turns/{turn.id}/steer", {"text": "hurry"})
+            (hurry,) = (await site.get(f"/api/conversations/{id}/queue"))["steering"]
+            refused = await site.ask("DELETE", f"/api/turns/{turn.id}/steering/{hurry['id']}")
+            assert refused.status == 409
+            gate.open.set()
+            assert (await turn.result()).text == "done"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PATCH", "/api/turns/{turn}"), ("POST", "/api/turns/{turn}/cancel"), ("GET", "/api/turns/{turn}")],
+)
+async def test_what_somebody_else_has_queued_is_not_there(tmp_path: Path, method: str, path: str) -> None:
+    """U2, T13"""
+    gate = Gate()
+    async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool]) as site:
+        id, _ = await at_the_gate(site)
+        turn = await site.say("later", id, queue=True)
+        await site.runtime.store.add_person("bob", key_hash("key of bob"), 1.0)
+        bob = Site(site.url, site.runtime, site.auth, site.http, key="key of bob")
+        body = None if method == "GET" else {"text": "x"} if method == "PATCH" else {}
+        assert (await bob.ask(method, path.format(turn=turn), body)).status == 404
+        assert (await bob.ask("PUT", f"/api/conversations/{id}/queue", {"turns": []})).status == 404
+        await site.post(f"/api/turns/{turn}/cancel")
+        gate.open.set()

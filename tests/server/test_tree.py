@@ -1,0 +1,162 @@
+"""A conversation as a whole: exactly what has been published, read once, however much goes on (E2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from dragoman import Runtime, ScriptedModel, tool
+from dragoman.conversation.tree import Conversation
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.server.tree import Trees, TreeSnapshot
+from dragoman.store.sqlite import SqliteStore
+from dragoman.wire.scripted import calls, says
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class BusyStore(SqliteStore):
+    """While messages of a conversation are read, a turn begins and ends in it, and another elsewhere."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.runtime: Runtime | None = None
+        self.reads: list[str] = []
+
+    async def messages(self, conversation: str) -> tuple[list[Message], int]:
+        found = await super().messages(conversation)
+        self.reads.append(conversation)
+        runtime, self.runtime = self.runtime, None  # the turn reads messages, too
+        if runtime is not None:
+            await (await runtime.send("elsewhere")).result()
+            await (await runtime.send("meanwhile", conversation)).result()
+            self.runtime = runtime
+        return found
+
+
+def long(messages: int) -> tuple[Conversation, list[Message]]:
+    made: list[Message] = []
+    for n in range(messages):
+        parent = made[-1].id if made else None
+        role: Any = "assistant" if n % 2 else "user"
+        made.append(Message(f"msg_{n}", "conv_1", parent, role, (Text(f"number {n}, «é», 🐦"),)))
+    return Conversation("conv_1", leaf=made[-1].id if made else None), made
+
+
+def read(tree: TreeSnapshot) -> dict[str, Any]:
+    whole: dict[str, Any] = json.loads(b"".join(tree))
+    assert whole == json.loads(tree.text())
+    return whole
+
+
+async def test_a_tree_is_read_once_also_where_turns_begin_and_end_all_the_time(tmp_path: Path) -> None:
+    """E2: and what they said in the meantime is in it."""
+    store = BusyStore(tmp_path / "chat.db")
+    async with Runtime(store, model=ScriptedModel(lambda _: says("ok"))) as runtime:
+        await store.add_conversation(*long(20))
+        store.runtime, store.reads = runtime, []
+        tree = read(await Trees(runtime).read("conv_1"))
+        store.runtime = None
+        assert store.reads.count("conv_1") == 1 + 1  # the second one by the turn that began
+        assert [message["parts"][0]["text"] for message in tree["messages"][-2:]] == ["meanwhile", "ok"]
+        assert len(tree["messages"]) == 22
+        assert (tree["turns"], tree["conversation"]["leaf"]) == ([], tree["messages"][-1]["id"])
+
+
+async def test_what_was_read_is_used_again_until_something_changes(tmp_path: Path) -> None:
+    """E2"""
+    store = BusyStore(tmp_path / "chat.db")
+    async with Runtime(store, model=ScriptedModel(lambda _: says("ok"))) as runtime:
+        await store.add_conversation(*long(50))
+        trees, chat = Trees(runtime), await runtime.conversation("conv_1")
+        first = read(await trees.read("conv_1"))
+        await chat.rename("Another title")
+        second = read(await trees.read("conv_1"))
+        assert store.reads == ["conv_1"]
+        assert second["messages"] == first["messages"]
+        assert second["conversation"]["title"] == "Another title"
+        await (await chat.send("more")).result()
+        store.reads.clear()
+        third = read(await trees.read("conv_1"))
+        assert store.reads == ["conv_1"]
+        assert [message["id"] for message in third["messages"]][:50] == [f"msg_{n}" for n in range(50)]
+        assert len(third["messages"]) == 52
+        trees.forget("conv_1")
+        assert read(await trees.read("conv_1")) == third
+
+
+async def test_a_long_tree_comes_in_pieces_that_are_one_json_text(tmp_path: Path) -> None:
+    """E2: no piece is so large that sending it would hold others up."""
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel([])) as runtime:
+        conversation, messages = long(6000)
+        await runtime.store.add_conversation(conversation, messages)
+        tree = await Trees(runtime).read("conv_1")
+        pieces = list(tree)
+        assert len(pieces) > 10
+        assert max(map(len, pieces)) < 200_000
+        whole = read(tree)
+        assert [message["id"] for message in whole["messages"]] == [message.id for message in messages]
+        assert whole["messages"][1]["parts"][0]["text"] == messages[1].text
+
+
+class QuickStore(SqliteStore):
+    """Has its messages at hand, and notes how often others were at work when it is asked for something."""
+
+    def __init__(self, path: Path, messages: list[Message]) -> None:
+        super().__init__(path)
+        self.at_hand = messages
+        self.others = 0
+        self.noted: list[int] = []
+
+    async def messages(self, conversation: str) -> tuple[list[Message], int]:
+        self.noted.append(self.others)
+        return list(self.at_hand), 1
+
+    async def conversation(self, id: str) -> Conversation:
+        self.noted.append(self.others)
+        return await super().conversation(id)
+
+
+async def test_others_get_their_turn_while_a_long_tree_is_made(tmp_path: Path) -> None:
+    """E2: counted, not timed. Between the messages and what is read next, the event loop has gone on."""
+    conversation, messages = long(10_000)
+    store = QuickStore(tmp_path / "chat.db", messages)
+    async with Runtime(store, model=ScriptedModel([])) as runtime:
+        await store.add_conversation(conversation)
+
+        async def work() -> None:
+            while True:
+                store.others += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(work())
+        tree = await Trees(runtime).read("conv_1")
+        beside.cancel()
+        before, after = store.noted
+        assert after - before > 2
+        assert len(tree.messages) == 10_000
+
+
+async def test_a_tree_in_the_middle_of_a_turn_has_what_is_published_and_no_more(tmp_path: Path) -> None:
+    """E2, P6: with its question."""
+    script = [calls("add", a=1, b=2), says("3")]
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel(script), tools=[add]) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        tree = read(await Trees(runtime).read(chat.id))
+        assert [(one["id"], one["state"]) for one in tree["turns"]] == [(turn.id, "waiting")]
+        assert [question["id"] for question in tree["questions"]] == [turn.question]
+        assert tree["messages"][-1]["parts"][0]["state"] == "asked"
+        assert tree["conversation"]["waiting"] == 1
+        await turn.cancel()
+        await turn.result()
+        tree = read(await Trees(runtime).read(chat.id))
+        assert (tree["turns"], tree["questions"], tree["conversation"]["live"]) == ([], [], False)
