@@ -29,7 +29,8 @@ pytestmark = pytest.mark.slow
 
 _PATIENCE = 60  # seconds for an answer: the machine may be busy
 _STREAMS = r"/events$"  # they have no end
-_BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset", "queue.changed"}  # what no turn tells
+# What no turn tells.
+_BESIDES = {"snapshot", "conversation.changed", "conversation.deleted", "list.reset", "queue.changed"}
 _CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
