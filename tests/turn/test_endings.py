@@ -29,7 +29,8 @@ def left_behind(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     """What would not stop and was given up after a while: nothing, unless the test expects it."""
     expected: list[str] = []
     yield expected
-    assert [record.message for record in caplog.records if _LEFT_BEHIND in record.message] == expected
+    messages = [record.message for record in caplog.get_records("call")]
+    assert [message for message in messages if _LEFT_BEHIND in message] == expected
 
 
 class Counts(Plugin):
