@@ -209,6 +209,7 @@ class Runner:
             await asyncio.wait({task}, timeout=_GRACE)
         if not task.done():
             _log.warning("turn %s: %s does not stop and is left behind", self.log.id, name)
+            task.add_done_callback(_ignore_error)
             return False
         if task.cancelled():
             return False
@@ -222,6 +223,12 @@ async def _mended(prepared: PreparedTurn, error: Exception) -> bool:
         if await plugin.on_error(error, prepared.view):
             return True
     return False
+
+
+def _ignore_error(task: asyncio.Future[Any]) -> None:
+    """The turn is over: what it still tries is refused, and nobody waits to hear that."""
+    if not task.cancelled():
+        task.exception()
 
 
 _DETACHED: set[asyncio.Task[Outcome]] = set()  # of all turns: tools that may not be stopped
