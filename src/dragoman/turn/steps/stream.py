@@ -49,6 +49,7 @@ async def stream(ready: RequestReady) -> Streamed:
         turn=log.id,
         model=model,
         created=log.now(),
+        metadata={"limit": log.turn.limit} if log.turn.closing else {},
     )
     log.draft = draft = Draft(empty)
     log.draft_seen = False
