@@ -92,6 +92,7 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
     (question,) = json.loads(cli("questions", "--json").out)
     assert (question["tool"], question["arguments"]) == ("delete", {"path": "a.txt"})
     assert 'delete {"path": "a.txt"}' in cli("questions").out
+    assert (question["because"], "asked because no rule allows it" in cli("questions").out) == ("rule", True)
     id = question["id"]
     wrong = {
         (): "it takes --allow, --reject",

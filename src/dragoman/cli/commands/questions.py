@@ -11,7 +11,7 @@ from datetime import datetime
 from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.lookup import find_question, open_store
-from dragoman.cli.terminal.text import format_json, plain, print_json
+from dragoman.cli.terminal.text import cause, format_json, plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
@@ -68,6 +68,7 @@ def list_questions(settings: Settings, *, as_json: bool) -> None:
             print(f"  {plain(question.tool)} {format_json(question.arguments)}")
         for choice in question.choices:
             print(f"  - {plain(choice)}")
+        print(f"  {cause(question)}")
     if not found:
         print("Nothing waits for you.", file=sys.stderr)
 
@@ -87,6 +88,7 @@ def _report(question: Question) -> JsonValue:
         "server": question.server,
         "arguments": question.arguments,
         "text": question.text,
+        "because": question.because,
         "choices": [*question.choices],
         "asked": question.asked,
     }

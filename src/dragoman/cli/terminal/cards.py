@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from dragoman.cli.terminal.text import format_json, head, one_line, plain
+from dragoman.cli.terminal.text import cause, format_json, head, one_line, plain
 from dragoman.messages.parts import Arguments, CallState, File, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.tools.permissions import rules_in_words
@@ -64,6 +64,7 @@ def question_card(question: Question, agent: str | None = None) -> Panel:
         parts.append(Text(head(format_json(question.arguments), ASKED_LINES)))
     if question.result is not None:
         parts += [Rule(style="dim"), *_render_result(question.result, ASKED_LINES)]
+    parts.append(Text(cause(question), "dim"))
     return _panel(Group(*parts), title, "yellow")
 
 

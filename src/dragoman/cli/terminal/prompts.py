@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.text import format_json, plain
+from dragoman.cli.terminal.text import cause, format_json, plain
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.questions import (
@@ -109,7 +109,7 @@ async def _read_line(question: Question) -> str:
     keys = f"  {KEYS[question.kind]}\n" if question.kind in KEYS else ""
     keys += "  as JSON: { … }\n" if question.kind == "tool" and question.schema else ""
     prompt = "> " if question.kind == "tool" else "[y/N] "
-    _print(f"? {plain(question.text)}\n{about}{result}{choices}{keys}{prompt}")
+    _print(f"? {plain(question.text)}\n{about}{result}{choices}  {cause(question)}\n{keys}{prompt}")
     # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
     line = await in_thread(lambda: os.read(sys.stdin.fileno(), 4096))
     return line.decode(errors="replace")
