@@ -16,7 +16,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit matrix checks lint types imports page page-types page-checks browser format bench eval-local clean
+.PHONY: help run test unit matrix checks lint types imports page page-types page-checks browser format fuzz bench eval-local clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -91,6 +91,9 @@ imports: $(READY)
 format: $(READY) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+fuzz: $(READY)   ## ten thousand hostile values through every door of the server
+	@DRAGOMAN_FUZZ=10000 $(BIN)/pytest tests/server/test_every_door.py
 
 bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import aiohttp
 import pytest
 from pydantic import BaseModel
 
@@ -156,7 +157,7 @@ async def converse(site: Site, how: str, value: str, **more: str) -> None:
 @asynccontextmanager
 async def in_time(how: str, value: str) -> AsyncIterator[None]:
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             yield
     except TimeoutError as error:
         raise AssertionError(f"a turn hangs: {how}, {value[:300]}") from error
@@ -208,7 +209,10 @@ async def ended(site: Site, turn: str) -> None:
 async def fine(site: Site, method: str, path: str, body: str | None = None) -> Answer:
     """Whatever the answer, it is one of ours."""
     sent = None if body is None else body.encode("utf-8", "surrogatepass")
-    answered = await site.ask(method, path, sent)
+    try:
+        answered = await site.ask(method, path, sent)
+    except aiohttp.ServerDisconnectedError:  # an idle connection that the server gave up at this very moment
+        answered = await site.ask(method, path, sent)
     assert answered.status < 500, (answered.status, method, path, (body or "")[:300], answered.body)
     return answered
 
