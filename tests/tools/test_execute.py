@@ -17,7 +17,7 @@ from dragoman.messages.parts import CallState, ToolCall
 from dragoman.tools.execute import Permit, execute
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import calls, says
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import only_call, play
 from tests.tools.bench import Bench, run, text_of
 
@@ -229,23 +229,48 @@ async def test_after_an_answer_the_clock_goes_on_where_it_stood() -> None:
 
 async def test_a_question_ends_with_the_call_that_asked_it() -> None:
     """T6, C8: a thread that waits for an answer is not left waiting."""
-    started, ended = threading.Event(), threading.Event()
+    bench, ended = Bench(thinks_for=PATIENCE), threading.Event()
 
     @tool
     def asks(context: ToolContext) -> str:
         """Asks for ever."""
-        started.set()
         try:
             return str(context.ask("Well?"))
         finally:
             ended.set()
 
-    task = asyncio.create_task(Bench(thinks_for=PATIENCE).run(asks))
+    task = asyncio.create_task(bench.run(asks))
+    await eventually(lambda: bench.questions)
+    await _cancelled(task)
+    assert await asyncio.to_thread(ended.wait, PATIENCE)
+
+
+async def test_a_call_that_is_over_asks_nothing_more() -> None:
+    """T6, C8: a thread that comes to its question too late is not left waiting either."""
+    bench, started, go_on, ended = Bench(), threading.Event(), threading.Event(), threading.Event()
+
+    @tool
+    def asks(context: ToolContext) -> str:
+        """Asks late."""
+        started.set()
+        go_on.wait(PATIENCE)
+        try:
+            return str(context.ask("Well?"))
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(bench.run(asks))
     await asyncio.to_thread(started.wait, PATIENCE)
+    await _cancelled(task)
+    go_on.set()
+    assert await asyncio.to_thread(ended.wait, PATIENCE)
+    assert bench.questions == []
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(ended.wait, PATIENCE)
 
 
 # ── leave, and what a tool finds around it ────────────────────────────────────────────────────────
