@@ -26,7 +26,7 @@ settings.load_profile("steady")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-_MEMORY = Path("/dev/shm")  # noqa: S108 - nothing of ours is found there by its name
+_MEMORY = Path("/dev/shm")
 _ENOUGH = 2 << 30  # bytes
 _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
 

@@ -73,7 +73,7 @@ def routes() -> FastAPI:
 
 @cache
 def _included() -> tuple[BaseRoute, ...]:
-    """Once for all applications: at the first request FastAPI builds validators for every inclusion of a router."""
+    """Once for all applications: FastAPI builds validators anew wherever a router is included."""
     whole = APIRouter(responses=_REFUSALS)
     nouns = (conversations, turns, messages, queue, calls, events, questions, tools, models, files, people)
     for noun in nouns:

@@ -185,7 +185,7 @@ class EventStream(Response):
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        # A task that was cancelled in its last step has come to its end, and counts as cancelled all the same.
+        # A task that is cancelled in its last step comes to its end, and counts as cancelled all the same.
         if self._closing and work.cancelled() and not self._ending:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):

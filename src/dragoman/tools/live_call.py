@@ -87,7 +87,7 @@ class LiveCall:
         return asyncio.run_coroutine_threadsafe(self._while_live(question), self._loop).result()
 
     async def _while_live(self, question: Coroutine[Any, Any, T]) -> T:
-        """In the loop, as the end of the call is: a question comes before the end, which cancels it, or never."""
+        """In the loop, as the end of the call is, which cancels it; what comes after that is never asked."""
         task = asyncio.current_task()
         if self._over or task is None:
             question.close()
