@@ -12,6 +12,7 @@ import pytest
 from dragoman import ToolContext, tool
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import model_of, runtime_with
 from tests.server.site import Received, Site, served
 
@@ -101,7 +102,7 @@ async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Pa
     script = [calls("wait"), says("done"), says("later")]
     async with served(tmp_path, script, tools=[gate.tool]) as site:
         id, turn = await at_the_gate(site)
-        async with site.events(f"/api/conversations/{id}/events") as events, asyncio.timeout(30):
+        async with site.events(f"/api/conversations/{id}/events") as events, asyncio.timeout(PATIENCE):
             assert (await anext(events)).data["queued"] == []
             await site.say("later", id, queue=True)
             queue = await next_of(events, "queue.changed")

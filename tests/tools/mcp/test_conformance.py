@@ -84,11 +84,11 @@ async def _suite(folder: Path) -> dict[str, bool]:
 async def _run(folder: Path, client: str, *what: str) -> str:
     process = await asyncio.create_subprocess_exec(
         *(NODE, script("conformance", "dist/index.js"), "client", *what, "--command", client),
-        *("--timeout", "30000", "--output-dir", str(folder / "results")),
+        *("--timeout", str(int(PATIENCE * 1000)), "--output-dir", str(folder / "results")),
         stdout=PIPE,
         stderr=STDOUT,
         cwd=folder,
     )
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(2 * PATIENCE):
         told, _ = await process.communicate()
     return told.decode()
