@@ -19,7 +19,7 @@ from rich.table import Table
 HERE = Path(__file__).parent
 ENVIRONMENT = HERE.parent / ".bench"
 PEERS = ["pydantic-ai-slim[openai]", "openai-agents", "langchain", "langgraph", "langchain-openai"]
-ENGINES = ["dragoman", "pydantic_ai", "openai_agents", "langgraph"]
+ENGINES = ["dragoman", "bare", "pydantic_ai", "openai_agents", "langgraph"]
 WIRES = ["bare", "dragoman", "served", "openai"]
 REPEATS = 3  # the machine has other things to do: of each contestant the cheapest of so many counts
 ROUNDS = 10

@@ -90,3 +90,24 @@ async def test_a_sign_in_holds_after_a_restart(browser: Browser, mortal: Server)
         await stranger.page.goto(mortal.url)
         await expect(stranger.by("sign-in")).to_be_visible()
         await stranger.page.context.close()
+
+
+async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
+    browser: Browser, mortal: Server
+) -> None:
+    """T14: its model is not there any more, and no other one answers in its place."""
+    config = mortal.config.read_text("utf-8")
+    async with at_the_page(browser, mortal) as person:
+        await person.say("long")
+        await person.sees("Paragraph 2")
+        await mortal.kill()
+        mortal.config.write_text(config.replace("stage", "scene"), "utf-8")
+        await mortal.start()
+        await expect(person.by("interrupted")).to_be_visible(timeout=60_000)
+        await person.by("continue-turn").click()
+        await expect(person.by("toast")).to_contain_text("no provider 'stage'")
+        await person.by("close-turn").click()
+        await expect(person.by("interrupted")).to_be_hidden(timeout=60_000)
+        await expect(person.by("answer")).to_have_count(0)
+        await person.say("and again")  # the branch is free
+        await person.sees("Paragraph 39")

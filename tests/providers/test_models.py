@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Runtime
+from dragoman import Runtime, tool
 from dragoman.errors import ConfigError, NotFound, ProviderError
 from dragoman.messages.events import CallInputEnd, Event, MessageEnd, ReasoningDelta, TextDelta
 from dragoman.messages.parts import File, Text
@@ -19,7 +19,7 @@ from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import WIRES, Models, wire
-from dragoman.wire.scripted import says
+from dragoman.wire.scripted import calls, says
 from dragoman.wire.wire import Model
 from tests.loopback import Answer, delta, loopback, stream
 from tests.patience import PATIENCE
@@ -174,6 +174,41 @@ async def test_d1_a_caller_may_have_it_otherwise() -> None:
         async with runtime_with(server.url, "acme/model", dialect="json_strict") as models:
             await ask(models(), question(tools=(ADD,)))
     assert ["tools" in body for body in server.bodies] == [True, False]
+
+
+@tool
+def plus(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def test_d1_a_conversation_and_a_send_may_have_it_otherwise(tmp_path: Path) -> None:
+    """A call made before, the other way, goes along in the way of the request."""
+    written = '<tool_code>{"name": "plus", "arguments": {"a": 1, "b": 2}}</tool_code>'
+    async with (
+        loopback(says(written), says("3"), calls("plus", a=3, b=4), says("7"), says("ok")) as server,
+        runtime_with(server.url) as models,
+        Runtime(tmp_path / "chat.db", model=models, tools=[plus], allow=["*"]) as runtime,
+    ):
+        chat = await runtime.conversation(dialect="xml_tag")
+        first = await (await chat.send("1 + 2?")).result()
+        second = await (await chat.send("3 + 4?", dialect="native")).result()
+        await (await chat.send("thanks", dialect="auto")).result()
+    made = [call.result for message in (*first.messages, *second.messages) for call in message.calls]
+    assert [result.text for result in made if result is not None] == ["3", "7"]
+    assert ["tools" in body for body in server.bodies] == [False, False, True, True, True]
+    assert "tool_calls" not in str(server.bodies[1]["messages"])
+    assert str(server.bodies[4]["messages"]).count("'tool_calls'") == 2
+
+
+async def test_r2_a_provider_or_model_may_have_a_prompt_of_its_own(tmp_path: Path) -> None:
+    async with (
+        loopback(says("Hi.")) as server,
+        runtime_with(server.url, defaults={"prompt": "Be brief."}) as models,
+        Runtime(tmp_path / "chat.db", model=models, system="Be kind.") as runtime,
+    ):
+        await (await runtime.send("Hello")).result()
+    assert server.bodies[0]["messages"][0]["content"].endswith("Be kind.\n\nBe brief.")
 
 
 REFUSED = Answer(400, {"error": {"message": '"auto" tool choice requires --enable-auto-tool-choice'}})

@@ -37,6 +37,7 @@ OWN = {
     "options": {"temperature": 0.5},
     "disable": ["motto"],
     "tools": {"tools": False},
+    "dialect": "xml_tag",
 }
 
 
@@ -54,6 +55,7 @@ def is_own(request: Request) -> bool:
         and "Per aspera." not in request.system
         and request.options.get("temperature") == 0.5
         and not request.tools
+        and request.dialect == "xml_tag"
     )
 
 
@@ -135,6 +137,7 @@ async def test_a_conversation_sets_review_rounds_history_and_what_is_private(tmp
         ({"max_rounds": -1}, "greater than or equal to 0"),
         ({"history": "all"}, "valid integer"),
         ({"private": {"name": ""}}, "each needs a name and a text"),
+        ({"dialect": "sign"}, "it is one of auto, native, json_strict"),
         ({"revue": "always"}, "no setting 'revue'"),
     ],
 )
@@ -166,6 +169,7 @@ async def test_the_description_says_what_can_be_given(tmp_path: Path) -> None:
             "max_rounds",
             "history",
             "private",
+            "dialect",
         }
         assert settings["additionalProperties"] is False
         for body in ("NewTurn", "Edit", "Rerun"):

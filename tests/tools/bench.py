@@ -11,7 +11,9 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from dragoman.errors import ToolFailed
-from dragoman.messages.parts import Arguments, File, ToolCall
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Arguments, File, Text, ToolCall
+from dragoman.messages.request import Request
 from dragoman.tools.execute import Outcome, Permit, execute
 from dragoman.tools.tool import Tool, ToolContext
 
@@ -43,6 +45,7 @@ class Bench:
             put_file=self._put_file,
             permits=self.permits,
             require_permission=self._require_permission,
+            complete=self._complete,
             workspace=self.workspace,
         )
 
@@ -56,6 +59,13 @@ class Bench:
         self.questions.append((text, tuple(choices)))
         await asyncio.sleep(self.thinks_for)
         return self.answers.pop(0)
+
+    async def _complete(self, request: Request) -> Message:
+        """A model that repeats what it hears last."""
+        (said,) = request.messages[-1].parts
+        assert isinstance(said, Text)
+        text = Text(f"you said {said.text!r}, at most {request.options['max_tokens']}")
+        return Message("msg_2", "conv_1", None, "assistant", (text,))
 
     async def _require_permission(self, pattern: str, question: str = "") -> None:
         self.required.append(pattern)

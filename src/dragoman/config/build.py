@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.settings import Settings, data_folder, user_folder
 from dragoman.config.tables import AgentTable
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.parts import Text
 from dragoman.messages.questions import Rule
-from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
@@ -23,7 +21,6 @@ from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.agent import Agent, Limits
-from dragoman.wire.collect import collect_reply
 from dragoman.wire.wire import Model
 
 if TYPE_CHECKING:
@@ -84,7 +81,7 @@ def build_runtime(
             *_built_in(settings, set(without)),
             *_load_own_tools(settings, warnings),
             *_find_skills(settings, workspace, warnings),
-            *_mcp_sources(settings, workspace, model),
+            *_mcp_sources(settings, workspace),
         ],
         agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
         rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
@@ -216,34 +213,20 @@ def _find_skills(settings: Settings, workspace: Path, warnings: list[str]) -> li
     return [skills]
 
 
-def _mcp_sources(settings: Settings, workspace: Path, model: Models | Model) -> list[Source]:
+def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
     tables, file = settings.values.get("mcp", {}), settings.values.get("mcp_file")
     if not tables and not file:
         return []
     from dragoman.tools.mcp.source import sources_of
 
     servers = _read_servers(settings, tables, file)
-    return [*sources_of(servers, workspace=workspace, sampler=_sampler(model))]
+    return [*sources_of(servers, workspace=workspace)]
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
     from dragoman.tools.mcp.servers import read_servers
 
     return read_servers(tables, settings.path(file) if file else None, settings.origins)
-
-
-def _sampler(model: Models | Model) -> Callable[[str, list[tuple[str, str]], int], Awaitable[str]]:
-    """How an MCP server that may ask the model asks it."""
-
-    async def ask(system: str, texts: list[tuple[str, str]], most: int) -> str:
-        found = model(None) if callable(model) else model
-        messages = tuple(
-            RequestMessage("user" if role == "user" else "assistant", (Text(text),)) for role, text in texts
-        )
-        request = Request(found.name, messages, system=system, options={"max_tokens": most})
-        return (await collect_reply(found, request)).text
-
-    return ask
 
 
 def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:

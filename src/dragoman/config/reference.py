@@ -227,6 +227,7 @@ _TRAITS = {
     "guided": "it calls by examples, in steps: for the smallest, served here",
     "file": "the GGUF file of a model that is served here",
     "note": "what a person should know before they trust it",
+    "prompt": "of every request, after the general system prompt",
     "options": "of every request, under those of the conversation",
     "variants": "more options by name, for `provider/model#name`",
     "extra": "goes into every body as it is",

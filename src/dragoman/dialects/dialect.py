@@ -19,7 +19,7 @@ from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
 from dragoman.errors import ConfigError
 
-__all__ = ["NAMES", "BadCall", "Dialect", "Parsed", "TextCall", "dialect", "parse_report"]
+__all__ = ["NAMES", "NATIVE", "BadCall", "Dialect", "Parsed", "TextCall", "dialect", "parse_report"]
 
 _DIALECTS: dict[str, Dialect] = {
     one.name: one
@@ -39,6 +39,7 @@ _DIALECTS: dict[str, Dialect] = {
 }
 
 NAMES = tuple(_DIALECTS)
+NATIVE = "native"  # no dialect: the wire has calls of its own
 
 
 def dialect(name: str) -> Dialect:

@@ -18,10 +18,10 @@ MARGIN = 20  # JSON is read to a depth of 200; a value is stored some levels dow
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 
 
-def check_json(value: object, what: str) -> None:
+def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
     """BadRequest, naming what it is, for a value that could be stored and not be read again."""
     try:
-        read_with_margin(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
+        read_with_margin(json.dumps(value, allow_nan=False, ensure_ascii=False).encode(), margin)
     except UnicodeEncodeError as error:
         raise BadRequest(f"{what} holds half a character (a lone surrogate): send it whole") from error
     except RecursionError as error:
@@ -33,10 +33,10 @@ def check_json(value: object, what: str) -> None:
         raise BadRequest(f"{what} is no JSON value: {error}") from error
 
 
-def read_with_margin(text: bytes) -> JsonValue:
+def read_with_margin(text: bytes, margin: int = MARGIN) -> JsonValue:
     """The value, if it can also be read some levels down. ValueError else."""
-    read = from_json(b"[" * MARGIN + text + b"]" * MARGIN, allow_inf_nan=False)
-    for _ in range(MARGIN):
+    read = from_json(b"[" * margin + text + b"]" * margin, allow_inf_nan=False)
+    for _ in range(margin):
         (read,) = read
     value: JsonValue = read
     return value

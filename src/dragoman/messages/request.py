@@ -74,6 +74,7 @@ class Request:
     tool_choice: ToolChoice | None = None
     options: dict[str, JsonValue] = field(default_factory=dict)
     extra: dict[str, JsonValue] = field(default_factory=dict)
+    dialect: str | None = None  # in which calls are to be written, whatever is known of the model
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""

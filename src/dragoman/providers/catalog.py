@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.tables import (
-    NATIVE,
     VARIANT,
     Modality,
     ProviderTable,
@@ -42,6 +42,7 @@ class Traits:
     guided: bool = False  # so small that it calls tools only by examples, in steps (`local/guided.py`)
     file: str | None = None  # of a model that we serve ourselves
     note: str = ""  # what a person should know before they trust it
+    prompt: str = ""  # of every request, after the general system prompt
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)

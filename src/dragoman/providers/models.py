@@ -10,6 +10,7 @@ from typing import Self
 
 from pydantic import JsonValue
 
+from dragoman.dialects.dialect import NATIVE
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog, split_variant
@@ -19,7 +20,6 @@ from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
-from dragoman.providers.tables import NATIVE
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
 from dragoman.wire.endpoint import Endpoint

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import Dialect, dialect
+from dragoman.dialects.dialect import NATIVE, Dialect, dialect
 from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, explain
 from dragoman.errors import ProviderError
@@ -22,7 +22,7 @@ from dragoman.messages.parts import Part, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
-from dragoman.providers.tables import NATIVE, NONE
+from dragoman.providers.tables import NONE
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
 from dragoman.wire.thinking import Thinking
 from dragoman.wire.wire import Model, begins_reply
@@ -70,6 +70,7 @@ class ServedModel:
         self.name = model.name
         self.context = traits.context
         self.traits = traits
+        self.prompt = traits.prompt
         self.variant: Mapping[str, JsonValue] = variant or {}
         self._model = model
         self._price = price
@@ -125,7 +126,7 @@ class ServedModel:
                 )
                 for message in request.messages
             )
-        return asked if language is None or self._habits.tools == NATIVE else disguise(asked, language)
+        return asked if language is None or self._calls_as(request) == NATIVE else disguise(asked, language)
 
     def _options(self, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """What is asked for, over what the catalog has for this model."""
@@ -140,16 +141,20 @@ class ServedModel:
 
     def _language(self, request: Request) -> Dialect | None:
         """What to look for calls in the text with. Where there never were any tools, text is text."""
-        if self._habits.tools != NATIVE:
-            return dialect(self._habits.tools)
+        if (name := self._calls_as(request)) != NATIVE:
+            return dialect(name)
         if self.traits.spills == NONE or not (request.tools or _has_calls(request)):
             return None
         return dialect(self.traits.spills)
 
+    def _calls_as(self, request: Request) -> str:
+        """`native`, or the dialect in which this reply is to have its calls."""
+        return request.dialect or self._habits.tools
+
     def _must_write_calls(self, request: Request, error: ProviderError) -> bool:
         """Whether the server says that this model has no calls of its own. From now on it writes them."""
-        refused = self._habits.tools == NATIVE and _REFUSES_TOOLS.search(error.message)
-        if not refused or not request.tools or self._fallback is None:
+        refused = self._calls_as(request) == NATIVE and _REFUSES_TOOLS.search(error.message)
+        if not refused or not request.tools or self._fallback is None or request.dialect is not None:
             return False
         self._habits.tools = self._fallback
         return True

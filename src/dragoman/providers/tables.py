@@ -23,11 +23,11 @@ from pydantic import (
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.dialects.dialect import NAMES as DIALECTS
+from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError
 from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
-NATIVE = "native"  # tools: calls go over the wire
 NONE = "none"  # spills: no calls in the text
 VARIANT = r"[A-Za-z0-9][A-Za-z0-9_.-]*"  # the name of one, behind the # in a model's name
 
@@ -76,6 +76,7 @@ class TraitsTable(TypedDict, total=False):
     guided: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
     file: str  # the GGUF file of a local model
     note: str  # what a person should know before they trust it
+    prompt: str  # of every request, after the general system prompt
     options: dict[str, JsonValue]  # of every request, under those of the conversation
     variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
     extra: dict[str, JsonValue]  # goes into every body as it is

@@ -40,6 +40,7 @@ class ConversationSettings(TypedDict, total=False):
     max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
     history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
+    dialect: Annotated[str | None, Field(description="how calls are made: auto, native, or as text")]
 
 
 Title = Annotated[str, Field(max_length=500, examples=["Tidy up my notes"])]
@@ -90,6 +91,9 @@ class TurnBody(Body):
     ] = {}
     disable: Annotated[list[str], Field(description="plugins that stay out of it", max_length=100)] = []
     tools: Annotated[Switches, Field(description="groups and tools that are on or off")] = {}
+    dialect: Annotated[
+        str | None, Field(description="how calls are made: auto, native, or as text, such as xml_tag")
+    ] = None
 
     def send_options(self) -> SendOptions:
         return SendOptions(
@@ -100,6 +104,7 @@ class TurnBody(Body):
             options=self.options,
             disable=self.disable,
             tools=self.tools,
+            dialect=self.dialect,
         )
 
 

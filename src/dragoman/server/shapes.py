@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
+from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.message import Message
 from dragoman.messages.questions import MODES, Mode, Question, Rule
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import REVIEWS
+from dragoman.turn.settings import AUTO
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "model": {"type": "string"},
@@ -23,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "max_rounds": {"type": "integer", "minimum": 0},
     "history": {"type": "integer", "minimum": 0},
     "private": {"type": "object", "additionalProperties": {"type": "string"}},
+    "dialect": {"type": "string", "enum": [AUTO, NATIVE, *NAMES]},
 }
 """What a conversation may be set to, as the description has it. Checked by `turn/settings.py`."""
 

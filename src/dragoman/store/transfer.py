@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.errors import BadRequest, NotFound, Unreadable
-from dragoman.messages.boundary import check_json, time_or
+from dragoman.messages.boundary import MARGIN, check_json, time_or
 from dragoman.messages.codec import Codec
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
@@ -21,6 +21,7 @@ from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
 _HARMLESS = ("system", "options")  # settings a stranger may bring; what may be called is not among them
+_MARGIN = MARGIN // 2  # the values of an export are some levels down already
 _CONVERSATION: Codec[Conversation] = Codec(Conversation)
 _MESSAGES: Codec[list[Message]] = Codec(list[Message])
 
@@ -49,7 +50,7 @@ async def import_conversation(
     """The id of the new conversation. BadRequest, and nothing stored, where the data is not whole."""
     if data.get("format") != _FORMAT:
         raise BadRequest(f"this is no export of a conversation: its format is not {_FORMAT!r}")
-    check_json(data, "the export")
+    check_json(data, "the export", margin=_MARGIN)
     try:
         info = _CONVERSATION.from_json(data.get("conversation"))
         messages = _MESSAGES.from_json(data.get("messages"))

@@ -13,9 +13,10 @@ from typing import Any, Literal, TypeAlias, get_args, overload
 from pydantic import BaseModel, JsonValue
 
 from dragoman.errors import ConfigError
+from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, File
 from dragoman.messages.questions import Rule
-from dragoman.messages.request import ToolSpec
+from dragoman.messages.request import Request, ToolSpec
 from dragoman.tools.docstring import summary
 from dragoman.tools.permissions import literal
 from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
@@ -59,6 +60,7 @@ class ToolContext:
     put_file: Callable[[bytes, str, str | None], Awaitable[File]]  # bytes, media type, name → an attachment
     permits: Callable[[str], bool]  # whether what the tool found, such as a file below a folder, may be shown
     require_permission: Callable[..., Any]  # (pattern, question): asks a person if no rule allows it
+    complete: Callable[[Request], Awaitable[Message]]  # asks the model something beside the conversation
     workspace: Path | None = None
 
     @property

@@ -33,6 +33,7 @@ from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.services import Services
+from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.prepare import options_of
 
 _HOUR = 3600.0
@@ -131,6 +132,8 @@ class Commands:
         check_json(asdict(options), "what was said of this turn")
         if options.mode is not None and options.mode not in MODES:
             raise BadRequest(f"mode {options.mode!r}: it is one of {', '.join(MODES)}")
+        if options.dialect is not None:
+            check_dialect(options.dialect)
         if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
             check(options_of(self._services, agent, model, settings, options.options))
         plugins = [plugin.name for plugin in self._services.plugins]

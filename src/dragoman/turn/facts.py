@@ -29,6 +29,7 @@ class TurnOptions:
     tools: dict[str, bool] = field(default_factory=dict)  # switches, over the conversation's
     settings: dict[str, JsonValue] | None = None  # of the conversation, when it was started
     started_with: str | None = None  # the model that was found for it then
+    dialect: str | None = None  # how calls are made: native, or as text
 
     def under(self, later: TurnOptions) -> TurnOptions:
         """These, with what the later ones say over them. What was found out at the start is found anew."""
@@ -40,6 +41,7 @@ class TurnOptions:
             disabled=later.disabled or self.disabled,
             agent=later.agent or self.agent,
             tools={**self.tools, **later.tools},
+            dialect=later.dialect or self.dialect,
         )
 
 

@@ -60,6 +60,7 @@ class SendOptions(TypedDict, total=False):
     disable: Sequence[str]  # plugins that stay out of it
     agent: str | None
     tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+    dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
 
 
 def turn_options(
@@ -71,9 +72,12 @@ def turn_options(
     disable: Sequence[str] = (),
     agent: str | None = None,
     tools: dict[str, bool] | None = None,
+    dialect: str | None = None,
 ) -> TurnOptions:
     """As they are stored with the turn."""
-    return TurnOptions(model, mode, system, options or {}, tuple(disable), agent, tools=tools or {})
+    return TurnOptions(
+        model, mode, system, options or {}, tuple(disable), agent, tools=tools or {}, dialect=dialect
+    )
 
 
 class TurnHandle:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message, Role
@@ -238,6 +239,39 @@ class Hooks:
         self.request_params = _that_override(active, "request_params")
         self.error = _that_override(active, "on_error")
         self.event = _that_override(active, "on_event")
+
+    async def see_message(self, appending: Appending, turn: TurnView) -> None:
+        """`on_message_append`, one plugin after another. What one makes of it must be such that it can be
+        stored; else it is as if nobody had seen it, and the error says whose fault that is."""
+        original = appending.message
+        for plugin in self.message_append:
+            appending.message = replace(appending.message, metadata=dict(appending.message.metadata))
+            await plugin.on_message_append(appending, turn)
+            try:
+                check_json([asdict(message) for message in appending.added], _made_by(plugin, "a message"))
+            except BadRequest:
+                appending.message, appending.prevented, appending.placed = original, False, []
+                raise
+
+    async def see_call(self, planned: PlannedCall, turn: TurnView) -> None:
+        """`before_tool`, one plugin after another, until one keeps the call from running."""
+        for plugin in self.before_tool:
+            await plugin.before_tool(planned, turn)
+            made = [planned.arguments, planned.refused, planned.skipped, [why.text for why in planned.wishes]]
+            check_json(made, _made_by(plugin, "a call"))
+            if planned.skipped is not None or planned.refused is not None:
+                return
+
+    async def see_result(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult:
+        """`after_tool`, the last plugin first. Returns what they leave of the result."""
+        for plugin in self.after_tool:
+            result = await plugin.after_tool(call, result, turn) or result
+            check_json(asdict(result), _made_by(plugin, "a result"))
+        return result
+
+
+def _made_by(plugin: Plugin, what: str) -> str:
+    return f"what plugin {plugin.name} made of {what}"
 
 
 def _that_override(plugins: Sequence[Plugin], hook: str) -> list[Plugin]:

@@ -24,7 +24,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.ask import event_of
 from dragoman.turn.steps.call import Lanes
 from dragoman.turn.steps.calls import Settled, run_calls
-from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, see_message, torn_reply
+from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
 from dragoman.turn.steps.prepare import PreparedTurn, assemble, build_request, offer_of, start_plugins
 from dragoman.turn.steps.recover import recover
 from dragoman.turn.steps.stream import Streamed, stream
@@ -148,7 +148,7 @@ class Runner:
         if end != "completed":
             torn = torn_reply(self.log, end, error)
             if torn is not None and prepared is not None and not self.log.draft_seen:
-                errors += await self._hook(see_message(prepared, torn))
+                errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
             await keep_what_came(self.log, self.signals, end, torn)
         if prepared is not None and end != "error":
             late = await self._on_turn_end(prepared)
@@ -209,6 +209,7 @@ class Runner:
             await asyncio.wait({task}, timeout=_GRACE)
         if not task.done():
             _log.warning("turn %s: %s does not stop and is left behind", self.log.id, name)
+            task.add_done_callback(_ignore_error)
             return False
         if task.cancelled():
             return False
@@ -222,6 +223,12 @@ async def _mended(prepared: PreparedTurn, error: Exception) -> bool:
         if await plugin.on_error(error, prepared.view):
             return True
     return False
+
+
+def _ignore_error(task: asyncio.Future[Any]) -> None:
+    """The turn is over: what it still tries is refused, and nobody waits to hear that."""
+    if not task.cancelled():
+        task.exception()
 
 
 _DETACHED: set[asyncio.Task[Outcome]] = set()  # of all turns: tools that may not be stopped

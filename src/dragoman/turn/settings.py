@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES
@@ -23,7 +24,9 @@ _KINDS: dict[str, type] = {
     "max_rounds": int,
     "history": int,
     "private": dict,
+    "dialect": str,
 }
+AUTO = "auto"
 
 
 def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
@@ -62,6 +65,8 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
     if settings.get("review", "never") not in REVIEWS:
         raise BadRequest(f"review {settings['review']!r}: it is one of {', '.join(REVIEWS)}")
+    if (dialect := settings.get("dialect")) is not None:
+        check_dialect(str(dialect))
     private = settings.get("private")
     if isinstance(private, dict) and not all(
         name.strip() and value and isinstance(value, str) for name, value in private.items()
@@ -71,6 +76,11 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if isinstance(tools, dict) and not all(isinstance(on, bool) for on in tools.values()):
         raise BadRequest("the setting tools says true or false of groups (files) and tools (files.read_file)")
     return dict(settings)
+
+
+def check_dialect(name: str) -> None:
+    if name not in (AUTO, NATIVE, *NAMES):
+        raise BadRequest(f"dialect {name!r}: it is one of {', '.join((AUTO, NATIVE, *NAMES))}")
 
 
 def _is(value: JsonValue, kind: type) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
+from dragoman.messages.boundary import check_json
 from dragoman.messages.events import MessageAdded, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
@@ -118,6 +119,7 @@ class TurnView:
         return await self._log.store.blob(blob)
 
     async def set_title(self, title: str) -> None:
+        check_json(title, "the title")
         await self._log.store.set_title(self.conversation.id, title)
         self._log.conversation = replace(self._log.conversation, title=title)
         self._log.publish(Notice(title, "title"))
@@ -128,6 +130,7 @@ class TurnView:
 
     async def end_compaction(self, summary: str, keeps_from: str | None, usage: Usage) -> None:
         """Put the summary on the tree, and go on."""
+        check_json(summary, "the summary")
         log = self._log
         message = Message(
             new_id("msg"),

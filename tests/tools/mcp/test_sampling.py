@@ -21,14 +21,10 @@ pytestmark = pytest.mark.slow
 ASKS = "trigger-sampling-request"
 
 
-async def echo(system: str, messages: list[tuple[str, str]], most: int) -> str:
-    return f"{messages[-1][0]} said {messages[-1][1]!r}, at most {most}"
-
-
 async def test_the_model_answers_where_everybody_agrees() -> None:
     bench = Bench(answers=[LET])
     with everything(sampling=True) as settings:
-        async with source(settings, sampler=echo) as server:
+        async with source(settings) as server:
             result = (await call(server, ASKS, bench, prompt="Hello?", maxTokens=7)).result
     assert (
         "it wants to ask the model:\nuser: Resource trigger-sampling-request context: Hello?"
@@ -39,26 +35,26 @@ async def test_the_model_answers_where_everybody_agrees() -> None:
 
 async def test_a_person_may_say_no() -> None:
     with everything(sampling=True) as settings:
-        async with source(settings, sampler=echo) as server:
+        async with source(settings) as server:
             outcome = await call(server, ASKS, Bench(answers=[DO_NOT]), prompt="Hello?")
     assert outcome.state is CallState.FAILED
     assert "did not let the server ask" in outcome.result.text
 
 
-@pytest.mark.parametrize(("allowed", "sampler"), [(False, echo), (True, None)])
-async def test_a_server_does_not_even_know_of_it_otherwise(allowed: bool, sampler: object) -> None:
-    with everything(sampling=allowed) as settings:
-        async with source(settings, sampler=sampler) as server:
+async def test_a_server_does_not_even_know_of_it_otherwise() -> None:
+    with everything(sampling=False) as settings:
+        async with source(settings) as server:
             assert not any(ASKS in tool.name for tool in server.group().tools)
 
 
-async def test_a_house_lets_its_own_model_answer(tmp_path: Path) -> None:
-    """The whole way: settings, a person's leave, the model of the house."""
+async def test_the_model_of_the_turn_answers_and_sees_nothing_private(tmp_path: Path) -> None:
+    """R3: the whole way, by settings; what is private is masked there, too."""
     with everything(sampling=True) as settings:
         env = ", ".join(f"{name} = {json.dumps(value)}" for name, value in settings.env.items())
         lines = [
             'allow = ["mcp.*"]',
             "tools = []",
+            'private = { phone = "0660 1234" }',
             "[mcp.it]",
             f"command = {json.dumps(settings.command)}",
             f"args = {json.dumps(settings.args)}",
@@ -66,12 +62,12 @@ async def test_a_house_lets_its_own_model_answer(tmp_path: Path) -> None:
             "sampling = true",
         ]
         (tmp_path / "dragoman.toml").write_text("\n".join(lines), "utf-8")
-        script = [calls(f"it_{ASKS}", prompt="Hello?"), says("from the model"), says("done")]
+        script = [calls(f"it_{ASKS}", prompt="Call 0660 1234?"), says("from the model"), says("done")]
         model = ScriptedModel(script)
-        house = build_runtime(
+        built = build_runtime(
             load(tmp_path / "dragoman.toml", environment={}), model=model, store=tmp_path / "chat.db"
         )
-        async with house.runtime as runtime:
+        async with built.runtime as runtime:
             turn = await runtime.send("go")
             async for event in turn.events():
                 if event.type == "call.asked":
@@ -80,3 +76,6 @@ async def test_a_house_lets_its_own_model_answer(tmp_path: Path) -> None:
     (made,) = [one for message in result.messages for one in message.calls]
     assert made.result is not None
     assert "from the model" in made.result.text
+    asked = str(model.requests[1].messages)
+    assert "[[phone]]" in asked
+    assert "0660" not in asked

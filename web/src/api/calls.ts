@@ -14,7 +14,10 @@ import type {
   Page,
   PromptList,
   QuestionList,
+  QueuedTurn,
+  QueueView,
   Result,
+  TurnInfo,
 } from "./generated";
 import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Summary, TextPart, Tree, UsageReport } from "./types";
 
@@ -47,6 +50,12 @@ export const rerun = (message: string, model?: string): Promise<Begun> =>
   post(at`/api/messages/${message}/rerun`, model ? { model } : {});
 export const cancel = (turn: string): Promise<Cancelled> => post(at`/api/turns/${turn}/cancel`, {});
 export const steer = (turn: string, parts: Said): Promise<Done> => post(at`/api/turns/${turn}/steer`, { parts });
+
+export const changeQueued = (turn: string, parts: Said): Promise<QueuedTurn> => patch(at`/api/turns/${turn}`, { parts });
+export const reorder = (id: string, turns: string[]): Promise<QueueView> => put(at`/api/conversations/${id}/queue`, { turns });
+export const withdraw = (turn: string, message: number): Promise<void> =>
+  remove(at`/api/turns/${turn}/steering/${String(message)}`);
+export const goOn = (turn: string): Promise<TurnInfo> => post(at`/api/turns/${turn}/continue`, {});
 
 export const deliver = (call: string, result: Result): Promise<Done> =>
   post(at`/api/calls/${call}/result`, result);

@@ -210,6 +210,8 @@ export interface components {
                 private?: {
                     [key: string]: string;
                 };
+                /** @enum {string} */
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "kimi" | "harmony";
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -260,6 +262,8 @@ export interface components {
             private?: {
                 [key: string]: string;
             } | null;
+            /** @description how calls are made: auto, native, or as text */
+            dialect?: string | null;
         };
         /** @description A line of the list. */
         ConversationSummary: {
@@ -285,6 +289,8 @@ export interface components {
                 private?: {
                     [key: string]: string;
                 };
+                /** @enum {string} */
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "kimi" | "harmony";
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -369,6 +375,8 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
+            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            dialect?: string | null;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -604,6 +612,8 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
+            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            dialect?: string | null;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -845,6 +855,8 @@ export interface components {
             tools?: {
                 [key: string]: boolean;
             };
+            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            dialect?: string | null;
         };
         /** @description What came of a call that the client ran. */
         Result: {

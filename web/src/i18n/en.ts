@@ -30,6 +30,7 @@ const turnStates: Record<string, string> = {
   error: "Stopped by an error",
   cancelled: "Stopped",
   queued: "Waiting in line",
+  interrupted: "Interrupted",
 };
 
 const modes: Record<Mode, string> = { auto: "Auto", ask: "Ask", manual: "Manual", off: "Off" };
@@ -127,8 +128,12 @@ export const en = {
   removeFile: (name: string) => `Remove ${name}`,
   uploading: "uploading…",
   tooLarge: (name: string, limit: string) => `${name} is larger than ${limit}, the most this server takes.`,
-  steered: "Will be taken in before the next step.",
-  queued: "Will be sent when this turn is over.",
+  waitingMessages: "Messages that wait",
+  beforeNextStep: "before the next step",
+  nextInLine: (place: number) => (place === 1 ? "next" : `${place} in line`),
+  editWaiting: "Edit this message",
+  sooner: "Send it sooner",
+  callOff: "Call it off",
   model: "Model",
   modelDefault: "Default model",
   notReady: (why: string) => `not ready: ${why}`,
@@ -180,6 +185,9 @@ export const en = {
   limitReached: (limit: string) => `This turn came to its limit: ${limit}.`,
   limitUnknown: "Calls of this turn did not run: it came to a limit, or was stopped.",
   callsStopped: "The calls of this turn were stopped.",
+  interruptedTurn: "This turn was interrupted, and nobody goes on with it.",
+  continueTurn: "Continue it",
+  closeTurn: "Close it",
   goOn: "Go on",
   goOnText: "Go on.",
   emptyAnswer: "The model answered with nothing.",

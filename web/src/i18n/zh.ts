@@ -29,6 +29,7 @@ const turnStates: Record<string, string> = {
   error: "因错误停止",
   cancelled: "已停止",
   queued: "排队中",
+  interrupted: "已中断",
 };
 
 const modes: Record<Mode, string> = { auto: "自动", ask: "询问", manual: "手动", off: "关闭" };
@@ -122,8 +123,12 @@ export const zh: Words = {
   removeFile: (name) => `移除 ${name}`,
   uploading: "上传中…",
   tooLarge: (name, limit) => `${name} 超过了服务器允许的上限 ${limit}。`,
-  steered: "将在下一步之前被采纳。",
-  queued: "将在本回合结束后发送。",
+  waitingMessages: "等待发送的消息",
+  beforeNextStep: "下一步之前",
+  nextInLine: (place) => (place === 1 ? "下一条" : `排在第 ${place} 位`),
+  editWaiting: "编辑这条消息",
+  sooner: "提前发送",
+  callOff: "取消发送",
   model: "模型",
   modelDefault: "默认模型",
   notReady: (why) => `不可用：${why}`,
@@ -173,6 +178,9 @@ export const zh: Words = {
   limitReached: (limit) => `本回合达到了上限：${limit}。`,
   limitUnknown: "本回合有调用没有运行：达到了上限，或被停止。",
   callsStopped: "本回合的调用已被停止。",
+  interruptedTurn: "本回合被中断，没有程序在继续它。",
+  continueTurn: "继续本回合",
+  closeTurn: "结束本回合",
   goOn: "继续",
   goOnText: "请继续。",
   emptyAnswer: "模型没有给出内容。",

@@ -19,7 +19,7 @@ const TOOLS: Record<Tool, (values: JsonObject) => Promise<Outcome>> = {
   },
   async write_file(values) {
     const path = String(values.path ?? "");
-    const size = await (await browserFiles()).write(path, String(values.text ?? ""));
+    const size = await (await browserFiles()).write(path, String(values.text ?? values.content ?? ""));
     return { failed: false, text: `wrote ${size} bytes to ${path}` };
   },
 };

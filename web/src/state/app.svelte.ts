@@ -87,12 +87,8 @@ class App {
     const done = await attempt(async () => {
       const view = this.current ?? (await this.begin());
       const running = view.running;
-      if (running && !queue && (await this.steer(running.id, parts))) {
-        tell(t().steered);
-        return true;
-      }
+      if (running && !queue && (await this.steer(running.id, parts))) return true;
       const begun = await api.send(view.id, parts, running ? { queue: true } : {});
-      if (!begun.message) tell(t().queued);
       this.took(view, begun, parts);
       return true;
     });

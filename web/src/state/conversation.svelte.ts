@@ -84,13 +84,15 @@ export class ConversationView {
     const turn = this.messages.get(this.path.at(-1) ?? "")?.turn;
     if (!turn || this.running) return null;
     const ended = this.turns.get(turn);
-    return ended ? (ended.limit ?? null) : this.skipped(turn) ? "" : null;
+    return ended ? (ended.limit ?? null) : this.limitOf(turn);
   });
 
-  /** After a reload only its calls tell that a turn came to a limit. */
-  private skipped(turn: string): boolean {
+  /** After a reload its answer tells; where there is none, its calls tell that there was a limit. */
+  private limitOf(turn: string): string | null {
     const messages = this.path.flatMap((id) => this.messages.get(id) ?? []).filter((message) => message.turn === turn);
-    return messages.some(({ parts }) => parts.some((part) => part.type === "call" && part.state === "skipped"));
+    const limit = messages.at(-1)?.metadata["limit"];
+    if (typeof limit === "string") return limit;
+    return messages.some(({ parts }) => parts.some((part) => part.type === "call" && part.state === "skipped")) ? "" : null;
   }
 
   /** Roles do not change, so blocks need not look at messages that are being written. */

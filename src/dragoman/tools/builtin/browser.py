@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from dragoman.tools.tool import client_tool
 
@@ -29,7 +29,13 @@ class BrowserRead(BaseModel):
 
 class BrowserWrite(BaseModel):
     path: Annotated[str, Field(description="the file; folders are made as needed")]
-    text: Annotated[str, Field(description="everything that is to be in it")]
+    text: Annotated[
+        str,
+        Field(
+            validation_alias=AliasChoices("text", "content"),  # many models know the tool with the other word
+            description="everything that is to be in it",
+        ),
+    ]
 
 
 browser_js_eval = client_tool(

@@ -155,7 +155,7 @@ async def connect(
         message_handler=on_message,
         elicitation_callback=elicitation.elicit,
         list_roots_callback=elicitation.roots if server.roots else None,
-        sampling_callback=elicitation.sample if server.sampling and elicitation.can_sample else None,
+        sampling_callback=elicitation.sample if server.sampling else None,
     )
     async with client:
         connection = Connection(name, client, elicitation, diagnostics)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.parts import Text
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.tools.tool import ToolContext
-
-Sampler: TypeAlias = Callable[[str, list[tuple[str, str]], int], Awaitable[str]]
-"""A model that a server may ask: the system prompt, (role, text) pairs and the most tokens → its answer."""
 
 OPENED, NOT_OPENED = "I have done what it asks there", "I will not open it"
 LET, DO_NOT = "Let it ask the model", "Do not"
@@ -29,15 +28,10 @@ _CALL: ContextVar[ToolContext | None] = ContextVar("dragoman_mcp_call", default=
 class Elicitation:
     """Stands between one server and the people whose calls it serves. Nobody is asked outside of a call."""
 
-    def __init__(self, server: str, workspace: Path | None, sampler: Sampler | None) -> None:
+    def __init__(self, server: str, workspace: Path | None) -> None:
         self._server = server
         self._workspace = workspace
-        self._sampler = sampler
         self._calls: list[ToolContext] = []
-
-    @property
-    def can_sample(self) -> bool:
-        return self._sampler is not None
 
     @contextmanager
     def serving(self, context: ToolContext) -> Iterator[None]:
@@ -117,7 +111,7 @@ class Elicitation:
     ) -> types.CreateMessageResult | types.ErrorData:
         """One answer of the model to a text, if a person lets the server ask."""
         call, texts = self._call(), _texts(params)
-        if call is None or self._sampler is None or texts is None or params.tools:
+        if call is None or texts is None or params.tools:
             what = "only texts, without tools, and only while one of its calls runs"
             return types.ErrorData(code=types.INVALID_REQUEST, message=f"this client samples {what}")
         asked = "\n\n".join(f"{role}: {text}" for role, text in texts)
@@ -128,9 +122,9 @@ class Elicitation:
             answer = DO_NOT
         if answer != LET:
             return types.ErrorData(code=-1, message="the person did not let the server ask the model")
-        text = await self._sampler(params.system_prompt or "", texts, params.max_tokens)
-        content = types.TextContent(type="text", text=text)
-        return types.CreateMessageResult(role="assistant", content=content, model="dragoman")
+        reply = await call.complete(_request(params, texts))
+        content = types.TextContent(type="text", text=reply.text)
+        return types.CreateMessageResult(role="assistant", content=content, model=reply.model or "dragoman")
 
 
 def _defaults(schema: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +134,14 @@ def _defaults(schema: dict[str, Any]) -> dict[str, Any]:
     return {
         name: field["default"] for name, field in described if isinstance(field, dict) and "default" in field
     }
+
+
+def _request(params: types.CreateMessageRequestParams, texts: list[tuple[str, str]]) -> Request:
+    messages = [
+        RequestMessage("user" if role == "user" else "assistant", (Text(text),)) for role, text in texts
+    ]
+    options: dict[str, JsonValue] = {"max_tokens": params.max_tokens}
+    return Request("", tuple(messages), system=params.system_prompt or "", options=options)
 
 
 def _texts(params: types.CreateMessageRequestParams) -> list[tuple[str, str]] | None:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside
     import httpx2
 
     from dragoman.tools.mcp.connection import Connection
-    from dragoman.tools.mcp.elicitation import Sampler
 
 PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
@@ -58,7 +57,6 @@ class McpSource:
         server: McpServer,
         *,
         workspace: Path | None = None,
-        sampler: Sampler | None = None,
         authorize: Authorize | None = None,
         find: Find = look_up,
         patience: float = PATIENCE,
@@ -69,7 +67,6 @@ class McpSource:
         self.left_out: list[str] = []  # tools that cannot be offered, and why
         self._needs_login = False
         self._workspace = workspace
-        self._sampler = sampler
         self._authorize = authorize
         self._find = find
         self._patience = patience
@@ -199,7 +196,7 @@ class McpSource:
         from dragoman.tools.mcp.login import stored_login
 
         limit = self.server.start_timeout
-        elicitation = Elicitation(self.name, self._workspace, self._sampler)
+        elicitation = Elicitation(self.name, self._workspace)
         with anyio.CancelScope(deadline=anyio.current_time() + limit) as self._scope:
             authorize = self._authorize or stored_login
             auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person

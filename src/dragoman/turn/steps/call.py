@@ -257,9 +257,7 @@ class CallRun:
     async def _returned(
         self, call: ToolCall, tool: Tool, outcome: Outcome, decided: _Decided = _NOTHING
     ) -> None:
-        result = outcome.result
-        for plugin in self._prepared.hooks.after_tool:
-            result = await plugin.after_tool(call, result, self._prepared.view) or result
+        result = await self._prepared.hooks.see_result(call, outcome.result, self._prepared.view)
         failed = outcome.state is CallState.FAILED
         review = self._prepared.review(tool)
         if review == "always" or (review == "on_error" and failed):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from dragoman.messages.boundary import check_json
 from dragoman.messages.events import MessageAdded, StepEnd
 from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
@@ -151,6 +152,7 @@ async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Ap
         id = derived_id("msg", log.id, log.turn.step, plugin.name, place)
         if id in log.turn.appended:
             continue
+        check_json([asdict(part) for part in one.parts], f"what plugin {plugin.name} appends")
         parent = messages[-1].id if messages else log.tip
         message = Message(
             id,
@@ -163,8 +165,7 @@ async def _append(prepared: PreparedTurn, wanted: Sequence[tuple[Plugin, int, Ap
             created=log.now(),
         )
         appending = Appending(message)
-        for other in prepared.hooks.message_append:
-            await other.on_message_append(appending, prepared.view)
+        await prepared.hooks.see_message(appending, prepared.view)
         messages += appending.added
         facts.append(MessageAppended(id, plugin.name, one.request and bool(appending.added)))
     if facts:

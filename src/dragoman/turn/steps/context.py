@@ -47,6 +47,7 @@ class CallContext:
             put_file=self._put_file,
             permits=lambda pattern: may_be_shown(self._tool, pattern, self._known_authority()),
             require_permission=self._require_permission,
+            complete=self._prepared.view.complete,
             workspace=self._prepared.services.workspace,
         )
 

@@ -15,7 +15,6 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
 from dragoman.turn.plugin import Appending
-from dragoman.turn.steps.prepare import PreparedTurn
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import received
 
@@ -65,12 +64,6 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
     if not (log.turn.state is State.FINALIZING and log.turn.finished):
         await signals.collect()
         await take_in_steering(log, signals)  # what a person said is kept, though nobody answers it now
-
-
-async def see_message(prepared: PreparedTurn, appending: Appending) -> None:
-    """`on_message_append`, one plugin after another."""
-    for plugin in prepared.hooks.message_append:
-        await plugin.on_message_append(appending, prepared.view)
 
 
 async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> None:

@@ -171,12 +171,11 @@ async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall)
     found = offer.find(call.tool)
     assert found is not None
     planned = PlannedCall(call.id, *found, call.arguments)
-    for plugin in prepared.hooks.before_tool:
-        await plugin.before_tool(planned, prepared.view)
-        if planned.skipped is not None:
-            return Answered(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
-        if planned.refused is not None:
-            return Answered(call, CallState.REJECTED, planned.refused)
+    await prepared.hooks.see_call(planned, prepared.view)
+    if planned.skipped is not None:
+        return Answered(call, CallState.SKIPPED, planned.skipped, limit=planned.skipped)
+    if planned.refused is not None:
+        return Answered(call, CallState.REJECTED, planned.refused)
     return planned
 
 

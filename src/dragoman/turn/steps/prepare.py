@@ -24,6 +24,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.plugin import Cleanup, Hooks, Plugin
 from dragoman.turn.services import Services
+from dragoman.turn.settings import AUTO
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options
@@ -123,6 +124,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         options=options_of(
             prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
+        dialect=_dialect(log),
     )
     for plugin in hooks.system_prompt:
         request.system = await plugin.system_prompt(request.system, view)
@@ -191,12 +193,19 @@ def _system(prepared: PreparedTurn, offer: Offer) -> str:
     texts = (
         f"Today is {services.today()}.",
         services.system,
+        getattr(prepared.model, "prompt", ""),  # a model of one's own may have none
         prepared.agent.prompt,
         _setting(log, "system"),
         log.turn.options.system,
         offer.rules,
     )
     return "\n\n".join(text.strip() for text in texts if text and text.strip())
+
+
+def _dialect(log: TurnLog) -> str | None:
+    """How calls are made in this turn; None as it is known of the model."""
+    wanted = log.turn.options.dialect or _setting(log, "dialect")
+    return None if wanted == AUTO else wanted
 
 
 def _setting(log: TurnLog, name: str) -> Any:

@@ -49,6 +49,7 @@ async def stream(ready: RequestReady) -> Streamed:
         turn=log.id,
         model=model,
         created=log.now(),
+        metadata={"limit": log.turn.limit} if log.turn.closing else {},
     )
     log.draft = draft = Draft(empty)
     log.draft_seen = False
@@ -78,8 +79,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     log = prepared.log
     appending = Appending(reply)
     log.draft_seen = True
-    for plugin in prepared.hooks.message_append:
-        await plugin.on_message_append(appending, prepared.view)
+    await prepared.hooks.see_message(appending, prepared.view)
     added = appending.added
     message = next((placed for placed in added if placed.id == reply.id), None)
     log.record_soon(

@@ -74,6 +74,11 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
     if HOW == "changes":
         TOOLS["changes"] = [{**ECHO, "description": "Say it again, and tell everybody"}, tool("second")]
         send(method="notifications/tools/list_changed")
+    if HOW == "value":  # whatever it is told, as it stands
+        result = f'{{"content": [], "structuredContent": {{"it": {arguments["text"]}}}}}'
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {id}, "result": {result}}}\n')
+        sys.stdout.flush()
+        return None
     if HOW == "env":
         return send(id=id, result=text(json.dumps(dict(os.environ))))
     return send(id=id, result=text(f"{name}: {arguments.get('text', '')}"))
