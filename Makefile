@@ -11,12 +11,12 @@ NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 # Most of the time tests wait for other processes: more run at once than there are cores.
-WORKERS ?= 4
+WORKERS ?= 3
 PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit matrix checks lint types imports page page-types page-checks browser format fuzz bench eval-local clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser format fuzz bench eval-local clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -66,6 +66,9 @@ browser:
 
 unit: $(READY)   ## the fast tests alone
 	@$(PYTEST) -n 2 -m "not slow"
+
+sweep: $(READY) $(NPM) $(PAGE) browser   ## all that `make test` takes a sample of: about half an hour
+	@SWEEP=1 $(PYTEST) -n $(WORKERS)
 
 matrix:          ## the fast tests on every Python from 3.11 to 3.14 that is here
 	@.ci/matrix

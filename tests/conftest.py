@@ -1,15 +1,52 @@
-"""For every test: properties are not timed, since a busy machine proves nothing about the code, and what is
-compiled is kept, since hundreds of processes are started from here."""
+"""For every test: properties are not timed, since a busy machine proves nothing about the code; what is
+compiled is kept, since hundreds of processes are started from here; and files are in memory where that is
+large enough, since a disk that others use makes every test wait."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+from tests.sweeps import EXAMPLES
+
+settings.register_profile(
+    "steady",
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("steady")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+_MEMORY = Path("/dev/shm")
+_ENOUGH = 2 << 30  # bytes
+_ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
+
+
+def pytest_configure() -> None:
+    """Before any folder is made. Workers have it from the process that started them."""
+    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
+        memory = os.statvfs(_MEMORY)
+        if memory.f_bavail * memory.f_frsize > _ENOUGH and not memory.f_flag & os.ST_NOEXEC:
+            os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make unit` does not even import what is slow as a whole: half of its time went into that."""
+    if config.option.markexpr != "not slow" or not collection_path.name.startswith("test_"):
+        return None
+    return _ALL_SLOW in collection_path.read_text("utf-8") or None
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()

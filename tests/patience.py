@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 120.0  # seconds
 
 
 async def eventually(holds: Callable[[], object]) -> None:

@@ -12,6 +12,7 @@ from typing import get_args
 import pytest
 
 from dragoman.messages.events import Event
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,7 +36,7 @@ def test_every_python_block_runs(block: str, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

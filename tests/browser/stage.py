@@ -21,6 +21,8 @@ from tests.browser.plays import furnish, obey
 from tests.loopback import loopback
 from tests.patience import PATIENCE
 
+expect.set_options(timeout=60_000)  # also on a busy machine
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MARKS = [
     pytest.mark.slow,

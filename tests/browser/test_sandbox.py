@@ -45,7 +45,7 @@ async def run(person: Person, code: str) -> dict[str, Any]:
     """What came of this code: the call, when it is settled."""
     await person.say(f"js: {code}" if not code.startswith("play:") else code.removeprefix("play:"))
     await person.by("run-here").last.click()
-    await expect(person.call).not_to_have_attribute("data-state", "running", timeout=25_000)
+    await expect(person.call).not_to_have_attribute("data-state", "running", timeout=60_000)
     id = await person.call.get_attribute("data-call")
     call: dict[str, Any] = await person.told(f"/api/calls/{id}")
     return call

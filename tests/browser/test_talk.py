@@ -170,7 +170,7 @@ async def test_a_conversation_is_renamed_and_deleted(person: Person) -> None:
     await person.by("delete").click()
     await expect(row).to_have_count(0)
     gone = "id => fetch(`/api/conversations/${id}`).then(answer => answer.status === 404)"
-    await person.page.wait_for_function(gone, arg=id, timeout=20_000)
+    await person.page.wait_for_function(gone, arg=id, timeout=60_000)
 
 
 async def test_a_message_waits_for_the_running_turn(person: Person) -> None:

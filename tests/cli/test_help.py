@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from dragoman.cli.main import app
 from tests.cli.program import clean_environment
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -18,21 +19,27 @@ pytestmark = pytest.mark.slow
 def test_the_shell_completes_conversations_and_models(stage: Path) -> None:
     installed = Path(sys.executable).with_name("dragoman")
     subprocess.run(
-        [installed, "run", "hello"], cwd=stage, env=clean_environment(stage), check=True, timeout=30
+        [installed, "run", "hello"], cwd=stage, env=clean_environment(stage), check=True, timeout=PATIENCE
     )
     for typed, offered in {"dragoman show conv_": "conv_", "dragoman chat --model stag": "stage/"}.items():
         shell = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
         environment = {**clean_environment(stage), **shell, "_DRAGOMAN_COMPLETE": "complete_bash"}
         done = subprocess.run(
-            [installed], cwd=stage, env=environment, capture_output=True, text=True, check=False, timeout=30
+            [installed],
+            cwd=stage,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
         assert done.stdout.startswith(offered)
 
 
 def test_every_command_has_an_example() -> None:
-    commands = ("chat", "serve", "tools", "doctor", "list", "show", "search", "export", "import", "rm")
+    names = "run chat serve models tools doctor list show search export import rm decode parse explain demo"
     more = (("questions",), ("answer",), ("config", "show"), ("config", "check"), ("people", "add"))
-    for command in (*((one,) for one in commands), *more):
+    for command in (*((one,) for one in names.split()), *more):
         ended = CliRunner().invoke(app, [*command, "--help"])
         assert ended.exit_code == 0
         assert f"Example: dragoman {' '.join(command)}" in " ".join(ended.output.split())

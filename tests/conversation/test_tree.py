@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.conversation.tree import Tree, copied, summary_of
@@ -166,7 +166,6 @@ def trees(draw: st.DrawFn) -> Tree:
     return tree
 
 
-@settings(max_examples=50)
 @given(trees())
 def test_every_path_begins_at_a_root_and_goes_from_parent_to_child(tree: Tree) -> None:
     """S1"""
@@ -180,7 +179,6 @@ def test_every_path_begins_at_a_root_and_goes_from_parent_to_child(tree: Tree) -
         assert tree.children(tree.tip(one.id)) == []
 
 
-@settings(max_examples=50)
 @given(trees())
 def test_the_children_of_all_messages_are_all_messages(tree: Tree) -> None:
     """S1"""
@@ -188,7 +186,6 @@ def test_the_children_of_all_messages_are_all_messages(tree: Tree) -> None:
     assert sorted(below) == sorted(ids(list(tree)))
 
 
-@settings(max_examples=50)
 @given(trees())
 def test_what_is_recent_is_all_a_model_would_be_shown(tree: Tree) -> None:
     """R7"""
@@ -198,7 +195,6 @@ def test_what_is_recent_is_all_a_model_would_be_shown(tree: Tree) -> None:
         assert window(recent) == window(path)
 
 
-@settings(max_examples=50)
 @given(trees())
 def test_a_copy_of_a_tree_is_the_same_tree(tree: Tree) -> None:
     """S1"""

@@ -30,6 +30,10 @@ class Clockwork:
     def wind(self) -> None:
         self._counts = dict.fromkeys(KINDS, 0)
 
+    def count(self, kind: str) -> int:
+        """How many there were since."""
+        return self._counts[kind] if self._counts is not None else 0
+
     def tick(self, kind: str) -> None:
         if self._counts is not None:
             self._counts[kind] += 1
@@ -40,8 +44,8 @@ class Clockwork:
 class DeadlyStore(SqliteStore):
     """The real store, whose writer ticks at every write, whatever it writes and for whom."""
 
-    def __init__(self, path: Path, clockwork: Clockwork) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, clockwork: Clockwork, *, lease: float = 20.0) -> None:
+        super().__init__(path, lease=lease)
         self._clockwork = clockwork
 
     async def open(self) -> None:

@@ -17,7 +17,7 @@ from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.request import Request
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import Line, calls, says
-from tests.crash.workers import PATIENCE
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 

@@ -17,12 +17,13 @@ from tests.crash.account import hold_to_account, is_free
 from tests.crash.clockwork import KINDS, WRITES, Clockwork, Moment
 from tests.crash.stage import opened
 from tests.crash.stories import STORIES
+from tests.patience import PATIENCE
+from tests.sweeps import WHOLE, examples
 
 pytestmark = pytest.mark.slow
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.crash.test_kill_sweep"])
-_PATIENCE = 60.0  # seconds
 
 
 def victim(folder: str, name: str, moment: Moment, again: bool) -> None:
@@ -42,7 +43,7 @@ def _killed(folder: Path, name: str, moment: Moment, *, again: bool = False) -> 
     """Whether the process was killed at this moment, or came to its end before."""
     process = _PROCESSES.Process(target=victim, args=(str(folder), name, moment, again))
     process.start()
-    process.join(_PATIENCE)
+    process.join(PATIENCE)
     if process.exitcode is None:
         process.kill()
         process.join()
@@ -83,11 +84,8 @@ async def _survives_noted(folder: Path, name: str, *moments: Moment) -> None:
         raise
 
 
-# A turn is killed before, inside and after each of its writes. In the other stories each write is struck in
-# one of these ways, the same in every run: that all of them are, in each story, would take minutes.
-SWEEPS = [("turn", kind) for kind in KINDS] + [
-    (name, kind) for name in STORIES if name != "turn" for kind in ("write", "tool")
-]
+# Every other write is struck, in one of three ways, the same in every run; in a sweep each is, in all three.
+SWEEPS = [(name, kind) for name in STORIES for kind in (KINDS if WHOLE else ("write", "tool"))]
 
 
 def _moment(name: str, kind: str, number: int) -> Moment:
@@ -99,7 +97,7 @@ async def test_a_conversation_survives_being_killed_at_every_moment(
     tmp_path: Path, name: str, kind: str
 ) -> None:
     """S3: counted on until a run comes to its end, for how writes are merged is different every time."""
-    for number in count(1):
+    for number in count(1, step=1 if WHOLE else 2):
         folder = tmp_path / str(number)
         folder.mkdir()
         moment = _moment(name, kind, number)
@@ -115,7 +113,7 @@ async def test_it_survives_being_killed_again_while_it_recovers(tmp_path: Path, 
     """S3: a restart is a moment like any other."""
     choose = random.Random(name)
     twice = 0
-    for number in range(4):
+    for number in range(examples(2)):
         folder = tmp_path / str(number)
         folder.mkdir()
         first, second = ((choose.choice(WRITES), choose.randint(1, 4)) for _ in range(2))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime
-from tests.crash.workers import LEASE, PATIENCE, process, until, until_so, worker, wrote
+from tests.crash.workers import LEASE, process, until, until_so, worker, wrote
+from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.slow,

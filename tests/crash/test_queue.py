@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.deadly_appends import NEVER, Moment
-from tests.crash.workers import PATIENCE, process, until, worker, wrote
+from tests.crash.clockwork import NEVER, Moment
+from tests.crash.workers import process, until, worker, wrote
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 

@@ -19,11 +19,12 @@ from dragoman.messages.request import Request
 from dragoman.tools.builtin.shell import shell
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import Line, calls, says
-from tests.crash.deadly_appends import NEVER, Clockwork, DeadlyStore, Moment, lines, note
+from tests.crash.clockwork import NEVER, Clockwork, DeadlyStore, Moment
+from tests.crash.diary import Diary
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 LEASE = 4.0  # seconds
-PATIENCE = 60.0  # seconds in which anything happens, or never does
 
 
 class Gate:
@@ -33,13 +34,12 @@ class Gate:
         self._folder = folder
         self._name = name
         self._clockwork = clockwork
-        self._moment, clockwork.moment = clockwork.moment, NEVER
 
     async def __call__(self, place: str) -> None:
         if place == self._name:
-            note(self._folder / "diary", {"at": place, "pid": os.getpid()})
+            diary(self._folder).note(at=place, pid=os.getpid())
             await until((self._folder / "go").exists)
-            self._clockwork.set(self._moment)
+            self._clockwork.wind()
 
 
 class Holds(Plugin):
@@ -55,7 +55,7 @@ class Holds(Plugin):
 def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> Runtime:
     """A runtime with a few tools, and a model that calls what it is asked for, one after the other.
 
-    The clockwork kills it at a moment counted from the gate.
+    The clockwork kills it at a moment counted from the gate on.
     """
     clockwork = clockwork or Clockwork(NEVER)
     held = Gate(folder, gate, clockwork)
@@ -63,14 +63,14 @@ def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> 
     @tool(replay="safe")
     async def first() -> str:
         """The first."""
-        note(folder / "diary", {"ran": "first", "pid": os.getpid()})
+        diary(folder).note(ran="first", pid=os.getpid())
         await held("in first")
         return "1"
 
     @tool
     async def second() -> str:
         """The second."""
-        note(folder / "diary", {"ran": "second", "pid": os.getpid()})
+        diary(folder).note(ran="second", pid=os.getpid())
         return "2"
 
     @tool(replay="safe")
@@ -81,7 +81,7 @@ def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> 
             while True:
                 signal.pause()
         elif gate == "in forks":
-            note(folder / "diary", {"forked": child})
+            diary(folder).note(forked=child)
         await held("in forks")
         return "forked"
 
@@ -125,7 +125,11 @@ async def until_so(reached: Callable[[], Awaitable[object]]) -> None:
 
 def wrote(folder: Path, key: str) -> list[object]:
     """Everything the diary says of this, by whomever."""
-    return [line[key] for line in lines(folder / "diary") if key in line]
+    return diary(folder).all(key)
+
+
+def diary(folder: Path) -> Diary:
+    return Diary(folder / "diary")
 
 
 @contextmanager
@@ -145,17 +149,17 @@ async def _live(folder: Path, said: str, gate: str, moment: Moment) -> None:
     clockwork = Clockwork(moment)
     async with worker(folder, gate, clockwork) as runtime:
         if not said:
-            note(folder / "diary", {"open": os.getpid()})
+            diary(folder).note(open=os.getpid())
             await asyncio.Event().wait()
         chat = await runtime.conversation()
         turn = await chat.send(said)
-        note(folder / "diary", {"turn": turn.id, "conversation": chat.id})
+        diary(folder).note(turn=turn.id, conversation=chat.id)
         try:
             result = await turn.result()
         except Fenced:
-            note(folder / "diary", {"fenced": os.getpid()})
+            diary(folder).note(fenced=os.getpid())
         else:
-            note(folder / "diary", {"result": result.text, "writes": clockwork.counts["after"]})
+            diary(folder).note(result=result.text, writes=clockwork.count("after"))
 
 
 if __name__ == "__main__":

@@ -5,17 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
 from tests.dialects.calls import ShownText, calls, prose, replies, tools_of
 from tests.dialects.replies import TOOLS
 from tests.dialects.test_replies import in_pieces
+from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 
-quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(8))
 every_dialect = pytest.mark.parametrize("name", NAMES)
 
 

@@ -28,6 +28,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from tests.dialects.calls import replies
 from tests.dialects.replies import TABLE, TITLES, TOOLS, Reply
+from tests.sweeps import examples
 
 USAGE = Usage(input=7, output=5)
 
@@ -71,7 +72,7 @@ def test_d2_a_reply_becomes_a_message_with_text_and_calls(name: str, case: Reply
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(5))
 @given(data=st.data())
 def test_d2_any_cut_makes_the_same_message(name: str, data: st.DataObject) -> None:
     reply = data.draw(replies(name))

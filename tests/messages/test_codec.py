@@ -16,6 +16,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Part, Text, ToolCall, ToolResult, arguments_hash, canonical
 from dragoman.messages.questions import Answer, Question
 from dragoman.turn.facts import FACT, Fact
+from tests.sweeps import examples
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
@@ -45,7 +46,7 @@ KINDS = [
 def test_every_part_event_and_fact_survives_json(codec: Codec[object], kind: type) -> None:
     """S3, E1: as text and as values."""
 
-    @settings(max_examples=10)
+    @settings(max_examples=examples(4))
     @given(st.from_type(kind))
     def check(value: object) -> None:
         assert codec.load(codec.dump(value)) == value

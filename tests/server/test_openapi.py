@@ -24,6 +24,7 @@ from dragoman.server.shapes import SETTINGS
 from dragoman.tools.builtin import BUILTIN
 from dragoman.wire.scripted import calls, says, thinks
 from tests.server.site import Received, Site, served
+from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +63,7 @@ def _try_everything(site: Site, known: dict[str, str]) -> int:
 def _try(operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode, known: dict[str, str]) -> None:
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=8,
+        max_examples=examples(4),
         deadline=None,
         database=None,
         derandomize=True,

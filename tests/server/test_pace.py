@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dragoman.server.feed import Feed
 from dragoman.server.pace import LATE, TICK, TICKS, FeedReader, Pace
 from dragoman.server.stream import ALIVE, STUCK, EventStream, OpenStreams, Subject, follow
+from tests.patience import PATIENCE
 
 
 def late() -> Pace:
@@ -38,7 +39,7 @@ async def begun(feeds: list[Feed], pace: Pace) -> AsyncGenerator[bytes, None]:
 
 
 async def take(chunks: AsyncGenerator[bytes, None]) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return await anext(chunks)
 
 
@@ -90,7 +91,7 @@ async def test_what_is_more_than_a_piece_waits_for_nothing_and_takes_what_waited
     await asyncio.sleep(0)
     assert waiting.done()
     reader.wake(piece=True)  # the first after something else
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await reader.wait()
 
 
@@ -119,7 +120,7 @@ async def test_ticks_that_the_loop_has_missed_are_made_up_for() -> None:
     await reader.wait()
     reader.wake(piece=True)
     pace.tick(TICK * TICKS)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await reader.wait()
 
 
@@ -208,7 +209,7 @@ async def test_a_silent_stream_says_that_it_is_there_and_ends_when_the_client_go
     await _settled()
     assert client.sent[2:] == [b": still here\n\n"]
     client.gone.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await running
 
 
@@ -229,7 +230,7 @@ async def test_a_client_that_reads_nothing_is_hung_up_on() -> None:
     await _settled()
     assert not running.done()
     stream.look_after(now + STUCK + 1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await running
     assert client.sent == [b"", b": welcome\n\n"]
 
@@ -243,6 +244,19 @@ async def test_streams_end_when_the_server_closes(before: bool) -> None:
     running = asyncio.create_task(EventStream(_silent(), streams)({}, client.receive, client.send))
     await _settled()
     streams.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await running
     assert client.sent[-1] == b""
+
+
+async def test_a_stream_that_ends_by_itself_while_the_server_closes_ends_once() -> None:
+    """U1: a signal comes in the middle of anything, also of the last step of a stream."""
+    client, streams = Client(), OpenStreams()
+
+    async def interrupted() -> AsyncGenerator[bytes, None]:
+        yield b": welcome\n\n"
+        streams.close()
+
+    async with asyncio.timeout(PATIENCE):
+        await EventStream(interrupted(), streams)({}, client.receive, client.send)
+    assert client.sent == [b"", b": welcome\n\n", b""]

@@ -132,9 +132,11 @@ async def test_files_go_with_the_last_conversation_that_mentions_them(tmp_path: 
     await store.open()
     try:
         only, shared, new = [await store.put_blob(data) for data in (b"only", b"shared", b"new")]
-        grow_old(store, only, shared)
         await add(store, "conv_1", only, shared, new)
         await add(store, "conv_2", shared)
+        await store.close()
+        grow_old(store, only, shared)  # while nobody sweeps
+        await store.open()
         await store.delete_conversation("conv_1")
         assert (await store.blob(shared), await store.blob(new)) == (b"shared", b"new")
         with pytest.raises(NotFound):

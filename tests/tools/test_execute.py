@@ -17,7 +17,7 @@ from dragoman.messages.parts import CallState, ToolCall
 from dragoman.tools.execute import Permit, execute
 from dragoman.tools.tool import Tool
 from dragoman.wire.scripted import calls, says
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import only_call, play
 from tests.tools.bench import Bench, run, text_of
 
@@ -181,7 +181,7 @@ async def test_a_call_that_is_over_reports_nothing_more() -> None:
     """C7: its turn may have ended long ago."""
     going_on, gone_on = threading.Event(), threading.Event()
 
-    @tool(timeout=0.5)
+    @tool
     def late(context: ToolContext) -> str:
         """Too late."""
         context.progress("on time")
@@ -191,10 +191,11 @@ async def test_a_call_that_is_over_reports_nothing_more() -> None:
         return "too late"
 
     bench = Bench()
-    assert (await bench.run(late)).state is CallState.FAILED
+    task = asyncio.create_task(bench.run(late))
+    await eventually(lambda: bench.progress)
+    await _cancelled(task)
     going_on.set()
-    await asyncio.to_thread(gone_on.wait, PATIENCE)
-    await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(gone_on.wait, PATIENCE)
     assert bench.progress == ["on time"]
 
 
@@ -208,8 +209,8 @@ async def test_the_time_a_person_takes_is_not_the_tools(in_thread: bool) -> None
     def asks_from_a_thread(context: ToolContext) -> str:
         return str(context.ask("Well?"))
 
-    made = tool(name="asks", description="Asks.", timeout=0.5)(asks_from_a_thread if in_thread else asks)
-    outcome = await Bench(answers=["well"], thinks_for=0.7).run(made)
+    made = tool(name="asks", description="Asks.", timeout=1)(asks_from_a_thread if in_thread else asks)
+    outcome = await Bench(answers=["well"], thinks_for=1.2).run(made)
     assert outcome.result.text == "well"
 
 
@@ -229,23 +230,48 @@ async def test_after_an_answer_the_clock_goes_on_where_it_stood() -> None:
 
 async def test_a_question_ends_with_the_call_that_asked_it() -> None:
     """T6, C8: a thread that waits for an answer is not left waiting."""
-    started, ended = threading.Event(), threading.Event()
+    bench, ended = Bench(thinks_for=PATIENCE), threading.Event()
 
     @tool
     def asks(context: ToolContext) -> str:
         """Asks for ever."""
-        started.set()
         try:
             return str(context.ask("Well?"))
         finally:
             ended.set()
 
-    task = asyncio.create_task(Bench(thinks_for=PATIENCE).run(asks))
+    task = asyncio.create_task(bench.run(asks))
+    await eventually(lambda: bench.questions)
+    await _cancelled(task)
+    assert await asyncio.to_thread(ended.wait, PATIENCE)
+
+
+async def test_a_call_that_is_over_asks_nothing_more() -> None:
+    """T6, C8: a thread that comes to its question too late is not left waiting either."""
+    bench, started, go_on, ended = Bench(), threading.Event(), threading.Event(), threading.Event()
+
+    @tool
+    def asks(context: ToolContext) -> str:
+        """Asks late."""
+        started.set()
+        go_on.wait(PATIENCE)
+        try:
+            return str(context.ask("Well?"))
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(bench.run(asks))
     await asyncio.to_thread(started.wait, PATIENCE)
+    await _cancelled(task)
+    go_on.set()
+    assert await asyncio.to_thread(ended.wait, PATIENCE)
+    assert bench.questions == []
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(ended.wait, PATIENCE)
 
 
 # ── leave, and what a tool finds around it ────────────────────────────────────────────────────────

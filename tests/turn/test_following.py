@@ -17,11 +17,20 @@ from tests.runtimes import runtime_with
 OWNER = textwrap.dedent(
     """
     import asyncio, sys
-    from dragoman import Runtime, ScriptedModel
-    from dragoman.wire.scripted import says
+    from pathlib import Path
+    from dragoman import Runtime, ScriptedModel, tool
+    from dragoman.wire.scripted import calls, says
+
+    @tool
+    async def hold() -> str:
+        "Wait until somebody has heard the beginning."
+        while not Path(sys.argv[2]).exists():
+            await asyncio.sleep(0.01)
+        return "heard"
 
     async def main():
-        async with Runtime(sys.argv[1], model=ScriptedModel([says("word " * 60, waits=0.02)])) as runtime:
+        model = ScriptedModel([says("word " * 30) + calls("hold"), says("word " * 30)])
+        async with Runtime(sys.argv[1], model=model, tools=[hold], allow=["hold"]) as runtime:
             turn = await runtime.send("go")
             print(turn.id, flush=True)
             await turn.result()
@@ -34,9 +43,9 @@ OWNER = textwrap.dedent(
 @pytest.mark.slow
 async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path) -> None:
     """E2: while they come, in order and without a gap; a second follower goes on where the first left off."""
-    store = str(tmp_path / "chat.db")
+    heard = tmp_path / "heard"
     owner = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", OWNER, store, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", OWNER, tmp_path / "chat.db", heard), stdout=asyncio.subprocess.PIPE
     )
     assert owner.stdout is not None
     turn = (await owner.stdout.readline()).decode().strip()
@@ -47,6 +56,7 @@ async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path) -> 
             if sum(isinstance(one, TextDelta) for one in first) == 5:
                 break
         assert (await follower.store.turn(turn)).live  # they came while it ran
+        heard.touch()
         rest = [event async for event in follower.turn(turn).events(after=first[-1].seq)]
     await owner.wait()
     numbers = [event.seq for event in (*first, *rest)]

@@ -33,6 +33,7 @@ from dragoman.turn.facts import (
     TurnStarted,
 )
 from dragoman.turn.machine import CALL, SETTLES, TURN, State, Turn, advance, replay
+from tests.sweeps import examples
 
 STARTED = TurnStarted("msg_1")
 ASKED_MODEL = (STARTED, RequestBuilt(1, 1, "msg_2", "m"))
@@ -237,4 +238,4 @@ def _is_legal(turn: Turn, fact: Fact) -> bool:
 
 
 class TestAnyTurn(AnyTurn.TestCase):  # type: ignore[misc,valid-type]  # hypothesis makes it at run time
-    settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=examples(15), stateful_step_count=40)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -21,6 +21,7 @@ from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
 from tests.dialects.calls import replies
 from tests.patience import PATIENCE
 from tests.runtimes import add
+from tests.sweeps import examples
 
 MANY = 400  # more requests than any limit allows: whoever gets here never ends
 
@@ -76,9 +77,10 @@ def most_requests(rounds: int) -> int:
     return rounds + 2 + 3
 
 
-SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=examples(12))
 
 
+@pytest.mark.slow
 @SOME
 @given(st.lists(lines, min_size=1, max_size=4), st.integers(0, 4))
 def test_the_number_of_requests_never_passes_the_limit_of_rounds(script: list[Line], rounds: int) -> None:
@@ -87,6 +89,7 @@ def test_the_number_of_requests_never_passes_the_limit_of_rounds(script: list[Li
     assert made <= most_requests(rounds)
 
 
+@pytest.mark.slow
 @SOME
 @given(st.lists(lines.filter(lambda line: bool(line.calls)), min_size=1, max_size=4), st.integers(1, 6))
 def test_budgets_count_every_reply_with_calls(script: list[Line], calls: int) -> None:
@@ -97,7 +100,7 @@ def test_budgets_count_every_reply_with_calls(script: list[Line], calls: int) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-@settings(SOME, max_examples=8)
+@settings(max_examples=examples(3))
 @given(data=st.data())
 def test_the_limit_holds_in_every_dialect(name: str, data: st.DataObject) -> None:
     """T7, D3: a malformed call is a call."""

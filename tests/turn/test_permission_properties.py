@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import Plugin, Runtime, ScriptedModel, TurnView, tool
@@ -19,6 +20,7 @@ from dragoman.tools.permissions import decide
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
+from tests.sweeps import examples
 
 PLACES = ["a", "b", "c/x", "c/y", "secrets/k"]
 patterns = st.sampled_from([*PLACES, "*", "c/*", "secrets/*", "?"])
@@ -170,7 +172,8 @@ async def answered(
             return ran, await runtime.store.questions_of(turn.id), await runtime.grants()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+@settings(max_examples=examples(25))
 @given(st.lists(touched, min_size=1, max_size=4), rules, modes, steps)
 def test_no_sequence_of_answers_runs_what_is_denied_or_what_nobody_allowed(
     batch: list[list[str]], given_rules: list[Rule], mode: Mode, todo: list[tuple[int, Answer, bool]]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dragoman.messages.usage import Usage
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.wire import Wire
+from tests.sweeps import examples
 from tests.wire.cuts import cuts
 from tests.wire.replies import Reply, decode
 
@@ -82,7 +83,7 @@ def test_a_live_reply_is_read_as_it_was_meant(recording: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("recording", recordings())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(5))
 @given(data=st.data())
 def test_a_live_reply_cut_anywhere_gives_the_same_events(
     recording: dict[str, Any], data: st.DataObject

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.requests import Request
+from starlette.routing import BaseRoute
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
@@ -63,12 +65,20 @@ def routes() -> FastAPI:
         redoc_url=None,
         openapi_url="/api/openapi.json",
         responses=_REFUSALS,
+        routes=[*_included()],
     )
-    nouns = (conversations, turns, messages, queue, calls, events, questions, tools, models, files, people)
-    for noun in nouns:
-        app.include_router(noun.router, prefix="/api")
     app.openapi = describe(app, app.openapi)  # type: ignore[method-assign]  # FastAPI's own way
     return app
+
+
+@cache
+def _included() -> tuple[BaseRoute, ...]:
+    """Once for all applications: FastAPI builds validators anew wherever a router is included."""
+    whole = APIRouter(responses=_REFUSALS)
+    nouns = (conversations, turns, messages, queue, calls, events, questions, tools, models, files, people)
+    for noun in nouns:
+        whole.include_router(noun.router, prefix="/api")
+    return (*whole.routes,)
 
 
 def api(

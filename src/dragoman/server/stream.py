@@ -165,6 +165,7 @@ class EventStream(Response):
         self._work: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
         self._closing = False
+        self._ending = False  # its last message is on its way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._time = asyncio.get_running_loop().time
@@ -184,16 +185,17 @@ class EventStream(Response):
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        if self._closing and work.cancelled():
+        # A task that is cancelled in its last step comes to its end, and counts as cancelled all the same.
+        if self._closing and work.cancelled() and not self._ending:
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    await self._send_end()
         if not work.cancelled() and (error := work.exception()) is not None:
             _report(error)
 
     def end(self) -> None:
         self._closing = True
-        if self._work is not None:
+        if self._work is not None and not self._ending:
             self._work.cancel()
 
     def look_after(self, now: float) -> None:
@@ -206,6 +208,10 @@ class EventStream(Response):
     async def _send_all(self) -> None:
         async for chunk in self._chunks:
             await self._write(chunk)
+        await self._send_end()
+
+    async def _send_end(self) -> None:
+        self._ending = True
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _write(self, chunk: bytes) -> None:

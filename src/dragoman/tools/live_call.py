@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -24,7 +23,7 @@ class LiveCall:
         self._context = context
         self._limit = limit
         self._loop = asyncio.get_running_loop()
-        self._asked: list[Future[Any]] = []  # from a thread, which waits for the answer
+        self._asked: set[asyncio.Task[Any]] = set()  # from a thread, which waits for the answer
         self._open = 0  # questions that wait for a person: the clock stands still while there are any
         self._left: float | None = None  # seconds the tool still had when the clock was stopped
         self._over = False
@@ -44,7 +43,7 @@ class LiveCall:
 
     def end(self) -> None:
         self._over = True
-        for question in self._asked:
+        for question in list(self._asked):
             question.cancel()
 
     def _report(self, value: Any) -> None:
@@ -85,6 +84,16 @@ class LiveCall:
         self._loop.call_soon_threadsafe(self._tell, as_json(value))
 
     def _from_thread(self, question: Coroutine[Any, Any, T]) -> T:
-        waiting = asyncio.run_coroutine_threadsafe(question, self._loop)
-        self._asked.append(waiting)
-        return waiting.result()
+        return asyncio.run_coroutine_threadsafe(self._while_live(question), self._loop).result()
+
+    async def _while_live(self, question: Coroutine[Any, Any, T]) -> T:
+        """In the loop, as the end of the call is, which cancels it; what comes after that is never asked."""
+        task = asyncio.current_task()
+        if self._over or task is None:
+            question.close()
+            raise asyncio.CancelledError
+        self._asked.add(task)
+        try:
+            return await question
+        finally:
+            self._asked.discard(task)

@@ -12,6 +12,7 @@ import pytest
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import play, runtime_with
 
 pytestmark = pytest.mark.slow
@@ -40,7 +41,7 @@ def _explain(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         str(folder / "chat.db"),
         *words,
     ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 async def test_it_prints_facts_states_and_what_is_still_asked(tmp_path: Path) -> None:

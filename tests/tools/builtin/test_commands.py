@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dragoman.messages.questions import Action, Rule
 from dragoman.tools.builtin.commands import line_patterns, simple_commands
 from dragoman.tools.permissions import decide
+from tests.sweeps import examples
 
 RULES = [
     Rule("shell", "git *", "allow"),
@@ -161,7 +162,7 @@ PIECES = [
 LINES = st.lists(st.sampled_from(PIECES), max_size=10).map("".join) | st.text(max_size=20)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(100))
 @given(LINES)
 def test_what_is_taken_apart_is_what_the_standard_library_reads(line: str) -> None:
     """P1"""
@@ -178,7 +179,7 @@ def test_what_is_taken_apart_is_what_the_standard_library_reads(line: str) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_no_shell_runs_a_command_that_the_rules_did_not_see(line: str) -> None:
     """P1: the shell says itself what it runs, in a world where nothing can be run."""

@@ -27,6 +27,7 @@ from dragoman.tools.builtin.write_file import write_file
 from dragoman.tools.permissions import decide
 from dragoman.tools.tool import Tool
 from dragoman.tools.workspace import path_patterns, read_inside, replace_inside, steps_of
+from tests.sweeps import examples
 from tests.tools.bench import Bench
 from tests.tools.builtin.folder import SECRET, names, refused, told, workspace
 
@@ -163,7 +164,7 @@ STEPS = st.lists(
 ).map("/".join)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(50))
 @given(STEPS | st.text(st.sampled_from("./\\:a~\0 "), max_size=12))
 def test_no_mix_of_steps_leads_out(path: str) -> None:
     """C8"""

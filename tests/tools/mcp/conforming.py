@@ -14,6 +14,7 @@ from dragoman.tools.mcp.login import new_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import TokenStore
+from tests.patience import PATIENCE
 from tests.tools.bench import Bench
 
 CALLS: dict[str, dict[str, Arguments]] = {
@@ -32,15 +33,15 @@ async def play(url: str, scenario: str, given: dict[str, Any]) -> str:
         client_id=given.get("client_id"),
         client_secret="${CLIENT_SECRET}" if "client_secret" in given else None,
         client_metadata_url=PUBLISHED if scenario == "auth/basic-cimd" else None,
-        timeout=15,
+        timeout=PATIENCE,
     )
     if server.auth is None:
-        return await _drive(McpSource("suite", server, patience=15), CALLS.get(scenario, {}))
+        return await _drive(McpSource("suite", server, patience=PATIENCE), CALLS.get(scenario, {}))
     with tempfile.TemporaryDirectory() as folder:
         tokens = TokenStore(url, Path(folder) / "logins.json", use_keyring=False)
         browser = _Browser()
         async with new_login(server, browser.visit, tokens, lambda _: given.get("client_secret")) as provider:
-            source = McpSource("suite", server, patience=15, authorize=lambda _: provider)
+            source = McpSource("suite", server, patience=PATIENCE, authorize=lambda _: provider)
             return await _drive(source, {"test-tool": {}})
 
 

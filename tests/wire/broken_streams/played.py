@@ -98,6 +98,7 @@ async def play(
     answer: Any = None,
     **settings: Any,
 ) -> Played:
+    stalls = any(isinstance(reply, Stream) and reply.then == "stalls" for reply in script)
     async with loopback(*script) as server:
         played = Played(server)
         models = Models(
@@ -105,7 +106,7 @@ async def play(
             catalog=load_catalog().with_provider(provider(server.url)),
             keys=Keys({"acme": "sk-acme-0123456789"}, use_keyring=False),
             client=HttpClient(
-                timeouts=Timeouts(first_byte=5, between_chunks=0.3, after_done=0.05),
+                timeouts=Timeouts(PATIENCE, between_chunks=2 if stalls else PATIENCE, after_done=0.05),
                 retry=Retry(attempts=2, first_wait=0.01),
             ),
             dialect=dialect,
