@@ -11,10 +11,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
-import uvicorn
 from rich.console import Console
 from rich.markup import escape
 
@@ -23,19 +20,16 @@ from dragoman.config.build import Built, build_runtime, store_of, workspace_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
+from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
+from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
 
 HOST, PORT = "127.0.0.1", 8721
-_UVICORN: dict[str, Any] = {
-    "log_level": "warning",
-    "access_log": False,
-    "timeout_graceful_shutdown": 3,
-    "limit_concurrency": 2000,
-}
+_BACKLOG = 1024  # connections that wait in the system to be accepted
 
 
 def serve(settings: Settings) -> None:
@@ -45,7 +39,7 @@ def serve(settings: Settings) -> None:
 
 async def _serve(settings: Settings) -> None:
     table = settings.values.get("server", {})
-    password = _password(settings)
+    password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
         chosen = await choose_model(settings)
         await _fetch(chosen)
@@ -56,6 +50,7 @@ async def _serve(settings: Settings) -> None:
             app = server(
                 runtime,
                 auth,
+                proxies=proxies,
                 hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
@@ -64,21 +59,8 @@ async def _serve(settings: Settings) -> None:
             _greet(settings, chosen, built, url)
             if table.get("open", _has_screen()):
                 webbrowser.open(url)
-            config = uvicorn.Config(app, **_UVICORN)
-            await _Server(config, app.state.context.publisher).serve(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    """Ends the live streams when it has to stop: else it would wait for them."""
-
-    def __init__(self, config: uvicorn.Config, publisher: Publisher) -> None:
-        super().__init__(config)
-        self._publisher = publisher
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # else it would be raised again, before the runtime is closed in order
-        self._publisher.close()
+            publisher: Publisher = app.state.context.publisher
+            await HttpServer(app, proxies=proxies, on_exit=publisher.close).serve(sockets=[listener])
 
 
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +90,7 @@ def _bind(listener: socket.socket, host: str, port: int | None) -> None:
     for attempt in (port,) if port is not None else (PORT, 0):
         try:
             listener.bind((host, attempt))
-            return listener.listen()  # before the link is printed: who is quick need not come again
+            return listener.listen(_BACKLOG)  # before the link is printed: who is quick need not come again
         except OSError as error:
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
