@@ -163,11 +163,12 @@ async def serving(
     proxies: Sequence[str] = (),
 ) -> AsyncIterator[Site]:
     """A runtime that is open already."""
-    auth = Auth(runtime.store, load_secret(folder / "secret"), token="launch", password=password)
+    secret = load_secret(folder / "secret")
+    auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password)
     named = Proxies(proxies)
     app = server(runtime, auth, upload_limit=SMALL, proxies=named)
     async with listening(app, limits=limits, proxies=named) as url, aiohttp.ClientSession() as http:
-        yield Site(url, runtime, auth, http, key="launch")
+        yield Site(url, runtime, auth, http, key="key of local")
         app.state.context.publisher.close()
 
 

@@ -70,7 +70,7 @@ async def serving_with_files(folder: Path, files: int) -> AsyncIterator[Program]
         line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode()
         found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
         assert found is not None, (line, log.read_text("utf-8"))
-        yield Program(process, *found.groups(), log)
+        yield Program(process, found[1], found[2], log)
     finally:
         process.terminate()
         await asyncio.wait_for(process.wait(), PATIENCE)
@@ -157,7 +157,7 @@ async def test_a_server_that_has_no_file_left_goes_on_when_it_has(tmp_path: Path
         assert len(program.log.read_bytes()) < 4000
 
 
-LIMITS = ConnectionLimits(most=8, strangers=6, per_address=4, head=0.5, stranger=1.0)
+LIMITS = ConnectionLimits(most=8, strangers=6, per_address=4, head=0.5)
 
 
 @asynccontextmanager
@@ -182,14 +182,14 @@ async def read_all(reader: asyncio.StreamReader) -> bytes:
 async def test_a_head_that_never_ends_is_cut_off_however_it_goes_on(tmp_path: Path) -> None:
     """U1: by time, also after a request that was whole; and by size."""
     async with small(tmp_path) as (_, port):
-        for first in (b"", b"GET /sandbox HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        for first in (b"", b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(first + b"GET / HTTP/1.1\r\n")
             ended = asyncio.create_task(read_all(reader))
             while not ended.done():  # a drop now and then keeps nothing open
                 writer.write(b"X: y\r\n")
                 await asyncio.wait([ended], timeout=0.1)
-            assert first == b"" or b" 200 " in ended.result() or b" 503 " in ended.result()
+            assert first == b"" or b" 200 " in ended.result()
             writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nX: " + b"y" * 400_000)
@@ -197,8 +197,8 @@ async def test_a_head_that_never_ends_is_cut_off_however_it_goes_on(tmp_path: Pa
         writer.close()
 
 
-async def test_a_stranger_who_does_not_read_the_answer_is_hung_up_on(tmp_path: Path) -> None:
-    """U1: nor one whose body drips, or goes on after the answer."""
+async def test_a_body_that_drips_on_after_the_answer_is_cut_off(tmp_path: Path) -> None:
+    """U1: strangers are answered before their body is read, which they need not send then."""
     async with small(tmp_path) as (_, port):
         head = b"POST /api/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -215,7 +215,7 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
     tmp_path: Path,
 ) -> None:
     """U1: of strangers, the one that is silent longest goes; a person's stream stays."""
-    headers = {"authorization": "Bearer launch"}
+    headers = {"authorization": "Bearer key of local"}
     async with (
         small(tmp_path) as (url, port),
         aiohttp.ClientSession(url, headers=headers) as person,

@@ -7,22 +7,25 @@ import ipaddress
 import os
 import socket
 import sys
-import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.terminal.browser import open_privately
+from dragoman.cli.terminal.enter import on_enter
 from dragoman.config.build import Built, build_runtime, store_of, workspace_of
 from dragoman.config.settings import Settings
+from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
 from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
+from dragoman.server.links import LIFETIME, RunningServer, announced
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
@@ -45,8 +48,8 @@ async def _serve(settings: Settings) -> None:
         await _fetch(chosen)
         built = build_runtime(settings, model=chosen.models, without=unsuitable_groups(settings, chosen))
         async with chosen.models, built.runtime as runtime:
-            secret = load_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
-            auth = Auth(runtime.store, secret, password=password)
+            folder = files_of(settings)
+            auth = Auth(runtime.store, load_secret(folder / "secret"), password=password)
             app = server(
                 runtime,
                 auth,
@@ -55,12 +58,29 @@ async def _serve(settings: Settings) -> None:
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
             )
-            url = f"{_address(listener)}/?token={auth.token}"
-            _greet(settings, chosen, built, url)
-            if table.get("open", _has_screen()):
-                webbrowser.open(url)
+            address = _address(listener)
+            running = RunningServer(address, auth.key)
+            _greet(settings, chosen, built, _link(address, auth.token))
             publisher: Publisher = app.state.context.publisher
-            await HttpServer(app, proxies=proxies, on_exit=publisher.close).serve(sockets=[listener])
+            serving = HttpServer(app, proxies=proxies, on_exit=publisher.close)
+
+            def print_link() -> None:
+                print(_link(address, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
+
+            with announced(folder, running), on_enter(print_link), ExitStack() as opened:
+                if table.get("open", _has_screen()):
+                    opened.enter_context(open_privately(_link(address, auth.links.add(LOCAL, lifetime=60))))
+                await serving.serve(sockets=[listener])
+
+
+def files_of(settings: Settings) -> Path:
+    """The folder beside the store."""
+    store = store_of(settings)
+    return store.with_name(f"{store.name}.files")
+
+
+def _link(address: str, token: str) -> str:
+    return f"{address}/?token={token}"
 
 
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +176,8 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     console.print(f"  store      {escape(_short(store_of(settings)))}")
     for warning in built.warnings:
         console.print(f"  [red]left out[/red]   {escape(warning)}")
-    console.print("  Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+    another = "Enter prints another link. " if sys.stdin.isatty() else ""
+    console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
 
 
 def _short(path: Path) -> str:
