@@ -31,7 +31,7 @@ _QUIET = 60.0  # seconds between two lines of the log about the same
 class HttpConnection(HttpToolsProtocol):
     """One connection: uvicorn's, with a deadline for each head, and for what strangers ask."""
 
-    def __init__(self, listener: Listener, config: uvicorn.Config, state: ServerState) -> None:
+    def __init__(self, listener: SocketListener, config: uvicorn.Config, state: ServerState) -> None:
         super().__init__(config, state, {CONNECTION: self}, asyncio.get_running_loop())
         self.address = ""
         self._listener = listener
@@ -94,7 +94,7 @@ class HttpConnection(HttpToolsProtocol):
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.hang_up)
 
 
-class Listener:
+class SocketListener:
     """Accepts what comes to a socket. Where it cannot, it waits: nothing spins, and the log stays short."""
 
     def __init__(
@@ -225,7 +225,7 @@ class HttpServer(uvicorn.Server):
         if self.lifespan.should_exit:
             sys.exit(STARTUP_FAILURE)
         self.servers = [
-            Listener(one, self.config, self.server_state, limits=self._limits, proxies=self._proxies)  # type: ignore[misc] # has what uvicorn calls: close and wait_closed
+            SocketListener(one, self.config, self.server_state, limits=self._limits, proxies=self._proxies)  # type: ignore[misc] # has what uvicorn calls: close and wait_closed
             for one in sockets or []
         ]
         self.started = True
