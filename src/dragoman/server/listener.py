@@ -211,6 +211,7 @@ class HttpServer(uvicorn.Server):
             **{
                 "log_level": "error",  # what strangers send wrong is theirs, and would fill the log
                 "access_log": False,
+                "log_config": None,  # where it goes is for the program to say
                 "proxy_headers": False,  # we believe only proxies that are named
                 "ws": "none",
                 "timeout_keep_alive": self._limits.idle,

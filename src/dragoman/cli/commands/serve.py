@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 import sys
@@ -22,6 +23,7 @@ from dragoman.config.settings import Settings
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
+from dragoman.redaction import RedactingFormatter, redact_text
 from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
@@ -37,6 +39,9 @@ _BACKLOG = 1024  # connections that wait in the system to be accepted
 
 def serve(settings: Settings) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    log = logging.StreamHandler()
+    log.setFormatter(RedactingFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     asyncio.run(_serve(settings))
 
 
@@ -175,7 +180,7 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
     console.print(f"  store      {escape(_short(store_of(settings)))}")
     for warning in built.warnings:
-        console.print(f"  [red]left out[/red]   {escape(warning)}")
+        console.print(f"  [red]left out[/red]   {escape(redact_text(warning))}")
     another = "Enter prints another link. " if sys.stdin.isatty() else ""
     console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
 
