@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 READY  := $(VENV)/.ready
 RUNS   := $(VENV)/.runs
+# What looks at the packages lives apart from them.
+TOOLS  := .tools
 PAGE   := src/dragoman/server/page/index.html
 NPM    := web/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
@@ -16,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser format fuzz bench eval-local clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser format fuzz bench eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -105,5 +107,19 @@ bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 eval-local: $(READY)    ## how often the model in the box calls the right tool
 	@$(BIN)/python benchmarks/local_eval/run.py
 
+$(TOOLS)/.ready: | $(BIN)/python
+	@$(PYTHON) -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check "cyclonedx-bom>=7" "pip-audit>=2.9"
+	@touch $@
+
+sbom: $(READY) $(TOOLS)/.ready    ## dist/sbom.json: every package that is installed here, as CycloneDX
+	@mkdir -p dist
+	@$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/sbom.json $(BIN)/python
+	@echo "dist/sbom.json is written"
+
+audit: $(READY) $(TOOLS)/.ready   ## look the packages up among known vulnerabilities
+	@.ci/audit $(BIN)/python $(TOOLS)/bin/pip-audit
+
 clean:           ## remove what make made
-	@rm -rf $(VENV) .matrix web/node_modules $(dir $(PAGE)) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(TOOLS) .matrix web/node_modules $(dir $(PAGE)) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis

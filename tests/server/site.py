@@ -7,18 +7,20 @@ import io
 import json
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import uvicorn
 
 from dragoman import Runtime
+from dragoman.server.addresses import Proxies
 from dragoman.server.app import server
 from dragoman.server.auth import Auth, load_secret
+from dragoman.server.connections import ConnectionLimits
+from dragoman.server.listener import HttpServer
 from dragoman.wire.scripted import Script
 from tests.runtimes import runtime_with
 
@@ -142,31 +144,39 @@ def _good(answer: Answer) -> Any:
 
 @asynccontextmanager
 async def served(
-    folder: Path, script: Script, *, password: str | None = None, **options: Any
+    folder: Path, script: Script, *, password: str | None = None, proxies: Sequence[str] = (), **options: Any
 ) -> AsyncIterator[Site]:
     async with (
         runtime_with(folder, script, **options) as runtime,
-        serving(folder, runtime, password=password) as site,
+        serving(folder, runtime, password=password, proxies=proxies) as site,
     ):
         yield site
 
 
 @asynccontextmanager
-async def serving(folder: Path, runtime: Runtime, *, password: str | None = None) -> AsyncIterator[Site]:
+async def serving(
+    folder: Path,
+    runtime: Runtime,
+    *,
+    password: str | None = None,
+    limits: ConnectionLimits | None = None,
+    proxies: Sequence[str] = (),
+) -> AsyncIterator[Site]:
     """A runtime that is open already."""
-    auth = Auth(runtime.store, load_secret(folder / "secret"), token="launch", password=password)
-    app = server(runtime, auth, upload_limit=SMALL)
-    async with listening(app) as url, aiohttp.ClientSession() as http:
-        yield Site(url, runtime, auth, http, key="launch")
+    secret = load_secret(folder / "secret")
+    auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password)
+    named = Proxies(proxies)
+    app = server(runtime, auth, upload_limit=SMALL, proxies=named)
+    async with listening(app, limits=limits, proxies=named) as url, aiohttp.ClientSession() as http:
+        yield Site(url, runtime, auth, http, key="key of local")
         app.state.context.publisher.close()
 
 
 @asynccontextmanager
-async def listening(app: Any) -> AsyncIterator[str]:
+async def listening(app: Any, **options: Any) -> AsyncIterator[str]:
     """The application on a free port of this machine."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
-    running = _Quiet(config)
+    running = _Quiet(app, **options, lifespan="off", timeout_graceful_shutdown=1)
     task = asyncio.create_task(running.serve(sockets=[listener]))
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -176,7 +186,7 @@ async def listening(app: Any) -> AsyncIterator[str]:
         listener.close()
 
 
-class _Quiet(uvicorn.Server):
+class _Quiet(HttpServer):
     """Leaves the signals to pytest."""
 
     @contextmanager

@@ -188,7 +188,7 @@ async def test_a_body_that_does_not_say_its_length_is_cut_off(tmp_path: Path) ->
             yield b"x" * 1000
 
     async with served(tmp_path, [says("x")]) as site:
-        headers = {"authorization": "Bearer launch", "content-type": "application/octet-stream"}
+        headers = {"authorization": "Bearer key of local", "content-type": "application/octet-stream"}
         async with site.http.post(f"{site.url}/api/files", data=chunks(), headers=headers) as response:
             assert response.status == 413
 

@@ -288,7 +288,7 @@ async def test_a_client_that_reads_nothing_slows_nobody(tmp_path: Path) -> None:
         sleeper = socket.create_connection((host.hostname, host.port))
         sleeper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         request = f"GET /api/conversations/{id}/events HTTP/1.1\r\nHost: {host.netloc}\r\n"
-        sleeper.sendall(f"{request}Authorization: Bearer launch\r\n\r\n".encode())
+        sleeper.sendall(f"{request}Authorization: Bearer key of local\r\n\r\n".encode())
         async with site.events(f"/api/conversations/{id}/events") as events:
             await anext(events)
             await site.say("go", id)

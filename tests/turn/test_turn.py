@@ -267,7 +267,7 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
         message = (await chat.messages())[0].id
         with pytest.raises(NotFound, match="no conversation 'conv_nowhere'"):
             await runtime.conversation("conv_nowhere")
-        with pytest.raises(BadRequest, match="belongs to another conversation"):
+        with pytest.raises(BadRequest, match="there is no message"):
             await other.send("two", parent=message)
         with pytest.raises(NotFound, match="no message 'msg_nowhere'"):
             await chat.send("two", parent="msg_nowhere")

@@ -56,6 +56,9 @@ class ServerTable(TypedDict, total=False):
     host: Annotated[str, Field(description="the address to listen on; a public one needs a password")]
     port: Annotated[int, Field(ge=0, le=65535, description="0 takes a free one")]
     hosts: Annotated[list[str], Field(description="names by which browsers may call it, beside its own")]
+    proxies: Annotated[
+        list[str], Field(description="addresses of proxies that say truly where requests come from")
+    ]
     password_from: Annotated[Variable, Field(description="the environment variable that holds the password")]
     upload_limit: Annotated[Positive, Field(description="bytes of one attachment")]
     open: Annotated[bool, Field(description="open the page in the browser at the start")]

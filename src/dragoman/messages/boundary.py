@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterable
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import BadRequest
+from dragoman.messages.message import Message
+from dragoman.messages.parts import File, Part, ToolCall
 
 MARGIN = 20  # JSON is read to a depth of 200; a value is stored some levels down
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
@@ -51,6 +55,32 @@ def is_shallow(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# What a browser would run (javascript:) or a provider read from its own disk (file:) is no address of a file.
+_ADDRESS = re.compile(r"(?:https?://[^/?#]|data:)[^\x00-\x20\x7f]*", re.IGNORECASE)
+
+
+def is_address(url: str) -> bool:
+    """Whether files may be there: on the web, or in the address itself."""
+    return _ADDRESS.fullmatch(url) is not None
+
+
+def check_addresses(messages: Iterable[Message]) -> None:
+    """As `check_parts`, for messages with the results of their calls."""
+    for message in messages:
+        check_parts(message.parts)
+
+
+def check_parts(parts: Iterable[Part]) -> None:
+    """BadRequest for a file that is said to be where none can be."""
+    for part in parts:
+        if isinstance(part, ToolCall):
+            check_parts(part.result.attachments if part.result is not None else ())
+        if isinstance(part, File) and part.url is not None and not is_address(part.url):
+            raise BadRequest(
+                "the address of a file begins with https://, http:// or data:, and has no spaces"
+            )
 
 
 def time_or(claimed: float, now: float) -> float:

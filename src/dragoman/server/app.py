@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
 from dragoman.server import page, problems
+from dragoman.server.addresses import Proxies
 from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
@@ -111,6 +112,7 @@ def server(
     auth: Auth,
     *,
     hosts: Collection[str] = LOOPBACK,
+    proxies: Proxies | None = None,
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
 ) -> FastAPI:
@@ -123,7 +125,7 @@ def server(
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
     page.install(app)
-    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, auth=auth)
+    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, auth=auth, proxies=proxies)
     return app
 
 

@@ -1,4 +1,4 @@
-"""Who a request is from: by a signed cookie, a key, or the token that is printed at the start."""
+"""Who a request is from: by a signed cookie, a key, a password, or a link."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import math
 import os
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,11 +19,14 @@ from starlette.responses import Response
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
+from dragoman.server.guessing import Guesses, TooManyTries
+from dragoman.server.links import Links
 from dragoman.store.store import Store
 
 SIGN_IN_FIRST = "sign in first: open the link that the server printed, or send a key"
-_ATTEMPTS = 5  # sign-ins under way from one address
 _LIFETIME = 30 * 24 * 3600  # seconds a sign-in holds
+_REMEMBERED = 365 * 24 * 3600  # seconds a browser is known as one that has signed in
+_SLOWLY = 1.0  # seconds that a wrong password takes
 
 
 class Auth:
@@ -35,16 +38,20 @@ class Auth:
         secret: bytes,
         *,
         token: str | None = None,
+        key: str | None = None,
         password: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.token = token or secrets.token_urlsafe(24)
+        """`token` is that of the first link; `key` is for programs of whoever runs the server."""
+        self.links = Links()
+        self.token = self.links.add(LOCAL, token)
+        self.key = key or secrets.token_urlsafe(24)
         self.needs_password = password is not None
         self._store = store
         self._secret = secret
         self._password = password
         self._clock = clock
-        self._attempts: Counter[str] = Counter()  # sign-ins under way, by address
+        self._guesses = Guesses()
         self.cookie = f"dragoman_{hashlib.sha256(secret).hexdigest()[:8]}"  # two servers, two names
 
     async def person(self, request: HTTPConnection) -> str | None:
@@ -54,53 +61,62 @@ class Auth:
             return await self._person_with_key(key.strip())
         return await self._person_in_cookie(request.cookies.get(self.cookie, ""))
 
-    def is_launch_token(self, token: str) -> bool:
-        """Whether this is the token of the link that was printed."""
-        return _same(token, self.token)
-
-    async def sign_in(self, password: str, address: str) -> str | None:
-        """Who this password or key belongs to. A wrong one takes a second; so does whoever guesses many."""
-        if self._attempts[address] >= _ATTEMPTS:
-            raise HTTPException(429, "too many tries at once: wait a moment")
-        self._attempts[address] += 1
+    async def sign_in(self, password: str, request: HTTPConnection) -> str | None:
+        """Who this password or key belongs to. A wrong one takes a second, and slows down who tries."""
+        address = request.client.host if request.client else ""
         try:
-            if self._password is not None and _same(password, self._password):
-                return LOCAL
-            person = await self._person_with_key(password)
-            if person is None:
-                await asyncio.sleep(1)
-            return person
-        finally:
-            self._attempts[address] -= 1
-            self._attempts += Counter()  # those at nought are forgotten
+            known = await self._person_in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
+            attempt = self._guesses.begin(address, known)
+        except TooManyTries as error:
+            wait = {"retry-after": str(math.ceil(error.seconds))}
+            raise HTTPException(429, "too many tries: wait a moment", headers=wait) from error
+        await asyncio.sleep(attempt.wait)
+        person = await self._person_with_password(password)
+        if person is None:
+            await asyncio.sleep(_SLOWLY)
+        else:
+            attempt.was_right()
+        return person
 
     async def set_cookie(self, response: Response, person: str, *, secure: bool) -> None:
-        until = int(self._clock()) + _LIFETIME
-        body = base64.urlsafe_b64encode(f"{person}\n{until}".encode()).decode()
-        signature = self._sign(body, await self._credential(person) or "")
-        response.set_cookie(
-            self.cookie,
-            f"{body}.{signature}",
-            max_age=_LIFETIME,
-            httponly=True,
-            samesite="strict",
+        """Two of them: who this is, and for a long time, that this browser has signed in as them before."""
+        self._set(
+            response,
+            f"{self.cookie}_browser",
+            await self._signed(person, _REMEMBERED, "browser"),
+            path="/api/login",
+            seconds=_REMEMBERED,
             secure=secure,
+        )
+        value = await self._signed(person, _LIFETIME)
+        self._set(response, self.cookie, value, path="/", seconds=_LIFETIME, secure=secure)
+
+    def _set(
+        self, response: Response, name: str, value: str, *, path: str, seconds: int, secure: bool
+    ) -> None:
+        response.set_cookie(
+            name, value, max_age=seconds, path=path, httponly=True, samesite="strict", secure=secure
         )
 
     def clear_cookie(self, response: Response) -> None:
         response.delete_cookie(self.cookie, httponly=True, samesite="strict")
 
-    async def _person_with_key(self, key: str) -> str | None:
-        if _same(key, self.token):
+    async def _person_with_password(self, password: str) -> str | None:
+        if self._password is not None and _same(password, self._password):
             return LOCAL
-        return await self._store.person_with_key(key_hash(key))
+        return await self._person_with_key(password)
 
-    async def _person_in_cookie(self, cookie: str) -> str | None:
+    async def _person_with_key(self, key: str) -> str | None:
+        if _same(key, self.key):
+            return LOCAL
+        return self.links.person(key) or await self._store.person_with_key(key_hash(key))
+
+    async def _person_in_cookie(self, cookie: str, purpose: str = "") -> str | None:
         body, _, signature = cookie.rpartition(".")
         try:
             person, _, until = base64.urlsafe_b64decode(body).decode().rpartition("\n")
             credential = await self._credential(person)
-            if credential is None or not _same(signature, self._sign(body, credential)):
+            if credential is None or not _same(signature, self._sign(body, credential, purpose)):
                 return None
             return person if int(until) > self._clock() else None
         except ValueError:
@@ -110,8 +126,14 @@ class Auth:
         """The hash of what they signed in with: with another password or key the sign-in is void."""
         return key_hash(self._password or "") if person == LOCAL else await self._store.key_of(person)
 
-    def _sign(self, body: str, credential: str) -> str:
-        text = f"{body}.{credential}".encode("utf-8", "surrogateescape")
+    async def _signed(self, person: str, seconds: int, purpose: str = "") -> str:
+        text = f"{person}\n{int(self._clock()) + seconds}"
+        body = base64.urlsafe_b64encode(text.encode()).decode()
+        return f"{body}.{self._sign(body, await self._credential(person) or '', purpose)}"
+
+    def _sign(self, body: str, credential: str, purpose: str) -> str:
+        """A cookie of one purpose is none of another."""
+        text = f"{body}.{credential}{purpose and '.'}{purpose}".encode("utf-8", "surrogateescape")
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -12,12 +12,13 @@ from starlette.exceptions import HTTPException
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.message import Message
-from dragoman.messages.parts import ToolCall
+from dragoman.messages.parts import File, Text, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import Begun, CurrentModel
+from dragoman.store.access import may_see
 from dragoman.store.store import Queued, TurnRow
 
 Who: TypeAlias = Callable[[Request], Awaitable[str | None]]
@@ -79,6 +80,16 @@ class Context:
         found = await self.runtime.store.question(id)
         await self._check(found.conversation, person, "question", id)
         return found
+
+    async def check_files(self, content: str | Sequence[Text | File], person: str) -> None:
+        """NotFound where a message names a file of somebody else: who knows its hash has not got it yet."""
+        for part in () if isinstance(content, str) else content:
+            if isinstance(part, File) and part.blob is not None:
+                await self.check_blob(part.blob, person)
+
+    async def check_blob(self, blob: str, person: str) -> None:
+        if not await may_see(self.runtime.store, blob, person):
+            raise NotFound("file", blob)
 
     async def begun(self, turn: str) -> Begun:
         """The answer to who has just started a turn. One that is queued has no message yet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
@@ -12,13 +13,19 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import DragomanError
+from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
+from dragoman.server.connections import recognise
 from dragoman.server.problems import problem, problem_of
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
 IMPORT_LIMIT = 50_000_000
 _SLOWEST = 30.0  # seconds between two pieces of a body
+_SIGN_IN = "/api/login"
+_SIGN_IN_LIMIT = 10_000  # bytes
+_SIGN_IN_TIME = 10.0  # seconds until a stranger's body is there, whole
+_PORTS = {"http": 80, "https": 443}
 _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -42,32 +49,38 @@ class Middleware:
         hosts: Collection[str] = LOOPBACK,
         upload_limit: int,
         auth: Auth | None = None,
+        proxies: Proxies | None = None,
     ) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
         self._auth = auth
+        self._proxies = proxies or Proxies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        self._proxies.resolve(scope)
         path, headers = _path(scope), Headers(scope=scope)
-        refusal = self._refusal(scope["method"], path, headers)
+        refusal = self._refusal(scope, path, headers)
         if refusal is not None:
             return await problem(*refusal)(scope, receive, send)
-        if self._auth is not None and _private(path):
+        if self._auth is not None:
             try:
                 scope[_PERSON] = await self._auth.person(HTTPConnection(scope))
             except DragomanError as error:  # the store is out of reach
-                return await problem_of(error)(scope, receive, send)
-            if scope[_PERSON] is None:
+                if _private(path):
+                    return await problem_of(error)(scope, receive, send)
+            if scope.get(_PERSON) is not None:
+                recognise(scope)
+            elif _private(path):
                 return await problem(401, SIGN_IN_FIRST)(scope, receive, send)
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
-        return await self._app(scope, _bounded(receive, limit), _with_headers(send))
+        return await self._app(scope, _bounded(receive, limit, path), _with_headers(send))
 
-    def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, path: str, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if hostname(host) not in self._hosts:
             return 421, f"this server is not {host!r}: use the address it printed when it started"
@@ -75,18 +88,21 @@ class Middleware:
             return 400, "the length of the body is no number"
         if not path.startswith("/api"):
             return None
-        if (origin := headers.get("origin")) is not None and _netloc(origin) != host:
-            return 403, "pages of another origin may not use this server"
+        if (origin := headers.get("origin")) is not None and not _is_ours(origin, scope["scheme"], host):
+            hint = "if a proxy speaks HTTPS for it, name that in [server] proxies"
+            return 403, f"pages of another origin may not use this server ({hint})"
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return 403, "other pages may not use this server"
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        if method in _CHANGES and has_body and not _fits(path, headers):
+        if scope["method"] in _CHANGES and has_body and not _fits(path, headers):
             return 415, "the body has to be JSON, with content-type application/json"
         return None
 
     def _limit(self, path: str) -> int:
         if path == "/api/files":
             return self._upload_limit
+        if path == _SIGN_IN:
+            return _SIGN_IN_LIMIT
         return IMPORT_LIMIT if path == "/api/import" else JSON_LIMIT
 
 
@@ -106,15 +122,18 @@ def hostname(host: str) -> str | None:
     return parts.hostname if not parts.path and not parts.query and parts.username is None else None
 
 
-def _netloc(origin: str) -> str | None:
+def _is_ours(origin: str, scheme: str, host: str) -> bool:
+    """Whether scheme, name and port are those by which we were called."""
     try:
-        return urlsplit(origin).netloc
+        theirs, ours = urlsplit(origin), urlsplit(f"{scheme}://{host}")
+        ports = [parts.port or _PORTS.get(parts.scheme) for parts in (theirs, ours)]
     except ValueError:
-        return None
+        return False
+    return (theirs.scheme, theirs.hostname, ports[0]) == (ours.scheme, ours.hostname, ports[1])
 
 
 def _private(path: str) -> bool:
-    return path.startswith("/api") and path not in ("/api/login", "/api/openapi.json")
+    return path.startswith("/api") and path not in (_SIGN_IN, "/api/openapi.json")
 
 
 def _path(scope: Mapping[str, object]) -> str:
@@ -128,13 +147,15 @@ def _fits(path: str, headers: Headers) -> bool:
     return kind == ("application/octet-stream" if path == "/api/files" else "application/json")
 
 
-def _bounded(receive: Receive, limit: int) -> Receive:
+def _bounded(receive: Receive, limit: int, path: str) -> Receive:
     seen, more = 0, True
+    clock = asyncio.get_running_loop().time
+    until = clock() + _SIGN_IN_TIME if path == _SIGN_IN else math.inf
 
     async def bounded() -> Message:
         nonlocal seen, more
         try:
-            async with asyncio.timeout(_SLOWEST if more else None):
+            async with asyncio.timeout_at(min(clock() + _SLOWEST, until) if more else None):
                 message = await receive()
         except TimeoutError as error:
             raise HTTPException(408, "the body came too slowly") from error

@@ -8,7 +8,6 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from dragoman.conversation.tree import LOCAL
 from dragoman.server.auth import Auth
 
 BUILT = Path(__file__).with_name("page")
@@ -48,6 +47,10 @@ _SANDBOX = {
     "cross-origin-resource-policy": "same-origin",
 }
 
+_USED = (
+    "This link is not valid any more: each is for one browser. `dragoman link` prints another, "
+    "and so does the server when you press Enter where it runs."
+)
 _NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. The API is at /api."
 
 
@@ -60,7 +63,9 @@ def install(app: FastAPI) -> None:
         """The launch link signs in, and goes on without its token."""
         auth: Auth = request.app.state.auth
         token = request.query_params.get("token")
-        if token is not None:
+        if (
+            token is not None and request.method == "GET"
+        ):  # who only looks whether it is there uses no link up
             return await _sign_in_by_link(request, auth, token)
         return _file("index.html", _PAGE)
 
@@ -73,13 +78,13 @@ def install(app: FastAPI) -> None:
 
 
 async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response:
-    if not auth.is_launch_token(token) and await auth.person(request) is not None:
-        return RedirectResponse(request.url.path, 303)  # an old link, and somebody who is in already
-    if not auth.is_launch_token(token):
-        text = "This link is not valid any more. The server prints a new one each time it starts."
-        return PlainTextResponse(text, 403)
-    response = RedirectResponse(request.url.path, 303)
-    await auth.set_cookie(response, LOCAL, secure=request.url.scheme == "https")
+    """Once: who opens it again is in already, or is somebody else."""
+    person = auth.links.use(token)
+    if person is None and await auth.person(request) is None:
+        return PlainTextResponse(_USED, 403, headers={"cache-control": "no-store"})
+    response = RedirectResponse(request.url.path, 303, headers={"cache-control": "no-store"})
+    if person is not None:
+        await auth.set_cookie(response, person, secure=request.url.scheme == "https")
     return response
 
 

@@ -26,6 +26,7 @@ from dragoman.errors import (
     Unreadable,
 )
 from dragoman.messages.ids import new_id
+from dragoman.redaction import redact_text
 
 log = logging.getLogger("dragoman.server")
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
@@ -111,5 +112,6 @@ def _unexpected(request: Request, error: Exception) -> Response:
 
 
 def without_paths(text: str) -> str:
-    """Files of the server by their names alone."""
+    """Files of the server by their names alone, and no password or key."""
+    text = redact_text(text)
     return _PATH.sub(lambda found: Path(found.group().rstrip("/")).name, text)

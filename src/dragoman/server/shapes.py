@@ -247,6 +247,14 @@ class UsageView:
 
 
 @dataclass(slots=True)
+class Link:
+    """Below the address of the server; it signs one browser in."""
+
+    path: str
+    expires: float
+
+
+@dataclass(slots=True)
 class NamedPrompt:
     name: str
     text: str

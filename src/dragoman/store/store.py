@@ -6,6 +6,7 @@ the newer can write. What it has returned from is on disk. `store/conformance` t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.store.conversations import Busy, ConversationStore, Found, MessageStore
@@ -31,6 +32,7 @@ __all__ = [
     "EventStore",
     "Found",
     "GrantStore",
+    "Mention",
     "MessageStore",
     "PeopleStore",
     "Person",
@@ -50,11 +52,25 @@ __all__ = [
 ]
 
 
+@dataclass(slots=True, frozen=True)
+class Mention:
+    """A row that mentions a blob."""
+
+    noun: str  # message, call, question, queue, signal or upload
+    id: str  # of what is queued or a signal, the turn's; of an upload, nothing
+
+
 class AttachmentStore(Protocol):
     """Attachments and long outputs: bytes under the SHA-256 of their content, each stored once."""
 
     async def put_blob(self, data: bytes) -> str:
         """The key of these bytes. They are safe from removal for an hour, until something mentions them."""
+
+    async def add_upload(self, blob: str, user: str, now: float) -> None:
+        """Remember for a day that this person brought it."""
+
+    async def mentions(self, blob: str, user: str) -> list[Mention]:
+        """Every row of a person's conversations that mentions it, and whether they uploaded it."""
 
     async def blob(self, key: str) -> bytes:
         """NotFound where there are none; Unreadable where they are not those that were put there."""

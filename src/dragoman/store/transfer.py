@@ -5,18 +5,30 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue, ValidationError
 
-from dragoman.conversation.tree import Conversation, Tree, copied
+from dragoman.conversation.tree import LOCAL, Conversation, Tree, copied
 from dragoman.errors import BadRequest, NotFound, Unreadable
-from dragoman.messages.boundary import MARGIN, check_json, time_or
+from dragoman.messages.boundary import MARGIN, check_addresses, check_json, time_or
 from dragoman.messages.codec import Codec
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolCall, canonical
+from dragoman.messages.parts import (
+    Error,
+    File,
+    Part,
+    Reasoning,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+    canonical,
+)
+from dragoman.store.access import blobs_of, may_see
 from dragoman.store.store import Store
 
 _FORMAT = "dragoman.conversation/1"
@@ -31,7 +43,7 @@ async def export_conversation(store: Store, conversation: str) -> dict[str, Json
     info = await store.conversation(conversation)
     messages, _ = await store.messages(conversation)
     blobs: dict[str, JsonValue] = {}
-    for key in sorted({key for message in messages for key in _blobs(message)}):
+    for key in sorted({key for message in messages for key in blobs_of(message)}):
         try:
             blobs[key] = base64.b64encode(await store.blob(key)).decode()
         except (NotFound, Unreadable):
@@ -58,13 +70,15 @@ async def import_conversation(
         fault = error.errors(include_url=False)[0]
         where = ".".join(map(str, fault["loc"]))
         raise BadRequest(f"the export is damaged at {where}: {fault['msg']}") from error
+    check_addresses(messages)
     tree = Tree(messages)
     id = new_id("conv")
     copies = copied(tree, id)
     if info.leaf is not None and info.leaf not in copies:
         raise BadRequest(f"the export is damaged: its leaf {info.leaf} is not among its messages")
-    for blob in _decoded(data.get("blobs")):
-        await store.put_blob(blob)
+    brought = {await store.put_blob(blob) for blob in _decoded(data.get("blobs"))}
+    named = {key for message in messages for key in blobs_of(message)} - brought
+    missing = {key for key in named if not await may_see(store, key, user or LOCAL)}
     conversation = Conversation(
         id,
         title=info.title,
@@ -75,9 +89,32 @@ async def import_conversation(
         created=time_or(info.created, now),
         updated=now,
     )
-    messages = [replace(copy, created=time_or(copy.created, now)) for copy in copies.values()]
+    messages = [
+        replace(_without_blobs(copy, missing), created=time_or(copy.created, now)) for copy in copies.values()
+    ]
     await store.add_conversation(conversation, messages)
     return id
+
+
+def _without_blobs(message: Message, missing: Collection[str]) -> Message:
+    """What names bytes that did not come along, and are not this person's, names bytes that are nowhere."""
+    if not any(key in missing for key in blobs_of(message)):
+        return message
+
+    def nowhere(key: str | None) -> str | None:
+        return hashlib.sha256(secrets.token_bytes(32)).hexdigest() if key in missing else key
+
+    def of_part(part: Part) -> Part:
+        match part:
+            case File():
+                return replace(part, blob=nowhere(part.blob))
+            case ToolCall(result=ToolResult() as result):
+                files = tuple(replace(file, blob=nowhere(file.blob)) for file in result.attachments)
+                return replace(part, result=replace(result, blob=nowhere(result.blob), attachments=files))
+            case _:
+                return part
+
+    return replace(message, parts=tuple(map(of_part, message.parts)))
 
 
 def _decoded(blobs: JsonValue) -> list[bytes]:
@@ -128,13 +165,3 @@ def _paragraphs(message: Message) -> Iterator[str]:
 
 def _backticks(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
-
-
-def _blobs(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, File) and part.blob:
-            yield part.blob
-        if isinstance(part, ToolCall) and part.result is not None:
-            if part.result.blob:
-                yield part.result.blob
-            yield from (file.blob for file in part.result.attachments if file.blob)

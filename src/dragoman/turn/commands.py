@@ -19,7 +19,7 @@ from dragoman.errors import (
     TurnEnded,
     TurnSetAside,
 )
-from dragoman.messages.boundary import check_json
+from dragoman.messages.boundary import check_json, check_parts
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part, Text, ToolResult
@@ -153,6 +153,7 @@ class Commands:
             raise BadRequest("the message is blank: say something, or attach a file")
         for part in parts:
             check_json(asdict(part), "the message")
+        check_parts(parts)
         id = new_id("msg")
         return Message(id, conversation, parent, "user", parts, created=self._services.clock())
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from typing_extensions import TypedDict, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import BadRequest, ProviderError
+from dragoman.errors import NotFound, ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolResult
@@ -306,4 +306,4 @@ class ConversationHandle:
 
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:
-            raise BadRequest(f"message {message} belongs to another conversation, not to {self.id}")
+            raise NotFound("message", message)

@@ -20,13 +20,13 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event, StepRetry
 from dragoman.messages.request import Request
+from dragoman.redaction import redact_text
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
-from dragoman.wire.provider_errors import redact
 from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
 
@@ -253,7 +253,7 @@ class HttpModel:
 
     def _for_people(self, error: ProviderError) -> ProviderError:
         """The error as a person may read it: without the key, and with the key's name."""
-        error.message = redact(error.message, self._endpoint.secrets)
+        error.message = redact_text(error.message, self._endpoint.secrets)
         error.args = (error.message,)
         if error.kind == "auth" and (name := self._endpoint.key_name):
             error.hint = f"Check {name}" if self._endpoint.key else f"Set {name} to your API key"

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
+from dragoman.messages.boundary import is_address
 from dragoman.messages.message import Role
 from dragoman.messages.parts import (
     Arguments,
@@ -59,7 +60,7 @@ def _split(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessag
                 if message.role == "assistant":
                     parts.append(part)
             case File():
-                parts.append(part)
+                parts.append(part if _can_be_fetched(part) else _in_words(part))
             case Error():
                 pass
     yield from _step(message.role, parts, files_apart)
@@ -114,7 +115,18 @@ def result_text(call: ToolCall) -> str:
 def result_files(call: ToolCall) -> tuple[File, ...]:
     """What a call brought back beside its text, if the model may see it."""
     result = _visible(call)
-    return () if result is None or call.state is CallState.WITHHELD else result.attachments
+    if result is None or call.state is CallState.WITHHELD:
+        return ()
+    return tuple(file for file in result.attachments if _can_be_fetched(file))
+
+
+def _can_be_fetched(file: File) -> bool:
+    """What an older version stored, or a tool brought, may point into the provider's own disk."""
+    return file.blob is not None or file.url is None or is_address(file.url)
+
+
+def _in_words(file: File) -> Text:
+    return Text(f"[{file.name or 'a file'}, {file.media_type}, cannot be shown here]")
 
 
 def _visible(call: ToolCall) -> ToolResult | None:

@@ -6,7 +6,7 @@ Used for error responses (`wire/exchange.py`) and for errors inside a stream tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -254,10 +254,3 @@ def _plain(body: bytes) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with a mark in the place of every secret."""
-    for secret in secrets:
-        text = text.replace(secret, "‹key›")
-    return text

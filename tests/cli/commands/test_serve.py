@@ -1,4 +1,4 @@
-"""`dragoman serve`: the real program prints its link, answers there, and ends when it is interrupted."""
+"""`dragoman serve` and `link`: the real program prints its link, answers there, and ends when interrupted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ import asyncio
 import re
 import signal
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 import pytest
 
-from tests.cli.program import started
-from tests.patience import PATIENCE
+from tests.cli.person import Person
+from tests.cli.program import program, started
+from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
+
+
+def mode(file: Path) -> int:
+    return file.stat().st_mode & 0o777
+
+
+def read(file: Path) -> str:
+    return file.read_text("utf-8")
+
+
+def list_files(folder: Path, name: str) -> list[Path]:
+    return [*folder.rglob(name)]
 
 
 async def test_the_link_lets_one_in_and_an_interrupt_ends_the_server(stage: Path) -> None:
@@ -39,3 +53,73 @@ async def test_the_link_lets_one_in_and_an_interrupt_ends_the_server(stage: Path
         if process.returncode is None:
             process.kill()
     assert (process.returncode, err) == (0, b"")
+
+
+async def test_the_browser_is_opened_without_the_token_in_a_command_line(stage: Path) -> None:
+    """U1: every user of a machine can read what a browser is called with."""
+    browser = stage / "browser.sh"
+    browser.write_text(
+        f'#!/bin/sh\necho "$@" > {stage}/called.new\nmv {stage}/called.new {stage}/called\n', "utf-8"
+    )
+    browser.chmod(0o700)
+    process = await started("serve", "--port", "0", "--open", folder=stage, BROWSER=f"{browser} %s")
+    try:
+        await eventually((stage / "called").exists)
+        url = (stage / "called").read_text("utf-8").strip()
+        assert "token" not in url
+        page = Path(unquote(urlsplit(url).path))
+        assert (mode(page), mode(page.parent)) == (0o600, 0o700)
+        found = re.search(r'href="([^"]+token=[^"]+)"', read(page))
+        assert found is not None
+        async with aiohttp.ClientSession() as client:
+            async with client.get(found[1], allow_redirects=False) as response:
+                assert response.status == 303
+            client.cookie_jar.clear()
+            async with client.get(found[1], allow_redirects=False) as response:
+                assert response.status == 403
+    finally:
+        process.send_signal(signal.SIGINT)
+        await asyncio.wait_for(process.communicate(), PATIENCE)
+    with pytest.raises(FileNotFoundError):
+        read(page)
+
+
+async def test_another_link_is_printed_for_whoever_runs_the_server_and_nobody_else(stage: Path) -> None:
+    """U1: through a file that only they can read."""
+    process = await started("serve", "--port", "0", folder=stage)
+    assert process.stdout is not None
+    try:
+        await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+        link = (await program("link", folder=stage)).out.strip()
+        key = (await program("link", "--key", folder=stage)).out.strip()
+        url = link.partition("/?token=")[0]
+        async with aiohttp.ClientSession() as client:
+            async with client.get(link, allow_redirects=False) as response:
+                assert response.status == 303
+            client.cookie_jar.clear()
+            headers = {"authorization": f"Bearer {key}"}
+            async with client.get(f"{url}/api/me", headers=headers) as response:
+                assert (await response.json())["user"] == "local"
+        (file,) = list_files(stage, "server-*.json")
+        assert mode(file) == 0o600
+    finally:
+        process.send_signal(signal.SIGINT)
+        await asyncio.wait_for(process.communicate(), PATIENCE)
+    assert not file.exists()
+    file.write_text(
+        '{"url": "http://127.0.0.1:1", "key": "x"}', "utf-8"
+    )  # as a server that was killed leaves it
+    ended = await program("link", folder=stage)
+    assert (ended.status, ended.out) == (1, "")
+    assert "no server runs" in ended.err
+
+
+def test_enter_at_the_servers_terminal_prints_another_link(stage: Path) -> None:
+    """U1"""
+    person = Person("serve", "--port", "0", "--no-open", folder=stage)
+    person.sees("?token=")
+    person.sees("Ctrl-C stops it")
+    person.types("")
+    person.sees("?token=")
+    person.program.sendintr()
+    assert person.ended() == 0

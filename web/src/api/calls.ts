@@ -83,7 +83,7 @@ export const dropPrompt = (name: string): Promise<void> => remove(at`/api/prompt
 export const attach = (file: File): Promise<FilePart> =>
   upload(at`/api/files?name=${file.name || "file"}&type=${file.type || "application/octet-stream"}`, file);
 export function fileAddress(file: FilePart, download = false): string {
-  if (!file.blob) return file.url ?? "";
+  if (!file.blob) return /^(?:https?:\/\/|data:)/i.test(file.url ?? "") ? file.url! : "";
   const query = new URLSearchParams({ type: file.media_type, name: file.name ?? "file" });
   if (download) query.set("download", "1");
   return `${at`/api/files/${file.blob}`}?${query}`;

@@ -461,6 +461,11 @@ export interface components {
             tools: components["schemas"]["ToolView"][];
         };
         JsonValue: Json;
+        /** @description Below the address of the server; it signs one browser in. */
+        Link: {
+            path: string;
+            expires: number;
+        };
         /** @description Changes of the list were missed: it is to be read again. */
         ListReset: {
             /**
@@ -1192,6 +1197,7 @@ export type GrantView = components['schemas']['GrantView'];
 export type GroupList = components['schemas']['GroupList'];
 export type GroupView = components['schemas']['GroupView'];
 export type JsonValue = components['schemas']['JsonValue'];
+export type Link = components['schemas']['Link'];
 export type ListReset = components['schemas']['ListReset'];
 export type LiveEvent = components['schemas']['LiveEvent'];
 export type Me = components['schemas']['Me'];

@@ -12,9 +12,8 @@ from pydantic import JsonValue, TypeAdapter
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, find_errors, store_of
 from dragoman.config.settings import Settings, data_folder, read, schema, user_file
+from dragoman.redaction import redact_text, redact_value
 from dragoman.wire.scripted import ScriptedModel
-
-SECRET_TABLES = ("headers", "env")  # of MCP servers and providers: where people put what nobody should read
 
 
 def show_paths(settings: Settings, *, as_json: bool) -> None:
@@ -44,12 +43,12 @@ def check_settings(config: Path | None) -> bool:
     settings, errors = read(config)
     if errors := find_errors(settings, errors):
         for error in errors:
-            print(f"dragoman: {plain(error)}", file=sys.stderr)
+            print(f"dragoman: {redact_text(plain(error))}", file=sys.stderr)
         return False
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "check.db")
     for warning in built.warnings:
-        print(f"left out: {warning}")
+        print(f"left out: {redact_text(warning)}")
     files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"
     print(f"fine: {files}")
     return True
@@ -67,16 +66,10 @@ def _with_origins(settings: Settings) -> list[tuple[str, JsonValue, str]]:
         value = values
         for step in name.split(".", 1):
             value = value.get(step) if isinstance(value, dict) else None
-        listed.append((name, _without_secrets(value), origin))
+        table, _, inner = name.partition(".")
+        # of `private.phone`, a text that no provider may see, it is the table that says so
+        shown = redact_value({table: {inner: value}} if inner else {table: value})
+        assert isinstance(shown, dict)
+        within = shown[table]
+        listed.append((name, within[inner] if inner and isinstance(within, dict) else within, origin))
     return listed
-
-
-def _without_secrets(value: JsonValue) -> JsonValue:
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: dict.fromkeys(inner, "‹hidden›")
-        if key in SECRET_TABLES and isinstance(inner, dict)
-        else _without_secrets(inner)
-        for key, inner in value.items()
-    }

@@ -25,6 +25,7 @@ from dragoman.config.settings import Settings, load
 from dragoman.errors import DragomanError
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER
+from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.sqlite.checkup import check_store
 from dragoman.tools.mcp.servers import read_servers
@@ -51,6 +52,9 @@ class Finding:
     @property
     def report(self) -> dict[str, JsonValue]:
         return {"name": self.name, "state": self.state, "said": self.text, "mend": self.mend}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", redact_text(self.text))
 
 
 def examine(config: Path | None, *, mend: bool, as_json: bool) -> bool:

@@ -17,6 +17,7 @@ from dragoman.providers.catalog import Catalog, Provider, Traits
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.keys import Key, Keys
 from dragoman.providers.prices import Price, library, price_of
+from dragoman.redaction import redact_text
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,7 +65,7 @@ def _report(
         "name": provider.name,
         "title": provider.title,
         "wire": provider.wire,
-        "base_url": provider.base_url or None,
+        "base_url": redact_text(provider.base_url or "") or None,
         "local": provider.local,
         "running": server is not None if provider.local else None,
         "key": {

@@ -4,81 +4,88 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 import sys
-import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
-import uvicorn
 from rich.console import Console
 from rich.markup import escape
 
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.terminal.browser import open_privately
+from dragoman.cli.terminal.enter import on_enter
 from dragoman.config.build import Built, build_runtime, store_of, workspace_of
 from dragoman.config.settings import Settings
+from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
+from dragoman.redaction import RedactingFormatter, redact_text
+from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
+from dragoman.server.links import LIFETIME, RunningServer, announced
+from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
 
 HOST, PORT = "127.0.0.1", 8721
-_UVICORN: dict[str, Any] = {
-    "log_level": "warning",
-    "access_log": False,
-    "timeout_graceful_shutdown": 3,
-    "limit_concurrency": 2000,
-}
+_BACKLOG = 1024  # connections that wait in the system to be accepted
 
 
 def serve(settings: Settings) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    log = logging.StreamHandler()
+    log.setFormatter(RedactingFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     asyncio.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
     table = settings.values.get("server", {})
-    password = _password(settings)
+    password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
         chosen = await choose_model(settings)
         await _fetch(chosen)
         built = build_runtime(settings, model=chosen.models, without=unsuitable_groups(settings, chosen))
         async with chosen.models, built.runtime as runtime:
-            secret = load_secret(store_of(settings).with_name(f"{store_of(settings).name}.files") / "secret")
-            auth = Auth(runtime.store, secret, password=password)
+            folder = files_of(settings)
+            auth = Auth(runtime.store, load_secret(folder / "secret"), password=password)
             app = server(
                 runtime,
                 auth,
+                proxies=proxies,
                 hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
             )
-            url = f"{_address(listener)}/?token={auth.token}"
-            _greet(settings, chosen, built, url)
-            if table.get("open", _has_screen()):
-                webbrowser.open(url)
-            config = uvicorn.Config(app, **_UVICORN)
-            await _Server(config, app.state.context.publisher).serve(sockets=[listener])
+            address = _address(listener)
+            running = RunningServer(address, auth.key)
+            _greet(settings, chosen, built, _link(address, auth.token))
+            publisher: Publisher = app.state.context.publisher
+            serving = HttpServer(app, proxies=proxies, on_exit=publisher.close)
+
+            def print_link() -> None:
+                print(_link(address, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
+
+            with announced(folder, running), on_enter(print_link), ExitStack() as opened:
+                if table.get("open", _has_screen()):
+                    opened.enter_context(open_privately(_link(address, auth.links.add(LOCAL, lifetime=60))))
+                await serving.serve(sockets=[listener])
 
 
-class _Server(uvicorn.Server):
-    """Ends the live streams when it has to stop: else it would wait for them."""
+def files_of(settings: Settings) -> Path:
+    """The folder beside the store."""
+    store = store_of(settings)
+    return store.with_name(f"{store.name}.files")
 
-    def __init__(self, config: uvicorn.Config, publisher: Publisher) -> None:
-        super().__init__(config)
-        self._publisher = publisher
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # else it would be raised again, before the runtime is closed in order
-        self._publisher.close()
+def _link(address: str, token: str) -> str:
+    return f"{address}/?token={token}"
 
 
 # ── where ─────────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +115,7 @@ def _bind(listener: socket.socket, host: str, port: int | None) -> None:
     for attempt in (port,) if port is not None else (PORT, 0):
         try:
             listener.bind((host, attempt))
-            return listener.listen()  # before the link is printed: who is quick need not come again
+            return listener.listen(_BACKLOG)  # before the link is printed: who is quick need not come again
         except OSError as error:
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
@@ -173,8 +180,9 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
     console.print(f"  store      {escape(_short(store_of(settings)))}")
     for warning in built.warnings:
-        console.print(f"  [red]left out[/red]   {escape(warning)}")
-    console.print("  Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+        console.print(f"  [red]left out[/red]   {escape(redact_text(warning))}")
+    another = "Enter prints another link. " if sys.stdin.isatty() else ""
+    console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
 
 
 def _short(path: Path) -> str:

@@ -16,6 +16,7 @@ from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.messages.questions import Rule
+from dragoman.redaction import redact_text
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import decide
@@ -45,13 +46,13 @@ def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
         groups: list[JsonValue] = [
             _report(settings, services.toolbox, group, services.rules) for group in listed
         ]
-        print_json({"groups": groups, "warnings": [*built.warnings]}, indent=2)
+        print_json({"groups": groups, "warnings": [*map(redact_text, built.warnings)]}, indent=2)
         return
     console = Console(highlight=False)
     for group in listed:
         _show(console, settings, services.toolbox, group, services.rules)
     for warning in built.warnings:
-        console.print(Text(f"left out: {one_line(warning, 500)}", "red"))
+        console.print(Text(f"left out: {one_line(redact_text(warning), 500)}", "red"))
 
 
 async def _read_groups(toolbox: Toolbox, check: bool) -> Sequence[Group]:

@@ -168,6 +168,20 @@ def serve(
     serve(load_settings(config, store, settings))
 
 
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman link`")
+def link(
+    key: Annotated[
+        bool, typer.Option("--key", help="Print a key for programs instead: it holds while the server runs.")
+    ] = False,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Another link to the server that runs here: for one browser, within ten minutes."""
+    from dragoman.cli.commands.link import print_link
+
+    print_link(load_settings(config, store), key=key)
+
+
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman demo`")
 def demo() -> None:
     """A conversation with tools, played by a scripted model: no key, no network."""

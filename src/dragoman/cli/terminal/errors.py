@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 
 from dragoman.errors import ConfigError
+from dragoman.redaction import redact_text
 
 
 def describe_error(error: Exception) -> str:
     """On one line; for the database, with the likeliest cause."""
-    text = " ".join(str(error).split())
+    text = redact_text(" ".join(str(error).split()))
     if isinstance(error, sqlite3.Error):
         return f"the store cannot be written or read: {text}. Is the disk full?"
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Annotated
 from urllib.parse import quote
 
@@ -43,6 +44,7 @@ async def upload(
     if not data:
         raise BadRequest("the file is empty")
     blob = await context.runtime.store.put_blob(data)
+    await context.runtime.store.add_upload(blob, person, time.time())
     return File(type, blob=blob, name=name, size=len(data))
 
 
@@ -61,6 +63,7 @@ async def download(  # noqa: PLR0917 - FastAPI calls it by name
     """Pictures, sound and film are shown; everything else is saved, never opened as a page of ours."""
     if not re.fullmatch(r"[0-9a-f]{64}", blob):
         raise NotFound("file", blob)
+    await context.check_blob(blob, person)
     data = await context.runtime.store.blob(blob)
     shown = not download and _SHOWN.fullmatch(type) is not None
     headers = {**_HEADERS, "content-disposition": _disposition("inline" if shown else "attachment", name)}

@@ -15,6 +15,7 @@ router = APIRouter(tags=["turns"])
 async def edit(context: TheContext, person: Person, id: str, body: bodies.Edit) -> shapes.Begun:
     """A new version of what a person said, and its answer. The old one stays."""
     old = await context.message(id, person)
+    await context.check_files(body.content(), person)
     options = turn_options(**body.send_options())
     turn = await context.runtime.commands.edit(id, body.content(), options=options)
     context.publisher.changed(old.conversation)

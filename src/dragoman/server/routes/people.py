@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from importlib.metadata import version
 from typing import Annotated
@@ -14,6 +15,7 @@ from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
 from dragoman.server.auth import Auth
 from dragoman.server.context import Person, TheContext
+from dragoman.server.links import LIFETIME
 from dragoman.server.routes.tools import agent_view
 
 router = APIRouter(tags=["people"])
@@ -77,16 +79,24 @@ async def remove_prompt(context: TheContext, person: Person, name: PromptName) -
 sign_in = APIRouter(tags=["people"])
 
 
-@sign_in.post("/login")
+@sign_in.post("/login", responses={429: {"description": "Too many tries; `Retry-After` says when"}})
 async def login(request: Request, body: bodies.Credentials) -> Response:
     """A password, or a key, for a cookie."""
     auth: Auth = request.app.state.auth
-    person = await auth.sign_in(body.password, request.client.host if request.client else "")
+    person = await auth.sign_in(body.password, request)
     if person is None:
         raise HTTPException(401, "that is not the password")
     response = JSONResponse({"user": person})
     await auth.set_cookie(response, person, secure=request.url.scheme == "https")
     return response
+
+
+@sign_in.post("/links", status_code=201)
+async def new_link(request: Request, person: Person) -> shapes.Link:
+    """A link that signs another browser in as the person who asks: one browser, within ten minutes."""
+    auth: Auth = request.app.state.auth
+    token = auth.links.add(person, lifetime=LIFETIME)
+    return shapes.Link(f"/?token={token}", time.time() + LIFETIME)
 
 
 @sign_in.post("/logout", status_code=204)

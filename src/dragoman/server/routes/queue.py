@@ -36,6 +36,7 @@ async def change_queued(
     waiting = await context.queued(id, person)
     if waiting is None:
         await context.turn(id, person)
+    await context.check_files(body.content(), person)
     await context.runtime.commands.change_queued(id, body.content())
     changed = await context.queued(id, person)
     if changed is None:

@@ -28,6 +28,7 @@ router = APIRouter(tags=["turns"])
 async def send(context: TheContext, person: Person, id: str, body: bodies.NewTurn) -> shapes.Begun:
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
     await context.check_owner(id, person)
+    await context.check_files(body.content(), person)
     options = turn_options(**body.send_options())
     turn = await context.runtime.commands.send(
         id, body.content(), parent=body.parent, queue=body.queue, options=options
@@ -114,6 +115,7 @@ async def continue_turn(context: TheContext, person: Person, id: str) -> shapes.
 async def steer(context: TheContext, person: Person, id: str, body: bodies.MessageBody) -> shapes.Done:
     """Say something to a running turn: its next request contains it."""
     row = await context.turn(id, person)
+    await context.check_files(body.content(), person)
     await context.runtime.commands.steer(id, body.content())
     context.publisher.queue_changed(row.conversation)
     return shapes.Done()

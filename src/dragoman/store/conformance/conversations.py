@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.conversation.tree import LOCAL, Conversation
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import NotFound
 from dragoman.messages.parts import File, Text
 from dragoman.messages.questions import Answer
 from dragoman.messages.usage import Usage
@@ -100,7 +100,7 @@ class ConversationConformance(Suite):
             assert found.updated == 9.0
             await store.set_leaf("conv_1", "msg_2", 1.0)
             assert (await store.conversation("conv_1")).updated == 9.0
-            with refused(BadRequest, "msg_3", "another conversation"):
+            with refused(NotFound, "msg_3"):
                 await store.set_leaf("conv_1", "msg_3", 9.0)
 
     async def test_a_conversation_is_added_whole_or_not_at_all(self, tmp_path: Path) -> None:

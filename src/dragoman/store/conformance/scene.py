@@ -70,7 +70,13 @@ def reply(id: str, parent: str, *parts: Part, turn: str | None = None) -> Messag
 
 def every_part(name: str = "any") -> tuple[Part, ...]:
     result = ToolResult(
-        "done", {"n": [1, None, 0.5]}, "Title", {"k": True}, (File("a/b", url="u"),), None, "note"
+        "done",
+        {"n": [1, None, 0.5]},
+        "Title",
+        {"k": True},
+        (File("a/b", url="data:,u"),),
+        None,
+        "note",
     )
     return (
         Reasoning("hm", "signed", "some wire", "some/model", {"raw": ["x"]}, 0.5),

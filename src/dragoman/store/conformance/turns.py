@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, NotFound, TurnBusy
+from dragoman.errors import NotFound, TurnBusy
 from dragoman.messages.parts import Text
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
@@ -57,7 +57,7 @@ class TurnConformance(Suite):
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION)
             await store.add_conversation(Conversation("conv_2"), [scene.user("msg_2", conversation="conv_2")])
-            with refused(BadRequest, "msg_2", "another conversation"):
+            with refused(NotFound, "msg_2"):
                 await store.start(scene.start(1, parent="msg_2"))
             with refused(NotFound, "nowhere"):
                 await store.start(scene.start(1, parent="nowhere"))

@@ -76,6 +76,8 @@ class SqliteDeletion(SqliteSearch):
 
     async def _sweep_uploads(self) -> None:
         """Remove what was put here more than a day ago, and nothing has mentioned."""
+        old = {"before": time.time() - _UPLOADED}
+        await self._writer.submit(lambda db: db.execute(self._sql["forget_uploads"], old).rowcount)
         since = await self._writer.submit(_account)
         keys = [key async for key in self._blobs.keys(since=since)]
         for start in range(0, len(keys), _AT_ONCE):

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.store.codecs import CALL, RESULT
@@ -69,7 +69,7 @@ class SqliteMessages(SqliteSearch):
 
     def _own_message(self, db: sqlite3.Connection, conversation: str, id: str) -> None:
         row = db.execute(self._sql["message"], {"id": id}).fetchone()
-        if row is None:
+        if (
+            row is None or row["conversation"] != conversation
+        ):  # another's is answered like one that is nowhere
             raise NotFound("message", id)
-        if row["conversation"] != conversation:
-            raise BadRequest(f"message {id} belongs to another conversation, not to {conversation}")

@@ -10,6 +10,7 @@ from dragoman.store.sqlite.people import SqlitePeople
 from dragoman.store.sqlite.queue import SqliteQueue
 from dragoman.store.sqlite.raw import SqliteRaw
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
+from dragoman.store.store import Mention
 
 
 class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
@@ -22,6 +23,14 @@ class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
 
     async def put_blob(self, data: bytes) -> str:
         return await self._blobs.put(data)
+
+    async def add_upload(self, blob: str, user: str, now: float) -> None:
+        row = {"blob": blob, "user": user, "created": now}
+        await self._writer.submit(lambda db: db.execute(self._sql["add_upload"], row).rowcount)
+
+    async def mentions(self, blob: str, user: str) -> list[Mention]:
+        rows = await self._all("mentions", blob=blob, user=user)
+        return [Mention(row["noun"], row["owner"]) for row in rows]
 
     async def blob(self, key: str) -> bytes:
         return await self._blobs.read(key)

@@ -9,6 +9,7 @@ from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
 from dragoman.errors import ConfigError
+from dragoman.redaction import redact_text
 from dragoman.tools.mcp.diagnostics import Diagnostics
 
 
@@ -27,7 +28,8 @@ def describe_failure(error: BaseException, diagnostics: Diagnostics) -> str:
         what = f"{describe(cause)} (HTTP {diagnostics.status})"
     else:
         what = describe(cause)
-    return f"{what}. It had said: {diagnostics.stderr_tail}" if diagnostics.stderr_tail else what
+    text = f"{what}. It had said: {diagnostics.stderr_tail}" if diagnostics.stderr_tail else what
+    return redact_text(text)
 
 
 def needs_login(error: BaseException, diagnostics: Diagnostics) -> bool:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
 
 from dragoman.errors import ConfigError
+from dragoman.redaction import redact_arguments, redact_text
 from dragoman.tools.tool import Replay, Review
 
 Yes: TypeAlias = Annotated[bool, Strict()]
@@ -83,8 +84,10 @@ class McpServer:
 
     @property
     def where(self) -> str:
-        """The command line, or the address: for people."""
-        return self.url or " ".join([self.command or "", *self.args])
+        """The command line, or the address: for people, without passwords and keys."""
+        if self.url is not None:
+            return redact_text(self.url)
+        return " ".join([redact_text(self.command or ""), *redact_arguments(self.args)])
 
 
 SERVER: TypeAdapter[McpServer] = TypeAdapter(McpServer)

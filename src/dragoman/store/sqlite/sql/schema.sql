@@ -150,6 +150,14 @@ CREATE TABLE blob_references (
 ) WITHOUT ROWID;
 CREATE INDEX blob_references_of_conversation ON blob_references (conversation);
 
+-- Who uploaded what: theirs to see, until a message of theirs holds it.
+CREATE TABLE uploads (
+  blob     TEXT NOT NULL,
+  user     TEXT NOT NULL,
+  created  REAL NOT NULL,
+  PRIMARY KEY (blob, user)
+) WITHOUT ROWID;
+
 -- Blobs of deleted conversations whose bytes are still to be removed.
 CREATE TABLE unwanted_blobs (blob TEXT PRIMARY KEY) WITHOUT ROWID;
 

@@ -43,6 +43,20 @@ DELETE FROM conversations WHERE id = :id AND deleted = 1;
 INSERT OR IGNORE INTO blob_references (blob, noun, owner, conversation)
 VALUES (:blob, :noun, :owner, :conversation);
 
+-- name: add_upload
+INSERT INTO uploads (blob, user, created) VALUES (:blob, :user, :created)
+ON CONFLICT (blob, user) DO UPDATE SET created = excluded.created;
+
+-- name: forget_uploads
+DELETE FROM uploads WHERE created < :before;
+
+-- name: mentions
+-- Where a person's conversations mention a blob, and whether they uploaded it.
+SELECT 'upload' AS noun, '' AS owner FROM uploads WHERE blob = :blob AND user = :user
+UNION ALL
+SELECT r.noun, r.owner FROM blob_references r JOIN conversations c ON c.id = r.conversation
+WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c.user, 'local') = :user;
+
 -- name: unwanted_blobs
 SELECT blob, EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = unwanted_blobs.blob) AS mentioned
 FROM unwanted_blobs;

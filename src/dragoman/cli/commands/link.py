@@ -1,0 +1,35 @@
+"""`dragoman link`: asks the server that runs on this store for a link, or for the key of programs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+
+from dragoman.cli.commands.serve import files_of
+from dragoman.config.settings import Settings
+from dragoman.errors import BadRequest
+from dragoman.server.links import RunningServer, running_servers
+
+_PATIENCE = aiohttp.ClientTimeout(total=10)
+
+
+def print_link(settings: Settings, *, key: bool) -> None:
+    """Only the user who runs the server can do this: nobody else can read the file that says how."""
+    server, path = asyncio.run(_ask(running_servers(files_of(settings))))
+    print(server.key if key else f"{server.url}{path}")
+
+
+async def _ask(servers: list[RunningServer]) -> tuple[RunningServer, str]:
+    for server in servers:
+        headers = {"authorization": f"Bearer {server.key}"}
+        try:
+            async with (
+                aiohttp.ClientSession(server.url, headers=headers, timeout=_PATIENCE) as session,
+                session.post("/api/links", json={}) as response,
+            ):
+                if response.status == 201:
+                    return server, str((await response.json())["path"])
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            continue  # it was killed, and its file is still there
+    raise BadRequest("no server runs on this store: dragoman serve starts one")

@@ -1,0 +1,122 @@
+"""How many connections there may be, and which one is hung up on to make room; without sockets or clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+CONNECTION = "connection"  # where the state of a request's scope has its connection
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ConnectionLimits:
+    """What connections may take. A stranger is one over which nobody has signed in yet."""
+
+    most: int = 2000  # connections at a time
+    strangers: int = 1000  # strangers among them: the rest is for people who signed in
+    per_address: int = 100  # strangers of one address
+    head: float = 10.0  # seconds until the head of a request is there, from the start or the last answer
+    head_size: int = 65_536  # bytes of a head
+    stranger: float = 60.0  # seconds until a stranger's request is answered, and the answer read
+    idle: int = 5  # seconds between an answer and the next request
+
+    @classmethod
+    def for_files(cls, files: int) -> ConnectionLimits:
+        """With so many open files: a quarter is left for the store, the tools and the providers."""
+        usual = cls()
+        most = max(8, min(usual.most, files * 3 // 4))
+        strangers = max(4, min(usual.strangers, most // 2))
+        return cls(most=most, strangers=strangers, per_address=min(usual.per_address, strangers))
+
+
+class Peer(Protocol):
+    """One connection, as far as it is counted."""
+
+    @property
+    def address(self) -> str:
+        """Who counts as one; empty for a proxy, which many share."""
+
+    def recognise(self) -> None:
+        """Somebody has signed in over it."""
+
+
+class Connections:
+    """All connections there are. Strangers are in the order in which they last asked for something."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._strangers: dict[str, dict[Peer, None]] = {}  # by address
+        self._stranger_count = 0
+        self._known: set[Peer] = set()
+
+    def __len__(self) -> int:
+        return self._stranger_count + len(self._known)
+
+    @property
+    def strangers(self) -> int:
+        return self._stranger_count
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room, and nobody who could make any."""
+        return len(self) >= self._limits.most and not self._stranger_count
+
+    def add(self, peer: Peer) -> list[Peer]:
+        """A new stranger. Returns those that have to go for it."""
+        mates = self._strangers.get(peer.address, {})
+        going: list[Peer] = []
+        if peer.address and len(mates) >= self._limits.per_address:
+            going.append(next(iter(mates)))
+        elif self._stranger_count >= self._limits.strangers or len(self) >= self._limits.most:
+            going += self.longest_idle(1)
+        for gone in going:
+            self.remove(gone)
+        self._strangers.setdefault(peer.address, {})[peer] = None
+        self._stranger_count += 1
+        return going
+
+    def longest_idle(self, count: int) -> list[Peer]:
+        """Strangers to hang up on: of the address that has the most, those silent longest."""
+        if not self._strangers:
+            return []
+        address = max(self._strangers, key=lambda address: len(self._strangers[address]))
+        return [peer for peer, _ in zip(self._strangers[address], range(count), strict=False)]
+
+    def touch(self, peer: Peer) -> None:
+        """It has asked for something, and is the last one to go now."""
+        mates = self._strangers.get(peer.address, {})
+        if peer in mates:
+            del mates[peer]
+            mates[peer] = None
+
+    def recognise(self, peer: Peer) -> None:
+        """Somebody has signed in over it: it takes no stranger's room any more."""
+        if self._drop_stranger(peer):
+            self._known.add(peer)
+
+    def remove(self, peer: Peer) -> None:
+        self._known.discard(peer)
+        self._drop_stranger(peer)
+
+    def __iter__(self) -> Iterator[Peer]:
+        yield from self._known
+        for mates in self._strangers.values():
+            yield from mates
+
+    def _drop_stranger(self, peer: Peer) -> bool:
+        mates = self._strangers.get(peer.address, {})
+        if peer not in mates:
+            return False
+        del mates[peer]
+        self._stranger_count -= 1
+        if not mates:
+            del self._strangers[peer.address]
+        return True
+
+
+def recognise(scope: MutableMapping[str, Any]) -> None:
+    """Tell the connection of a request that somebody has signed in, where it is one of ours."""
+    connection: Peer | None = (scope.get("state") or {}).get(CONNECTION)
+    if connection is not None:
+        connection.recognise()

@@ -1,0 +1,90 @@
+"""Links that sign a browser in: each is good for one browser, and worthless afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+_UNUSED = 100  # links that nobody has used yet: the oldest goes
+LIFETIME = 600.0  # seconds that a link holds which was asked for
+
+
+class Links:
+    """Tokens of links by their hash, with whom they sign in and until when. Only in memory."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._unused: dict[str, tuple[str, float]] = {}
+
+    def add(self, person: str, token: str | None = None, *, lifetime: float = math.inf) -> str:
+        """The token of a new link."""
+        token = token or secrets.token_urlsafe(24)
+        self._unused[_hash(token)] = person, self._clock() + lifetime
+        while len(self._unused) > _UNUSED:
+            del self._unused[next(iter(self._unused))]
+        return token
+
+    def person(self, token: str) -> str | None:
+        """Whom it would sign in, as long as no browser has used it."""
+        person, until = self._unused.get(_hash(token), (None, 0.0))
+        return person if self._clock() < until else None
+
+    def use(self, token: str) -> str | None:
+        """Whom it signs in. The next one who comes with it is nobody."""
+        person = self.person(token)
+        self._unused.pop(_hash(token), None)
+        return person
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ── how `dragoman link` finds a server that runs ──────────────────────────────────────────────────
+
+
+@dataclass(slots=True, frozen=True)
+class RunningServer:
+    """Where a server answers, and the key with which programs of its own user come in as `local`."""
+
+    url: str
+    key: str
+
+
+_RUNNING: TypeAdapter[RunningServer] = TypeAdapter(RunningServer)
+
+
+@contextmanager
+def announced(folder: Path, server: RunningServer) -> Iterator[None]:
+    """A file that only the user who runs the server can read, for as long as it runs."""
+    file = folder / f"server-{os.getpid()}.json"
+    file.unlink(missing_ok=True)
+    with open(file, "x", encoding="utf-8", opener=_private) as written:
+        json.dump({"url": server.url, "key": server.key}, written)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def running_servers(folder: Path) -> list[RunningServer]:
+    """Those that were announced, the newest first. One that was killed may be among them."""
+    found: list[tuple[float, RunningServer]] = []
+    for file in folder.glob("server-*.json"):
+        with suppress(OSError, ValidationError):
+            found.append((file.stat().st_mtime, _RUNNING.validate_json(file.read_bytes())))
+    return [server for _, server in sorted(found, key=lambda each: -each[0])]

@@ -1,0 +1,247 @@
+"""Accepts connections and serves HTTP over them, with limits for those over which nobody has signed in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from dragoman.server.addresses import Proxies, neighbourhood
+from dragoman.server.connections import CONNECTION, ConnectionLimits, Connections, Peer
+
+log = logging.getLogger("dragoman.server")
+
+_AT_ONCE = 32  # connections that are accepted before others get their turn
+_SHORTEST, _LONGEST = 0.1, 1.0  # seconds to wait where nothing can be accepted
+_MOST_FROM_STRANGERS = 64_000_000  # bytes after a head: they are answered before anybody reads them
+_QUIET = 60.0  # seconds between two lines of the log about the same
+
+
+class HttpConnection(HttpToolsProtocol):
+    """One connection: uvicorn's, with a deadline for each head, and for what strangers ask."""
+
+    def __init__(self, listener: SocketListener, config: uvicorn.Config, state: ServerState) -> None:
+        super().__init__(config, state, {CONNECTION: self}, asyncio.get_running_loop())
+        self.address = ""
+        self._listener = listener
+        self._limits = listener.limits
+        self._open = 0  # requests that wait for their answer
+        self._known = False
+        self._in_head = True
+        self._size = 0  # bytes of a head, or of what came after it
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's own
+        super().connection_made(transport)
+        peer = self.client[0] if self.client else ""
+        self.address = "" if peer in self._listener.proxies else neighbourhood(peer)
+        self._within(self._limits.head)
+        self._listener.made(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._within(None)
+        self._listener.lost(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._size += len(data)
+        super().data_received(data)
+        most = self._limits.head_size if self._in_head else _MOST_FROM_STRANGERS
+        if self._size > most and (self._in_head or not self._known):
+            self.hang_up()
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._size = False, 0
+        self._open += 1
+        self._within(None if self._known else self._limits.stranger)
+        self._listener.connections.touch(self)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head, self._size = True, 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self._within(self._limits.head)
+        super().on_response_complete()
+
+    def recognise(self) -> None:
+        self._known = True
+        self._listener.connections.recognise(self)
+        if self._open:
+            self._within(None)
+
+    def hang_up(self) -> None:
+        self.transport.abort()
+
+    def _within(self, seconds: float | None) -> None:
+        """Until then the next step has to be done; None for as long as it takes."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.hang_up)
+
+
+class SocketListener:
+    """Accepts what comes to a socket. Where it cannot, it waits: nothing spins, and the log stays short."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        config: uvicorn.Config,
+        state: ServerState,
+        *,
+        limits: ConnectionLimits,
+        proxies: Proxies,
+    ) -> None:
+        self.limits, self.proxies = limits, proxies
+        self.connections = Connections(limits)
+        self._socket, self._config, self._state = listening, config, state
+        self._change = asyncio.Event()  # a connection has ended
+        self._refused = 0  # strangers that had to go since the log last said so
+        self._logged = -_QUIET
+        listening.setblocking(False)
+        self._task = asyncio.create_task(self._accept())
+
+    def close(self) -> None:
+        self._task.cancel()
+
+    async def wait_closed(self) -> None:
+        await asyncio.wait([self._task])
+
+    def made(self, connection: HttpConnection) -> None:
+        self._hang_up(self.connections.add(connection))
+
+    def lost(self, connection: HttpConnection) -> None:
+        self.connections.remove(connection)
+        self._change.set()
+
+    async def _accept(self) -> None:
+        pause = _SHORTEST
+        while True:
+            while self.connections.full:
+                self._change.clear()
+                await self._change.wait()
+            try:
+                accepted, failure = await self._some()
+            except OSError as error:
+                accepted, failure = [], error
+            await asyncio.gather(*map(self._serve, accepted))
+            await asyncio.sleep(0)  # those that were hung up on close now
+            if failure is None:
+                pause = _SHORTEST
+                continue
+            # Out of files or memory, or the peer has gone: the others wait in the system's queue.
+            self._hang_up(self.connections.longest_idle(_AT_ONCE))
+            self._log(
+                f"connections cannot be accepted now: {failure.strerror}. `ulimit -n` says how many files"
+            )
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+
+    async def _some(self) -> tuple[list[socket.socket], OSError | None]:
+        """What waits to be accepted, and why there is not more of it."""
+        first, _ = await asyncio.get_running_loop().sock_accept(self._socket)
+        accepted = [first]
+        while len(accepted) < min(_AT_ONCE, max(1, self.limits.most // 8)):
+            try:
+                another, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError as error:
+                return accepted, error
+            another.setblocking(False)
+            accepted.append(another)
+        return accepted, None
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        def protocol() -> HttpConnection:
+            return HttpConnection(self, self._config, self._state)
+
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
+        except OSError:  # it has gone already
+            accepted.close()
+
+    def _hang_up(self, strangers: list[Peer]) -> None:
+        for stranger in strangers:
+            cast(HttpConnection, stranger).hang_up()
+        self._refused += len(strangers)
+        if strangers:
+            self._log("too many connections over which nobody had signed in")
+
+    def _log(self, what: str) -> None:
+        """At most a line a minute, however many come."""
+        if time.monotonic() - self._logged >= _QUIET:
+            self._logged = time.monotonic()
+            log.warning("%s (%d hung up on)", what, self._refused)
+            self._refused = 0
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn behind a listener of our own."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: ConnectionLimits | None = None,
+        proxies: Proxies | None = None,
+        on_exit: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> None:
+        """`on_exit` ends what would hold it up when it has to stop: live streams."""
+        self._limits = limits or ConnectionLimits.for_files(open_files())
+        self._proxies = proxies or Proxies()
+        self._on_exit = on_exit
+        config = uvicorn.Config(
+            app,
+            **{
+                "log_level": "error",  # what strangers send wrong is theirs, and would fill the log
+                "access_log": False,
+                "log_config": None,  # where it goes is for the program to say
+                "proxy_headers": False,  # we believe only proxies that are named
+                "ws": "none",
+                "timeout_keep_alive": self._limits.idle,
+                "timeout_graceful_shutdown": 3,
+                **options,
+            },
+        )
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(STARTUP_FAILURE)
+        self.servers = [
+            SocketListener(one, self.config, self.server_state, limits=self._limits, proxies=self._proxies)  # type: ignore[misc] # has what uvicorn calls: close and wait_closed
+            for one in sockets or []
+        ]
+        self.started = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # else it would be raised again, before the runtime is closed in order
+        self._on_exit()
+
+
+def open_files() -> int:
+    """How many files this process may have open."""
+    if sys.platform == "win32":
+        return 2**16
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2**16 if files == resource.RLIM_INFINITY else files

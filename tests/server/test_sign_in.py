@@ -1,0 +1,195 @@
+"""Links that sign one browser in, and guessing that is slowed and shuts nobody else out (U1, U2)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.server.auth import key_hash
+from dragoman.server.guessing import GUESSERS, LONGEST, NEWCOMERS, ONE, Guesses, TooManyTries
+from dragoman.server.links import Links
+from dragoman.wire.scripted import says
+from tests.server.site import Answer, Site, served
+
+NOBODY = {"authorization": ""}
+slow = pytest.mark.slow
+
+
+async def try_password(site: Site, password: str, address: str = "", cookie: str = "") -> Answer:
+    headers = {**NOBODY, "x-forwarded-for": address, "cookie": cookie}
+    return await site.ask("POST", "/api/login", {"password": password}, headers=headers)
+
+
+async def cookies_of(site: Site, password: str, address: str = "") -> str:
+    """All cookies that signing in gives, as a browser would send them."""
+    headers = {"x-forwarded-for": address} if address else {}
+    async with site.http.post(
+        f"{site.url}/api/login", json={"password": password}, headers=headers
+    ) as response:
+        assert response.status == 200
+        given = response.headers.getall("set-cookie")
+    site.http.cookie_jar.clear()
+    return "; ".join(cookie.partition(";")[0] for cookie in given)
+
+
+async def guess(site: Site, count: int, address: str = "") -> list[int]:
+    answers = await asyncio.gather(*(try_password(site, f"wrong {n}", address) for n in range(count)))
+    return sorted(answer.status for answer in answers)
+
+
+@slow
+async def test_a_link_signs_one_browser_in_and_is_worthless_then(tmp_path: Path) -> None:
+    """U1: for a second browser and as a key, also where both come at once."""
+    async with served(tmp_path, [says("x")]) as site:
+        assert (await site.ask("HEAD", "/?token=launch", headers=NOBODY)).status in (200, 503)
+        key = {"authorization": "Bearer launch"}
+        assert (
+            await site.ask("GET", "/api/me", headers=key)
+        ).status == 200  # unused, it is a key for programs
+        both = await asyncio.gather(*(site.ask("GET", "/?token=launch", headers=NOBODY) for _ in range(5)))
+        assert sorted(answer.status for answer in both) == [303, 403, 403, 403, 403]
+        assert (await site.ask("GET", "/api/me", headers=key)).status == 401
+        (cookie,) = [each.headers["set-cookie"].partition(";")[0] for each in both if each.status == 303]
+        again = await site.ask("GET", "/?token=launch", headers={**NOBODY, "cookie": cookie})
+        assert (again.status, again.headers["location"]) == (303, "/")  # who is in already is not shut out
+
+
+@slow
+async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path: Path) -> None:
+    """U1, U2: it signs in nobody else."""
+    async with served(tmp_path, [says("x")]) as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        link = await site.post("/api/links", headers={"authorization": "Bearer key of ada"})
+        answer = await site.ask("GET", link["path"], headers=NOBODY)
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        assert (await site.get("/api/me", headers={**NOBODY, "cookie": cookie}))["user"] == "ada"
+        assert (await site.ask("POST", "/api/links", {}, headers=NOBODY)).status == 401
+
+
+def test_a_link_that_was_asked_for_does_not_hold_for_ever() -> None:
+    """U1"""
+    now = 0.0
+    links = Links(lambda: now)
+    token = links.add("local", lifetime=10)
+    assert links.person(token) == "local"
+    now = 10.0
+    assert links.use(token) is None
+
+
+@slow
+async def test_who_guesses_is_slowed_and_others_get_in(tmp_path: Path) -> None:
+    """U1: with the right password from another address, and with a cookie from the same one."""
+    async with served(tmp_path, [says("x")], password="open sesame", proxies=["127.0.0.1"]) as site:
+        cookie = await cookies_of(site, "open sesame", "192.0.2.7")
+        seen = await guess(site, 40, "192.0.2.7")
+        assert seen.count(401) <= ONE.burst + 1
+        assert seen.count(429) >= 34
+        refused = await try_password(site, "open sesame", "192.0.2.7")
+        assert refused.status == 429
+        assert int(refused.headers["retry-after"]) <= 5
+        assert (await try_password(site, "open sesame", "192.0.2.8")).status == 200
+        signed_in = {**NOBODY, "cookie": cookie, "x-forwarded-for": "192.0.2.7"}
+        assert (await site.ask("GET", "/api/me", headers=signed_in)).status == 200
+
+
+@slow
+async def test_a_browser_that_signed_in_before_gets_in_while_its_own_address_guesses(tmp_path: Path) -> None:
+    """U1: behind a proxy that nobody named, all clients share one address."""
+    async with served(tmp_path, [says("x")], password="open sesame") as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        cookie = await cookies_of(site, "open sesame")
+        browser = next(one for one in cookie.split("; ") if "_browser=" in one)
+        await guess(site, 40)
+        assert (await try_password(site, "open sesame")).status == 429
+        assert (await try_password(site, "open sesame", cookie=browser)).status == 200
+        me = {**NOBODY, "cookie": browser.replace("_browser=", "=")}
+        assert (await site.ask("GET", "/api/me", headers=me)).status == 401  # it says where, not who
+        stale = browser[:-1] + ("0" if browser[-1] != "0" else "1")
+        assert (await try_password(site, "open sesame", cookie=stale)).status == 429
+
+
+@slow
+@pytest.mark.parametrize("proxies", [[], ["192.0.2.1"], ["10.0.0.0/8"]])
+async def test_a_forwarded_address_is_not_believed_of_anybody_who_is_not_named(
+    tmp_path: Path, proxies: list[str]
+) -> None:
+    """U1: also not of loopback; 800 addresses made 591 guesses a second."""
+    async with served(tmp_path, [says("x")], password="open sesame", proxies=proxies) as site:
+        answers = await asyncio.gather(*(try_password(site, "x", f"198.51.100.{n}") for n in range(40)))
+        assert sum(answer.status == 401 for answer in answers) <= ONE.burst + 1
+
+
+@slow
+async def test_a_client_of_a_named_proxy_cannot_choose_its_address(tmp_path: Path) -> None:
+    """U1: the last address counts, the proxy's; the cookie is Secure where the proxy speaks HTTPS."""
+    async with served(tmp_path, [says("x")], password="open sesame", proxies=["127.0.0.1"]) as site:
+        forged = (f"198.51.100.{n}, 192.0.2.9" for n in range(40))
+        answers = await asyncio.gather(*(try_password(site, "x", each) for each in forged))
+        assert sum(answer.status == 401 for answer in answers) <= ONE.burst + 1
+        host = site.url.removeprefix("http://")
+        headers = {**NOBODY, "x-forwarded-proto": "https", "origin": f"https://{host}"}
+        answer = await site.ask("POST", "/api/login", {"password": "open sesame"}, headers=headers)
+        assert answer.status == 200
+        assert "Secure" in answer.headers["set-cookie"]
+
+
+@slow
+async def test_a_page_over_https_is_another_origin_than_this_server(tmp_path: Path) -> None:
+    """U2: nor is another port, or a proxy's word that nobody asked for."""
+    async with served(tmp_path, [says("x")]) as site:
+        host = site.url.removeprefix("http://")
+        for origin in (f"https://{host}", "http://127.0.0.1", "http://127.0.0.1:1", f"ftp://{host}"):
+            headers = {"origin": origin, "x-forwarded-proto": "https"}
+            assert (await site.ask("GET", "/api/me", headers=headers)).status == 403, origin
+        assert (await site.ask("GET", "/api/me", headers={"origin": f"http://{host}"})).status == 200
+
+
+@given(st.lists(st.tuples(st.floats(0, 2), st.integers(0, 300), st.booleans()), max_size=400))
+def test_guesses_are_bounded_in_all_however_many_addresses_guess(
+    tries: list[tuple[float, int, bool]],
+) -> None:
+    """U1: by one address, and by all."""
+    now = 0.0
+    guesses = Guesses(lambda: now)
+    made: dict[int, int] = {}
+    for pause, address, _ in tries:
+        now += pause
+        try:
+            guesses.begin(f"10.0.{address // 256}.{address % 256}")
+        except TooManyTries:
+            continue
+        made[address] = made.get(address, 0) + 1
+    assert all(count <= ONE.burst + now * ONE.rate + 1 for count in made.values())
+    paces = (GUESSERS, NEWCOMERS)
+    assert sum(made.values()) <= sum(pace.burst + (now + LONGEST) * pace.rate + 1 for pace in paces)
+
+
+def test_an_address_that_never_guessed_wrong_waits_for_no_guesser() -> None:
+    """U1: however many of them there are, and whatever they do."""
+    guesses = Guesses(lambda: 0.0)
+    for _ in range(1000):
+        for address in range(50):
+            try:
+                guesses.begin(f"10.0.0.{address}")
+            except TooManyTries:
+                pass
+    assert guesses.begin("192.0.2.1").wait == 0
+
+
+def test_right_passwords_cost_nothing_and_clear_nobody() -> None:
+    """U1: who has a key of their own cannot buy guesses with it."""
+    guesses = Guesses(lambda: 0.0)
+    for _ in range(100):
+        guesses.begin("192.0.2.1").was_right()
+    for _ in range(int(ONE.burst)):
+        guesses.begin("192.0.2.1")
+    with pytest.raises(TooManyTries):
+        guesses.begin("192.0.2.1")
+    for host in range(int(ONE.burst)):  # an IPv6 household has 2⁶⁴ addresses
+        guesses.begin(f"2001:db8::{host:x}")
+    with pytest.raises(TooManyTries):
+        guesses.begin("2001:db8::ffff")

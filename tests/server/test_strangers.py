@@ -1,0 +1,232 @@
+"""What connections may take over which nobody has signed in (U1, U2): real sockets, the real program."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from dragoman.server.connections import ConnectionLimits
+from dragoman.wire.scripted import says
+from tests.cli.program import clean_environment
+from tests.patience import PATIENCE
+from tests.runtimes import runtime_with
+from tests.server.site import serving
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="limits of open files")]
+
+SILENT = b""
+HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+
+
+@dataclass
+class Program:
+    """`dragoman serve`, running with a limit of open files."""
+
+    process: Process
+    url: str
+    token: str
+    log: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def client(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(self.url, headers={"authorization": f"Bearer {self.token}"})
+
+    def seconds_of_processor(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100  # a hundred ticks a second, everywhere on Linux
+
+
+@asynccontextmanager
+async def serving_with_files(folder: Path, files: int) -> AsyncIterator[Program]:
+    (folder / "dragoman.toml").write_text('store = "chat.db"\nmodel = "ollama/none"\n', "utf-8")
+    log = folder / "log"
+    command = f"ulimit -n {files}; exec {sys.executable} -m dragoman.cli.main serve --port 0"
+    with log.open("wb") as err:
+        process = await asyncio.create_subprocess_exec(
+            "sh",
+            "-c",
+            command,
+            cwd=folder,
+            env=clean_environment(folder),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=err,
+        )
+    try:
+        assert process.stdout is not None
+        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode()
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
+        assert found is not None, (line, log.read_text("utf-8"))
+        yield Program(process, found[1], found[2], log)
+    finally:
+        process.terminate()
+        await asyncio.wait_for(process.wait(), PATIENCE)
+
+
+@contextmanager
+def strangers(port: int, count: int, sent: bytes, addresses: int = 1) -> Iterator[list[socket.socket]]:
+    """So many connections, from as many addresses of this machine, that send this and then nothing."""
+    opened: list[socket.socket] = []
+    try:
+        for number in range(count):
+            stranger = socket.socket()
+            opened.append(stranger)
+            stranger.bind((f"127.0.1.{number % addresses + 1}", 0))
+            stranger.connect(("127.0.0.1", port))
+            if sent:
+                stranger.send(sent)
+            stranger.setblocking(False)
+        yield opened
+    finally:
+        for stranger in opened:
+            stranger.close()
+
+
+def hung_up(stranger: socket.socket) -> bool:
+    try:
+        return stranger.recv(4096) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+async def all_hung_up(opened: list[socket.socket]) -> None:
+    """Wait for it; each is asked until it is."""
+    waiting = opened
+    async with asyncio.timeout(PATIENCE):
+        while waiting := [stranger for stranger in waiting if not hung_up(stranger)]:  # noqa: ASYNC110 - by asking
+            await asyncio.sleep(0.05)
+
+
+async def answers(program: Program, times: int) -> None:
+    for _ in range(times):
+        async with program.client() as client, client.post("/api/conversations", json={}) as response:
+            assert response.status == 201
+
+
+@pytest.mark.parametrize(
+    ("sent", "addresses"), [(SILENT, 1), (HALF_A_HEAD, 200)], ids=["silent", "half a head, many addresses"]
+)
+async def test_two_thousand_strangers_disturb_nobody_and_are_hung_up_on(
+    tmp_path: Path, sent: bytes, addresses: int
+) -> None:
+    """U1: they took all connections there were, and none was hung up on."""
+    async with serving_with_files(tmp_path, 4096) as program, program.client() as client:
+        async with client.get("/api/events") as stream:
+            with strangers(program.port, 2000, sent, addresses) as opened:
+                await answers(program, 20)
+                await all_hung_up(opened)
+            assert not stream.content.at_eof()  # who had signed in was there all the time
+        assert len(program.log.read_bytes()) < 2000
+
+
+async def test_a_server_with_few_files_pauses_and_neither_spins_nor_fills_its_log(tmp_path: Path) -> None:
+    """U1: 1,100 strangers at `ulimit -n 1024` made 61 MB of tracebacks, and no answer."""
+    async with serving_with_files(tmp_path, 1024) as program:
+        with strangers(program.port, 1100, HALF_A_HEAD, 1100 // 5) as opened:
+            await answers(program, 20)
+            before = program.seconds_of_processor()
+            await asyncio.sleep(2)  # to be measured, not to be waited for
+            assert program.seconds_of_processor() - before < 1.5
+            await all_hung_up(opened)
+        await answers(program, 5)
+        assert len(program.log.read_bytes()) < 2000
+        assert b"Traceback" not in program.log.read_bytes()
+
+
+async def test_a_server_that_has_no_file_left_goes_on_when_it_has(tmp_path: Path) -> None:
+    """U1, S2: so few that the limits themselves are above them."""
+    async with serving_with_files(tmp_path, 48) as program:
+        with strangers(program.port, 300, SILENT, 50) as opened:
+            await all_hung_up(opened)
+        await answers(program, 3)
+        assert len(program.log.read_bytes()) < 4000
+
+
+LIMITS = ConnectionLimits(most=8, strangers=6, per_address=4, head=0.5)
+
+
+@asynccontextmanager
+async def small(folder: Path) -> AsyncIterator[tuple[str, int]]:
+    """A server with small limits in this process, and its port."""
+    async with runtime_with(folder, [says("x")]) as runtime, serving(folder, runtime, limits=LIMITS) as site:
+        yield site.url, int(site.url.rpartition(":")[2])
+
+
+async def read_all(reader: asyncio.StreamReader) -> bytes:
+    """What came before the end, however that came."""
+    read = b""
+    async with asyncio.timeout(PATIENCE):
+        try:
+            while piece := await reader.read(4096):
+                read += piece
+        except ConnectionError:
+            pass
+    return read
+
+
+async def test_a_head_that_never_ends_is_cut_off_however_it_goes_on(tmp_path: Path) -> None:
+    """U1: by time, also after a request that was whole; and by size."""
+    async with small(tmp_path) as (_, port):
+        for first in (b"", b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(first + b"GET / HTTP/1.1\r\n")
+            ended = asyncio.create_task(read_all(reader))
+            while not ended.done():  # a drop now and then keeps nothing open
+                writer.write(b"X: y\r\n")
+                await asyncio.wait([ended], timeout=0.1)
+            assert first == b"" or b" 200 " in ended.result()
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nX: " + b"y" * 400_000)
+        assert b" 200 " not in await read_all(reader)
+        writer.close()
+
+
+async def test_a_body_that_drips_on_after_the_answer_is_cut_off(tmp_path: Path) -> None:
+    """U1: strangers are answered before their body is read, which they need not send then."""
+    async with small(tmp_path) as (_, port):
+        head = b"POST /api/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head + b"Content-Length: 1000000\r\n\r\n")
+        ended = asyncio.create_task(read_all(reader))
+        while not ended.done():
+            writer.write(b"x")
+            await asyncio.wait([ended], timeout=0.1)
+        assert b" 401 " in ended.result()
+        writer.close()
+
+
+async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_theirs(
+    tmp_path: Path,
+) -> None:
+    """U1: of strangers, the one that is silent longest goes; a person's stream stays."""
+    headers = {"authorization": "Bearer key of local"}
+    async with (
+        small(tmp_path) as (url, port),
+        aiohttp.ClientSession(url, headers=headers) as person,
+        person.get("/api/events") as stream,
+    ):
+        with strangers(port, 40, SILENT, 10) as opened:
+            for _ in range(5):
+                async with (
+                    aiohttp.ClientSession(url, headers=headers) as other,
+                    other.get("/api/me") as response,
+                ):
+                    assert response.status == 200
+            await all_hung_up(opened)
+        assert not stream.content.at_eof()
