@@ -15,6 +15,7 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside
+from dragoman.tools.yaml_text import load_yaml
 
 NAME = "SKILL.md"
 _BIGGEST = 200_000  # bytes of one file
@@ -85,7 +86,7 @@ class Skills:
 def read_skill(file: Path) -> Skill:
     """One `SKILL.md`. ValueError says what is wrong with it."""
     try:
-        text = file.read_bytes()[:_BIGGEST].decode()
+        text = _read(file).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"it cannot be read: {error}") from error
     front, body = _split_front_matter(text)
@@ -107,8 +108,6 @@ def read_skill(file: Path) -> Skill:
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """The front matter, between two lines of dashes, and the rest."""
-    import yaml
-
     first, _, rest = text.partition("\n")
     if first.strip() != "---":
         raise ValueError("it begins with no front matter: a line of ---, name and description, a line of ---")
@@ -116,9 +115,9 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     if not found:
         raise ValueError("its front matter has no end: a second line of ---")
     try:
-        front = yaml.safe_load(head)
-    except yaml.YAMLError as error:
-        raise ValueError(f"its front matter is no YAML: {' '.join(str(error).split())}") from error
+        front = load_yaml(head)
+    except ValueError as error:
+        raise ValueError(f"its front matter {error}") from error
     if not isinstance(front, dict):
         raise ValueError("its front matter is no list of names and values")
     return front, body.partition("\n")[2]
@@ -144,7 +143,7 @@ def _load_skill(skills: dict[str, Skill]) -> Tool:
         if file is None:
             return "\n\n".join([skill.text, *_others(skill)])
         try:
-            return inside(skill.folder, file).read_bytes()[:_BIGGEST].decode()
+            return _read(inside(skill.folder, file)).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ToolFailed(f"{file} of the skill {name} cannot be read: {error}") from error
 
@@ -160,6 +159,12 @@ def _others(skill: Skill) -> list[str]:
     return (
         [f"Files of this skill, to be read with load_skill(name, file): {', '.join(names)}"] if names else []
     )
+
+
+def _read(file: Path) -> bytes:
+    """The beginning of it, so that a file without end costs no more than another."""
+    with file.open("rb") as opened:
+        return opened.read(_BIGGEST)
 
 
 def _files(folder: Path) -> list[Path]:
