@@ -43,9 +43,14 @@ class Built:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The built-in catalog with the providers of the settings over it."""
-    project = settings.sources.project
-    return load_catalog(*(file for file in settings.files if file != project), project=project)
+    """The built-in catalog with the providers of the settings over it.
+
+    Only the person's own file moves an address together with its key: of another, also of one that they
+    named, they may not have read every line.
+    """
+    own = [file for file in settings.files if file == user_file()]
+    others = [file for file in settings.files if file != user_file()]
+    return load_catalog(*own, project=others[-1] if others else None)
 
 
 def store_of(settings: Settings) -> Path:

@@ -115,8 +115,8 @@ class CatalogTable(TypedDict, total=False):
 def read_tables(*files: Path, project: Path | None = None) -> CatalogTable:
     """The tables of all files as one. ConfigError names the file and the place that is wrong.
 
-    `project` is a file that came with a folder. It may name other addresses, but no key that is meant for the
-    address of the catalog or of the person's own settings goes there: it has to name the keys itself.
+    `project` is a file that is not the person's own. It may name other addresses, but no key that is meant
+    for the address of the catalog or of the person's own settings goes there: it has to name the keys itself.
     """
     merged: CatalogTable = {}
     for file in (*files, project) if project is not None else files:

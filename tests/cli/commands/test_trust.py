@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,8 @@ async def here(tmp_path: Path) -> AsyncIterator[Visit]:
 
 
 def person(here: Visit, *arguments: str) -> Person:
-    return Person(*arguments, folder=here.folder, **here.environment)
+    environment: dict[str, Any] = dict(here.environment)
+    return Person(*arguments, folder=here.folder, **environment)
 
 
 # ── nothing happens ───────────────────────────────────────────────────────────────────────────────
@@ -248,11 +250,21 @@ async def test_a_folder_that_names_a_key_tells_where_it_would_go(here: Visit) ->
     assert "Bearer sk-ant-mine" in str(here.stranger)
 
 
-async def test_ones_own_settings_may_move_an_address(here: Visit) -> None:
-    """P11: what the person wrote, or named, is theirs."""
-    file = here.write("mine/own.toml", f'[providers.anthropic]\nbase_url = "{here.url}"\n')
-    await here.run("run", "hi", "--model", "anthropic/claude-sonnet-4-6", "--config", str(file))
-    assert "sk-ant-mine" in str(here.stranger)
+async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: Visit) -> None:
+    """P11: a file that is named is followed, but has to name the key, too."""
+    model = ("run", "hi", "--model", "anthropic/claude-sonnet-4-6")
+    moved = f'[providers.anthropic]\nbase_url = "{here.url}"\n'
+    file = here.write("mine/own.toml", moved)
+    await here.run(*model, "--config", str(file))
+    assert len(here.stranger) == 1
+    assert "sk-ant-mine" not in str(here.stranger)
+    file.write_text(f'{moved}keys = "ANTHROPIC_API_KEY"\n')
+    await here.run(*model, "--config", str(file))
+    await here.run(*model, "--base-url", here.url)
+    own = here.home / "config" / "dragoman" / "dragoman.toml"
+    own.write_text(own.read_text() + moved)
+    await here.run(*model)
+    assert str(here.stranger).count("sk-ant-mine") == 3
 
 
 # ── folders of others ─────────────────────────────────────────────────────────────────────────────

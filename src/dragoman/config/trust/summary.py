@@ -15,6 +15,7 @@ from dragoman.tools.skills import parse_skill
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 _TOLD_APART = ("mcp", "mcp_file", "providers", "allow", "ask", "deny", "agents", "workspace", "store", "mode")
+_LONGEST = 100  # characters of a value
 
 
 def summarise(contents: FolderContents) -> list[str]:
@@ -30,8 +31,8 @@ def summarise(contents: FolderContents) -> list[str]:
         *_skills(contents),
     ]
     if SETTINGS in contents.files:
-        others = sorted(name for name in table if name not in _TOLD_APART)
-        lines.append(f"settings: {', '.join(others)}" if others else "settings")
+        others = {name: value for name, value in sorted(table.items()) if name not in _TOLD_APART}
+        lines += [f"sets {name} = {_shown(value)}" for name, value in others.items()]
         if not table and contents.texts.get(SETTINGS, b"").strip():
             lines.append(f"{SETTINGS} cannot be read as TOML: what it would do is not known")
     return lines
@@ -130,6 +131,11 @@ def _skills(contents: FolderContents) -> Iterator[str]:
             others.append(skill.name)
     if others:
         yield f"offers the model skills: {', '.join(others)}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _table(table: Mapping[str, Any], name: str) -> dict[str, Any]:
