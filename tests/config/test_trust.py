@@ -11,7 +11,7 @@ from dragoman import ScriptedModel
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
-from dragoman.config.trust.contents import inspect_project
+from dragoman.config.trust.contents import FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import load_catalog
@@ -203,3 +203,23 @@ def test_a_pipe_is_no_file_that_could_act(clone: Path) -> None:
     (clone / "tools").mkdir()
     os.mkfifo(clone / "tools" / "x.py")
     assert list(inspect_project(clone).files) == ["dragoman.toml"]
+
+
+def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> None:
+    """P11: one question; and a stranger above one's own folder cannot keep it from being asked about."""
+    write(clone / "dragoman.toml")
+    write_skill(clone / "skills", "a", "x")
+    write_skill(clone / "deep" / "skills", "a", "x")
+    asked: list[Path] = []
+
+    def no(contents: FolderContents) -> bool:
+        asked.append(contents.folder)
+        return False
+
+    for start in (clone, clone / "deep"):
+        load(start=start, environment={}, decide=no)
+    assert asked == [clone, clone]
+    clone.chmod(0o1777)
+    settings = load(start=clone / "deep", environment={}, decide=no)
+    assert asked == [clone, clone, clone / "deep"]
+    assert len(settings.sources.left_out) == 2

@@ -12,7 +12,6 @@ from dragoman.config.settings import Settings, read
 from dragoman.config.sources import Decide, LeftOut, decide_from_memory, is_named_trusted, trust_answers
 from dragoman.config.trust.answers import TrustAnswer
 from dragoman.config.trust.contents import SETTINGS, FolderContents
-from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError
 
 MOST_LINES = 30  # of a summary, before a question; `dragoman trust` shows all
@@ -56,7 +55,9 @@ def describe(left_out: LeftOut) -> str:
 
 def show(contents: FolderContents, most: int | None = None) -> None:
     """The summary, on standard error. What a stranger wrote cannot control the terminal."""
-    lines = [one_line(line, 300) for line in summarise(contents)]
+    from dragoman.config.trust.summary import summarise
+
+    lines = [one_line(line, 300 if most is not None else 5_000) for line in summarise(contents)]
     for line in lines[:most]:
         print(f"  - {line}", file=sys.stderr)
     if most is not None and len(lines) > most:

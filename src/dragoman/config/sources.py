@@ -54,13 +54,14 @@ class Sources:
             self.folders.add(contents.folder)
             self.accepted |= contents.paths()
             return True
-        reason = contents.unsafe or "it is not trusted"
-        self.left_out.append(LeftOut(contents, reason))
+        if contents.folder not in (one.contents.folder for one in self.left_out):
+            self.left_out.append(LeftOut(contents, contents.unsafe or "it is not trusted"))
         return False
 
     def _is_refused(self, folder: Path) -> bool:
         """Nobody is asked about a part of what they have just turned down."""
-        return any(folder.is_relative_to(one.contents.folder) for one in self.left_out)
+        turned_down = (one.contents.folder for one in self.left_out if one.contents.unsafe is None)
+        return any(folder.is_relative_to(one) for one in turned_down)
 
 
 def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:

@@ -194,7 +194,8 @@ def _merged(under: CatalogTable, over: CatalogTable, *, foreign: bool) -> Catalo
 
 def _moves(held: ProviderTable, table: ProviderTable) -> bool:
     """Whether a table sends requests to another address than before."""
-    return table.get("base_url", held.get("base_url")) != held.get("base_url") or "base_url_from" in table
+    before = (held.get("base_url"), held.get("base_url_from"))
+    return (table.get("base_url", before[0]), table.get("base_url_from", before[1])) != before
 
 
 def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:

@@ -7,9 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 # Anywhere in the workspace, for somebody may start the program in any folder of it.
-NAMES = frozenset(
-    ("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "agent.md", "claude.md")
-)
+NAMES = frozenset(("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "claude.md"))
 _SHORT = re.compile(r"dragom~\d")  # what Windows also calls .dragoman and dragoman.toml
 
 

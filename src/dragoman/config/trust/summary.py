@@ -20,6 +20,13 @@ _LONGEST = 100  # characters of a value
 
 def summarise(contents: FolderContents) -> list[str]:
     """One line for each thing that matters, the gravest first."""
+    try:
+        return _tell(contents)
+    except RecursionError:
+        return ["it is nested so deeply that it cannot be told what it would do"]
+
+
+def _tell(contents: FolderContents) -> list[str]:
     table = contents.settings
     servers = {**_servers_of_files(contents), **_table(table, "mcp")}
     lines = [
@@ -48,9 +55,9 @@ def _keys_sent(table: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(provider, dict):
             continue
         held = known.get(name, {})
-        address = provider.get("base_url") or provider.get("base_url_from") or held.get("base_url", "")
-        if "base_url" not in provider and "base_url_from" in provider:
-            address = f"the address in {address}"
+        address = provider.get("base_url") or held.get("base_url") or "its address"
+        if "base_url_from" in provider:
+            address = f"the address in {provider['base_url_from']}, or {address}"
         keys = _texts(provider.get("keys"))
         for key in keys:
             yield f"sends your {key} to {address} (provider {name})"
