@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,7 +51,8 @@ def describe(left_out: LeftOut) -> str:
     names = ", ".join(f"{kind}/" if kind not in contents.files else kind for kind in kinds)
     folder = one_line(str(contents.folder), 500)
     text = f"not used: {one_line(names, 200) or 'what is'} in {folder}: {one_line(left_out.reason, 500)}"
-    return text if contents.unsafe else f"{text} (to look at it and use it: dragoman trust {folder})"
+    command = f"dragoman trust {shlex.quote(folder)}"
+    return text if contents.unsafe else f"{text} (to look at it and use it: {command})"
 
 
 def show(contents: FolderContents, most: int | None = None) -> None:
@@ -87,6 +89,8 @@ def _ask_once(contents: FolderContents) -> bool:
         return False
     _introduce(contents, known)
     answer = ask_person()
+    if not contents.is_current():
+        raise ConfigError(f"{contents.folder} was changed while you looked at it: start again")
     trust_answers().remember(contents, trusted=answer)
     return answer
 

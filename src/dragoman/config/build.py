@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
+from dragoman.config.trust.contents import inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.parts import Text
 from dragoman.messages.questions import Rule
@@ -205,12 +206,23 @@ def _load_own_tools(settings: Settings, warnings: list[str]) -> list[Tool | Grou
     found: list[Tool | Group] = []
     for file in settings.files:
         folder = file.resolve().parent if file == user_file() else file.absolute().parent
-        if file != user_file() and folder.resolve() not in settings.sources.folders:
+        if file != user_file() and not _may_load(settings, folder, warnings):
             continue
         tools, wrong = load_folder(folder / "tools")
         found += [one for one in tools if one.name not in {other.name for other in found}]
         warnings += wrong
     return found
+
+
+def _may_load(settings: Settings, folder: Path, warnings: list[str]) -> bool:
+    """Whether the tools of a folder that is not the person's own are those that were trusted."""
+    if folder.resolve() not in settings.sources.folders:
+        return False
+    found = inspect_paths(folder, [folder / "tools"])
+    if found.unsafe is None and found.paths().items() <= settings.sources.accepted.items():
+        return True
+    warnings.append(f"{folder / 'tools'}: it was changed since it was looked at: start again")
+    return False
 
 
 def _find_skills(settings: Settings, warnings: list[str]) -> list[Source]:

@@ -386,3 +386,21 @@ async def test_what_a_person_writes_by_a_command_is_trusted_at_once(here: Visit)
     assert (
         await here.run("mcp", "list")
     ).out == "There are no servers. Add one: dragoman mcp add NAME -- COMMAND …\n"
+
+
+async def test_what_changes_while_a_person_reads_is_not_what_they_trust(here: Visit) -> None:
+    """P11: also a file that is added meanwhile is left out."""
+    here.prepare()
+    someone = person(here, "tools")
+    someone.sees("Do you trust it?")
+    (here.folder / "skills" / "obey" / "SKILL.md").write_text("---\ndescription: other\n---\n")
+    someone.types("y")
+    someone.sees("was changed while you looked at it")
+    assert someone.ended() == 2
+    someone = person(here, "tools")
+    someone.sees("Do you trust it?")
+    here.write("tools/more.py", "raise SystemExit\n")
+    someone.types("y")
+    someone.sees("start again")
+    someone.ended()
+    assert here.traces == set()

@@ -32,6 +32,8 @@ def trust_folder(named: Path | None, *, confirmed: bool) -> None:
         print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise BadRequest(f"{folder} is not trusted")
+        if not contents.is_current():
+            raise BadRequest(f"{folder} was changed while you looked at it: start again")
     trust_answers().remember(contents, trusted=True)
     print(f"{folder} is trusted until something in it changes. To take that back: dragoman trust --revoke")
 

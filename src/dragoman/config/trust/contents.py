@@ -35,6 +35,15 @@ class FolderContents:
         """What the settings file says, as it stands; empty where it cannot be read."""
         return parse_settings(self.texts.get(SETTINGS, b"")) or {}
 
+    def is_current(self) -> bool:
+        """Whether the files are still the same: a person takes their time to answer."""
+        try:
+            return all(
+                hash_of(_read(self.folder / name, MOST_BYTES)) == hash for name, hash in self.files.items()
+            )
+        except (OSError, _TooMuch):
+            return False
+
     def paths(self) -> dict[str, str]:
         """Each file's real path → its hash."""
         return {os.path.realpath(self.folder / name): hash for name, hash in self.files.items()}
