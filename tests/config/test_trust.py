@@ -92,7 +92,7 @@ async def test_what_ones_own_settings_look_for_in_every_folder_is_the_folders(cl
 
 
 def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:
-    """P11: also where it lies elsewhere in the folder, or outside of it."""
+    """P11: also deeper in the folder, or outside of it."""
     write(
         clone / "dragoman.toml",
         'mcp_file = "deep/mcp.json"\nskills = ["../shared"]\nworkspace = "work"\n'
@@ -166,7 +166,7 @@ def test_a_folder_that_names_an_address_anew_keeps_the_key_of_the_same_address(c
 
 
 def test_an_answer_is_for_the_same_files_at_the_same_place(clone: Path) -> None:
-    """P11: a copy elsewhere is another folder, a link to it is the same one."""
+    """P11: a copy is another folder, a link to it is the same one."""
     write(clone / "dragoman.toml", 'model = "a/b"\n')
     trust(clone)
     other = clone.with_name("other")

@@ -124,7 +124,7 @@ def bomb() -> str:
 def test_front_matter_that_would_grow_is_refused_before_it_does(
     tmp_path: Path, front: str, words: str
 ) -> None:
-    """P11, C12: a stranger's few lines cost nothing; what is wrong is told, and other skills are there."""
+    """P11, C12: a stranger's few lines cost nothing; what is wrong is named, and other skills are there."""
     file = skill(tmp_path / "s", "bomb", front)
     skill(tmp_path / "s", "bake")
     tracemalloc.start()

@@ -35,7 +35,7 @@ def read_settings(
     """The settings that hold here, and what is wrong with them.
 
     `trust`: the person says that the folder is trusted this time. `asks`: the command would act on what it
-    finds, so they are asked, if they are at the terminal. What is left out is told on standard error.
+    finds, so they are asked, if they are at the terminal. What is left out is named on standard error.
     """
     settings, errors = read(config, flags=flags, decide=_decide(trust=trust, asks=asks))
     for left_out in settings.sources.left_out:

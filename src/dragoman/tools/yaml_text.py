@@ -40,7 +40,7 @@ def _find_fault(text: str) -> str | None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             return f"uses an alias (& or *) in line {line}: write the value out"
         if getattr(event, "tag", None) is not None:
-            return f"uses a tag (!) in line {line}: leave it out"
+            return f"uses a tag (!) in line {line}: write the value without it"
         if isinstance(event, yaml.ScalarEvent) and event.implicit[0] and _LONG_NUMBER.fullmatch(event.value):
             return f"has too long a number in line {line}"
         if isinstance(event, yaml.CollectionStartEvent):

@@ -47,7 +47,7 @@ def person(here: Visit, *arguments: str) -> Person:
 
 @pytest.mark.parametrize("command", ACTING, ids=" ".join)
 async def test_no_command_acts_on_a_folder_that_is_not_trusted(here: Visit, command: tuple[str, ...]) -> None:
-    """P11: no code, no program, no request, no prompt; and the command that would change that is told."""
+    """P11: no code, no program, no request, no prompt; and the command that would change that is named."""
     here.prepare('model = "anthropic/claude-sonnet-4-6"\n')
     ended = await here.run(*command)
     assert here.traces == set()
@@ -107,8 +107,8 @@ async def test_what_a_folder_says_of_rules_and_places_does_not_hold(here: Visit)
 async def test_a_trusted_folder_acts_and_is_asked_about_again_when_it_changes(here: Visit) -> None:
     """P11"""
     here.prepare()
-    told = await here.run("trust")
-    assert told.status == 0
+    shown = await here.run("trust")
+    assert shown.status == 0
     for words in (
         "runs Python: tools/evil.py",
         f"starts the program: {sys.executable}",
@@ -118,7 +118,7 @@ async def test_a_trusted_folder_acts_and_is_asked_about_again_when_it_changes(he
         "tells the model, in every request: skills/obey/SKILL.md",
         f"sends what you say to {here.url}, without a key",
     ):
-        assert words in told.err
+        assert words in shown.err
     ended = await here.run("run", "hi", "--model", "own/model")
     assert "dragoman trust" not in ended.err
     await here.run("mcp", "list", "--check")
@@ -215,9 +215,9 @@ async def test_no_goes_on_without_it_and_is_remembered_until_it_changes(here: Vi
 async def test_what_a_stranger_wrote_cannot_write_on_the_terminal(here: Visit) -> None:
     """P11: no line of theirs can hide another."""
     here.write("dragoman.toml", 'allow = ["\\u001b[2J\\u001b[H fine\\r\\n nothing to see"]\n')
-    told = await here.run("trust")
-    assert "\x1b" not in told.err
-    assert "allows without a question: fine nothing to see" in told.err
+    shown = await here.run("trust")
+    assert "\x1b" not in shown.err
+    assert "allows without a question: fine nothing to see" in shown.err
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────

@@ -61,8 +61,8 @@ class TrustAnswers:
         """What was said earlier of other files of the folder, in the same sense, still holds."""
         known = self.all()
         earlier = known.get(contents.folder)
-        kept = earlier.files if earlier is not None and earlier.trusted == trusted else {}
-        known[contents.folder] = TrustAnswer(trusted, time.time(), {**kept, **contents.files})
+        before = earlier.files if earlier is not None and earlier.trusted == trusted else {}
+        known[contents.folder] = TrustAnswer(trusted, time.time(), {**before, **contents.files})
         self._write(known)
 
     def forget(self, folder: Path) -> bool:

@@ -14,19 +14,19 @@ from dragoman.tools.skills import NAME as SKILL
 from dragoman.tools.skills import parse_skill
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
-_TOLD_APART = ("mcp", "mcp_file", "providers", "allow", "ask", "deny", "agents", "workspace", "store", "mode")
+_DESCRIBED = ("mcp", "mcp_file", "providers", "allow", "ask", "deny", "agents", "workspace", "store", "mode")
 _LONGEST = 100  # characters of a value
 
 
 def summarise(contents: FolderContents) -> list[str]:
     """One line for each thing that matters, the gravest first."""
     try:
-        return _tell(contents)
+        return _describe(contents)
     except RecursionError:
-        return ["it is nested so deeply that it cannot be told what it would do"]
+        return ["it is nested so deeply that what it would do is not known"]
 
 
-def _tell(contents: FolderContents) -> list[str]:
+def _describe(contents: FolderContents) -> list[str]:
     table = contents.settings
     servers = {**_servers_of_files(contents), **_table(table, "mcp")}
     lines = [
@@ -38,7 +38,7 @@ def _tell(contents: FolderContents) -> list[str]:
         *_skills(contents),
     ]
     if SETTINGS in contents.files:
-        others = {name: value for name, value in sorted(table.items()) if name not in _TOLD_APART}
+        others = {name: value for name, value in sorted(table.items()) if name not in _DESCRIBED}
         lines += [f"sets {name} = {_shown(value)}" for name, value in others.items()]
         if not table and contents.texts.get(SETTINGS, b"").strip():
             lines.append(f"{SETTINGS} cannot be read as TOML: what it would do is not known")
