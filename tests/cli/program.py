@@ -38,11 +38,13 @@ class Ended:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """The environment of a person with no keys and no settings, whose own folders are in this one."""
+    """The environment of a person with no keys and no settings, whose own folders are in this one, which they
+    trust: what comes with a folder they do not is in `commands/test_trust.py`."""
     private = ("_API_KEY", "DRAGOMAN_", "COVERAGE_", "EDITOR", "VISUAL")
     rest = {name: value for name, value in os.environ.items() if not any(word in name for word in private)}
     home = folder / "home"
-    return {**rest, "XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
+    own = {"XDG_DATA_HOME": str(home / "data"), "XDG_CONFIG_HOME": str(home / "config")}
+    return {**rest, **own, "DRAGOMAN_TRUST": str(folder)}
 
 
 async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environment: str) -> Process:

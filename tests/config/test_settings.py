@@ -52,7 +52,8 @@ def test_the_nearest_file_upwards_goes_before_the_persons_own(
     (tmp_path / "work" / "deep" / "er").mkdir(parents=True)
     start = tmp_path / "work" / "deep" / "er"
     assert find_files(start) == [own, near]
-    settings = load(start=start, environment={})
+    assert load(start=start, environment={}).values["model"] == "own/one"  # nobody trusts the other yet
+    settings = load(start=start, environment={"DRAGOMAN_TRUST": str(near.parent)})
     assert (settings.values["model"], settings.values["mode"]) == ("near/one", "ask")
     assert list(settings.values["mcp"]) == ["a", "b"]
     assert settings.folder == near.parent

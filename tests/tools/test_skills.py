@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,41 @@ def test_what_is_wrong_with_a_skill_is_said(tmp_path: Path, text: str, words: st
     (tmp_path / "SKILL.md").write_text(text, "utf-8")
     with pytest.raises(ValueError, match=words):
         read_skill(tmp_path / "SKILL.md")
+
+
+def bomb() -> str:
+    """Nine lines that would be a billion words if they were written out."""
+    lines = ["description: d", 'a: &a ["x", "x", "x", "x", "x", "x", "x", "x", "x", "x"]']
+    for this, last in zip("bcdefghi", "abcdefgh", strict=True):
+        lines.append(f"{this}: &{this} [{', '.join([f'*{last}'] * 10)}]")
+    return "\n".join([*lines, "when: *i"])
+
+
+@pytest.mark.parametrize(
+    ("front", "words"),
+    [
+        (bomb(), "uses an alias"),
+        ("description: &d d", "uses an alias"),
+        (f"description: d\nwhen: {'[' * 3000}", "nested too deeply"),
+        (f"description: d\nwhen: {'x' * 20_000}", "too long"),
+        (f"description: d\nwhen: [{'a, ' * 3000}]", "too many values"),
+        (f"description: d\nwhen: {'1:' * 5000}1", "too long a number"),
+        (f"description: d\nwhen: {'1' * 5000}", "too long a number"),
+        ("description: !!str d", "uses a tag"),
+        ("description: d\nwhen: 2001-99-99", "no YAML"),
+    ],
+)
+def test_front_matter_that_would_grow_is_refused_before_it_does(
+    tmp_path: Path, front: str, words: str
+) -> None:
+    """P11, C12: a stranger's few lines cost nothing; what is wrong is named, and other skills are there."""
+    file = skill(tmp_path / "s", "bomb", front)
+    skill(tmp_path / "s", "bake")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=words):
+            read_skill(file)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    assert list(Skills([tmp_path / "s"]).skills) == ["bake"]

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.config.settings import Settings, data_folder, user_folder
+from dragoman.config.settings import Settings, data_folder, user_file, user_folder
+from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
+from dragoman.config.trust.contents import inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
-from dragoman.tools.permissions import concerns, parse_rule
+from dragoman.tools.permissions import concerns, literal, parse_rule
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
@@ -39,8 +41,14 @@ class Built:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The built-in catalog with the providers of the settings over it."""
-    return load_catalog(*settings.files)
+    """The built-in catalog with the providers of the settings over it.
+
+    Only the person's own file moves an address together with its key: of another, also of one that they
+    named, they may not have read every line.
+    """
+    own = [file for file in settings.files if file == user_file()]
+    others = [file for file in settings.files if file != user_file()]
+    return load_catalog(*own, project=others[-1] if others else None)
 
 
 def store_of(settings: Settings) -> Path:
@@ -49,9 +57,8 @@ def store_of(settings: Settings) -> Path:
 
 
 def workspace_of(settings: Settings) -> Path:
-    """The folder that is named; else where the settings are, else where we are."""
-    named = settings.values.get("workspace")
-    folder = settings.path(named) if named else settings.folder
+    """The folder that file tools and the shell work in. ConfigError where it is none."""
+    folder = settings.workspace
     if not folder.is_dir():
         origin = settings.origins.get("workspace", "settings")
         raise ConfigError(f"{origin}: the workspace {folder} is no folder")
@@ -80,7 +87,7 @@ def build_runtime(
             *tools,
             *_built_in(settings, set(without)),
             *_load_own_tools(settings, warnings),
-            *_find_skills(settings, workspace, warnings),
+            *_find_skills(settings, warnings),
             *_mcp_sources(settings, workspace),
         ],
         agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
@@ -191,24 +198,44 @@ def _check_group(settings: Settings, name: str) -> None:
 
 
 def _load_own_tools(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
-    """What lies in a `tools` folder beside a settings file. Beside no file nothing is loaded: a folder that
-    one merely stands in is not to be trusted."""
+    """What lies in a `tools` folder beside a settings file, if that folder is the person's own or trusted.
+    Beside no file nothing is loaded."""
     found: list[Tool | Group] = []
     for file in settings.files:
-        tools, wrong = load_folder(file.resolve().parent / "tools")
+        folder = file.resolve().parent if file == user_file() else file.absolute().parent
+        if file != user_file() and not _may_load(settings, folder, warnings):
+            continue
+        tools, wrong = load_folder(folder / "tools")
         found += [one for one in tools if one.name not in {other.name for other in found}]
         warnings += wrong
     return found
 
 
-def _find_skills(settings: Settings, workspace: Path, warnings: list[str]) -> list[Source]:
-    folders = [
-        *(settings.path(folder) for folder in settings.values.get("skills", [])),
-        workspace / "skills",
-        workspace / ".dragoman" / "skills",
-        user_folder() / "skills",
+def _may_load(settings: Settings, folder: Path, warnings: list[str]) -> bool:
+    """Whether the tools of a folder that is not the person's own are those that were trusted."""
+    if folder.resolve() not in settings.sources.folders:
+        return False
+    found = inspect_paths(folder, [folder / "tools"])
+    if found.unsafe is None and found.paths().items() <= settings.sources.accepted.items():
+        return True
+    warnings.append(f"{folder / 'tools'}: it was changed since it was looked at: start again")
+    return False
+
+
+def _find_skills(settings: Settings, warnings: list[str]) -> list[Source]:
+    """A folder's own are used as they were when it was trusted: what comes or changes later is left out."""
+    folders = settings.skill_folders()
+    accepted = [Path(file) for file in settings.sources.accepted]
+    used = [
+        one for one, own in folders if own or any(file.is_relative_to(one.resolve()) for file in accepted)
     ]
-    skills = Skills(folders)
+    owned = [one.resolve() for one, own in folders if own]
+
+    def accepts(file: Path, data: bytes) -> bool:
+        own = any(file.resolve().is_relative_to(folder) for folder in owned)
+        return own or settings.sources.accepts(file, data)
+
+    skills = Skills(used, accepts=accepts)
     warnings += skills.warnings
     return [skills]
 
@@ -230,24 +257,34 @@ def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | Non
 
 
 def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:
-    """What lies in the workspace and is more than a file: it becomes code, or prompt, at the next start of
-    the program. To write there is asked about whatever else is allowed; the store itself is out of bounds."""
+    """What lies in the workspace and becomes code or prompt at the next start, beside what is so by its name
+    (`tools/protected.py`). To write there is asked about whatever else is allowed. The store, and what was
+    said about trust, are out of bounds."""
+    file = settings.values.get("mcp_file")
     asked = [
-        *(_within(workspace, file) for file in settings.files),
-        *(f"{_within(workspace, settings.folder / name)}/*" for name in ("tools", "skills", ".dragoman")),
-        *(f"{name}/*" for name in ("skills", ".dragoman")),
+        *settings.files,
+        *([settings.path(file)] if file else []),
+        *(folder for folder, _ in settings.skill_folders()),
+        *(settings.folder / name for name in ("tools", "plugins", ".dragoman")),
+        user_folder(),
     ]
-    database = f"{_within(workspace, store)}*"
     rules = [
-        *(Rule("files.write", path, "ask") for path in dict.fromkeys(asked)),
-        *(Rule(f"files.{what}", database, "deny") for what in ("read", "write")),
+        *(Rule("files.write", pattern, "ask") for path in asked for pattern in _patterns(workspace, path)),
+        Rule("files.write", f"{_within(workspace, trust_answers().file)}*", "deny"),
+        *(Rule(f"files.{what}", f"{_within(workspace, store)}*", "deny") for what in ("read", "write")),
     ]
-    return [rule for rule in rules if not rule.pattern.startswith("..")]
+    return [rule for rule in dict.fromkeys(rules) if not rule.pattern.startswith("..")]
+
+
+def _patterns(workspace: Path, path: Path) -> list[str]:
+    """For what is at a path and below: everything, where the workspace itself lies there."""
+    within = _within(workspace, path)
+    return ["*"] if set(within.split("/")) <= {".", ".."} else [within, f"{within}/*"]
 
 
 def _within(workspace: Path, file: Path) -> str:
     """As the file tools name it; beginning with .. where it lies outside of it."""
-    return Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix()
+    return literal(Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix())
 
 
 def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
@@ -14,14 +13,38 @@ from typing import Any, cast, get_args, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from dragoman.config.lines import line_of
+from dragoman.config.sources import (
+    Decide,
+    Sources,
+    consider_paths,
+    data_folder,
+    decide_from_memory,
+    find_files,
+    find_sources,
+    user_file,
+    user_folder,
+)
 from dragoman.config.tables import ConfigTable
+from dragoman.config.trust.contents import SETTINGS as FILE
+from dragoman.config.trust.contents import SKILLS, expand
 from dragoman.errors import ConfigError
 
-FILE = "dragoman.toml"
+__all__ = [
+    "FILE",
+    "Settings",
+    "data_folder",
+    "find_files",
+    "load",
+    "read",
+    "schema",
+    "user_file",
+    "user_folder",
+]
+
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
 _MERGED = ("limits", "agents", "mcp", "server", "providers", "families", "options", "private")
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
-_NOT_SETTINGS = ("CONFIG", "CACHE", "RECORDINGS")  # variables of ours that are something else
+_NOT_SETTINGS = ("CONFIG", "TRUST", "CACHE", "RECORDINGS")  # variables of ours that are something else
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,15 +54,36 @@ class Settings:
     values: ConfigTable
     files: tuple[Path, ...] = ()  # the farther first
     origins: Mapping[str, str] = field(default_factory=dict)
+    sources: Sources = field(default_factory=Sources)  # which files may be used, and what was left out
 
     @property
     def folder(self) -> Path:
         """What relative paths of the settings start from: the folder of the nearest file, or this one."""
         near = [file for file in self.files if file != user_file()]
-        return near[-1].parent if near else Path.cwd()
+        return near[-1].parent if near else self.sources.start
 
     def path(self, text: str) -> Path:
-        return self.folder / Path(text).expanduser()
+        return self.folder / expand(text)
+
+    @property
+    def workspace(self) -> Path:
+        """The folder that is named; else where the settings are, else where we are."""
+        named = self.values.get("workspace")
+        return self.path(named) if named else self.folder
+
+    def skill_folders(self) -> list[tuple[Path, bool]]:
+        """Where skills are looked for, and of each whether it is the person's own, whoever made this one."""
+        named = self.values.get("skills", [])
+        return [
+            *((self.path(text), self._is_own("skills", text)) for text in named),
+            *((self.workspace / name, False) for name in SKILLS),
+            (user_folder() / "skills", True),
+        ]
+
+    def _is_own(self, setting: str, text: str) -> bool:
+        """Whether a path means the same place in every folder, and the person named it."""
+        from_project = self.origins.get(setting, "").startswith(f"{self.sources.project}:")
+        return not from_project and expand(text).is_absolute()
 
 
 def load(
@@ -48,13 +92,15 @@ def load(
     start: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     flags: Mapping[str, object] | None = None,
+    decide: Decide | None = None,
 ) -> Settings:
     """The user's file, the nearest `dragoman.toml` upwards, DRAGOMAN_* and flags: the later wins.
 
-    A file that is named (or that DRAGOMAN_CONFIG names) takes the place of both files. ConfigError says the
+    A file that is named (or that DRAGOMAN_CONFIG names) takes the place of both files. What comes with a
+    folder is used if `decide` says so; without it, if the person trusted it earlier. ConfigError says the
     first thing that is wrong.
     """
-    settings, errors = read(file, start=start, environment=environment, flags=flags)
+    settings, errors = read(file, start=start, environment=environment, flags=flags, decide=decide)
     if errors:
         raise ConfigError(errors[0])
     return settings
@@ -66,16 +112,20 @@ def read(
     start: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     flags: Mapping[str, object] | None = None,
+    decide: Decide | None = None,
 ) -> tuple[Settings, list[str]]:
     """As `load`, with everything that is wrong. What is wrong is left out of the settings."""
     named = file or (Path(environment["DRAGOMAN_CONFIG"]) if environment.get("DRAGOMAN_CONFIG") else None)
-    files = [named] if named is not None else find_files(start or Path.cwd())
+    decide = decide or decide_from_memory(environment)
+    sources = find_sources(named, start or Path.cwd(), decide)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     errors: list[str] = []
-    for each in files:
+    for each in sources.files:
         try:
             text, tables = _read(each)
+            if each == sources.project and not sources.accepts(each, text.encode()):
+                raise ConfigError(f"{each} was changed while it was read: start again")
         except ConfigError as error:
             errors.append(str(error))
             continue
@@ -86,34 +136,23 @@ def read(
         sound = _check(value, origin, errors)
         values = _merge(values, sound)
         origins |= dict.fromkeys(_paths(sound), origin)
-    return Settings(cast(ConfigTable, values), tuple(files), origins), errors
+    settings = Settings(cast(ConfigTable, values), sources.files, origins, sources)
+    return _without_strangers(settings, decide), errors
 
 
-def find_files(start: Path) -> list[Path]:
-    """The user's file and the nearest one upwards from here, as far as there are any."""
-    upwards = (folder / FILE for folder in (start.resolve(), *start.resolve().parents))
-    near = next((file for file in upwards if file.is_file()), None)
-    return [file for file in (user_file(), near) if file is not None and file.is_file()]
-
-
-def user_file() -> Path:
-    return user_folder() / FILE
-
-
-def user_folder() -> Path:
-    """Where a person's own files are, as the system has it."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "dragoman"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "dragoman"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "dragoman"
-
-
-def data_folder() -> Path:
-    """Where conversations are stored, unless the settings name another place."""
-    if sys.platform in ("win32", "darwin"):
-        return user_folder()
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"
+def _without_strangers(settings: Settings, decide: Decide) -> Settings:
+    """Less what lies in the workspace without settings beside it, unless it is trusted, too."""
+    paths = [folder for folder, own in settings.skill_folders() if not own]
+    file = settings.values.get("mcp_file")
+    foreign = file is not None and settings.origins.get("mcp_file", "").startswith(f"{user_file()}:")
+    if file is not None and foreign and not expand(file).is_absolute():
+        paths.append(settings.path(file))  # the person's own word, but another file in every folder
+    else:
+        foreign = False
+    if consider_paths(settings.sources, settings.workspace, paths, decide) or not foreign:
+        return settings
+    values = {name: value for name, value in settings.values.items() if name != "mcp_file"}
+    return replace(settings, values=cast(ConfigTable, values))
 
 
 def schema() -> dict[str, Any]:
@@ -126,11 +165,11 @@ def schema() -> dict[str, Any]:
 
 def _read(file: Path) -> tuple[str, dict[str, Any]]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_bytes().decode()
         return text, tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
         raise ConfigError(f"{file} is no TOML: {error}") from error
 
 

@@ -132,9 +132,9 @@ def split_variant(name: str) -> tuple[str, str | None]:
     return model, variant
 
 
-def load_catalog(*files: Path) -> Catalog:
+def load_catalog(*files: Path, project: Path | None = None) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    known = read_tables(BUILT_IN, *files)
+    known = read_tables(BUILT_IN, *files, project=project)
     providers = {name: _provider(name, table) for name, table in known.get("providers", {}).items()}
     return Catalog(providers, known.get("families", {}))
 

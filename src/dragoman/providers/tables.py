@@ -113,11 +113,15 @@ class CatalogTable(TypedDict, total=False):
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_tables(*files: Path) -> CatalogTable:
-    """The tables of all files as one. ConfigError names the file and the place that is wrong."""
+def read_tables(*files: Path, project: Path | None = None) -> CatalogTable:
+    """The tables of all files as one. ConfigError names the file and the place that is wrong.
+
+    `project` is a file that is not the person's own. It may name other addresses, but no key that is meant
+    for the address of the catalog or of the person's own settings goes there: it has to name the keys itself.
+    """
     merged: CatalogTable = {}
-    for file in files:
-        merged = _merged(merged, _read(file))
+    for file in (*files, project) if project is not None else files:
+        merged = _merged(merged, _read(file), foreign=file is project)
         for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
                 raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
@@ -171,10 +175,12 @@ def _describe(fault: Mapping[str, Any]) -> str:
 # ── merging ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
+def _merged(under: CatalogTable, over: CatalogTable, *, foreign: bool) -> CatalogTable:
     providers = dict(under.get("providers", {}))
     for name, table in over.get("providers", {}).items():
         held: ProviderTable = providers.get(name, {})
+        if foreign and _moves(held, table):
+            held = {**held, "keys": []}
         merged: dict[str, Any] = {
             **held,
             **table,
@@ -185,6 +191,12 @@ def _merged(under: CatalogTable, over: CatalogTable) -> CatalogTable:
         providers[name] = cast("ProviderTable", merged)
     families = _patterns(under.get("families", {}), over.get("families", {}))
     return {"providers": providers, "families": families}
+
+
+def _moves(held: ProviderTable, table: ProviderTable) -> bool:
+    """Whether a table sends requests to another address than before."""
+    before = (held.get("base_url"), held.get("base_url_from"))
+    return (table.get("base_url", before[0]), table.get("base_url_from", before[1])) != before
 
 
 def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from dragoman.messages.questions import Action, Cause, Mode, Rule
 from dragoman.tools.permissions import Ruling, decide
+from dragoman.tools.protected import changes_program
 from dragoman.tools.tool import Tool
 
 
@@ -85,7 +86,7 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     if tool.fingerprint is not None and authority.pinned not in (None, tool.fingerprint):
         reasons.append(Reason("redefined", _redefined(tool)))
     reasons += [wish for wish in authority.wishes if wish.cause != "loop" or loop.action != "allow"]
-    if bound.action == "ask":
+    if bound.action == "ask" or changes_program(tool.permission, patterns):
         reasons.append(Reason("bounds"))
     if authority.mode in ("ask", "manual"):
         reasons.append(Reason("mode"))

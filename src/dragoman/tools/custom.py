@@ -6,12 +6,22 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterable
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group
+
+_folders: set[str] = set()  # whose modules are compiled from their sources
 
 
 def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
@@ -51,12 +61,17 @@ def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
 
 def _run(file: Path) -> ModuleType:
     name = f"dragoman_tools_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None or not file.is_file():
         raise ConfigError(f"{file} is no Python file that can be read")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where pydantic looks for the types that the tools name
     folder = str(file.resolve().parent)
+    if folder not in _folders:
+        _folders.add(folder)
+        sys.path_importer_cache.pop(folder, None)
+        if _find_module not in sys.path_hooks:
+            sys.path_hooks.insert(0, _find_module)
     if folder not in sys.path:
         sys.path.insert(0, folder)  # as if Python had been started with it: its neighbours can be imported
     try:
@@ -64,6 +79,21 @@ def _run(file: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{_line_of(file, error)}: {_describe(error)}") from error
     return module
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles the source each time. What lies in `__pycache__` need not come of it: a stranger may have put
+    it there, and a person who looks at a folder looks at the sources."""
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError(f"{path} is compiled anew")
+
+
+def _find_module(path: str) -> FileFinder:
+    """For `sys.path_hooks`: how modules beside tools, and packages below, are found."""
+    if not any(Path(path).is_relative_to(folder) for folder in _folders):
+        raise ImportError(path)
+    return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceLoader, SOURCE_SUFFIXES))
 
 
 def _line_of(file: Path, error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.tool import Tool, tool
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import inside
+from dragoman.tools.yaml_text import load_yaml
 
 NAME = "SKILL.md"
 _BIGGEST = 200_000  # bytes of one file
@@ -41,12 +42,16 @@ class Skills:
     """A source of tools that looks into its folders before each request: a new skill is there at once.
 
     Where two folders have a skill of the same name, the first counts. `warnings` says what could not be read.
+    `accepts` says of a file, by its bytes, whether it may be used: it may be another than a person has seen.
     """
 
     name = "skills"
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(
+        self, folders: Sequence[Path], *, accepts: Callable[[Path, bytes], bool] | None = None
+    ) -> None:
         self._folders = tuple(folders)
+        self._accepts = accepts
         self._seen: object = None
         self.skills: dict[str, Skill] = {}
         self.warnings: list[str] = []
@@ -71,25 +76,32 @@ class Skills:
         warnings: list[str] = []
         for file in files:
             try:
-                skill = read_skill(file)
+                skill = parse_skill(_read(file, self._accepts), file.parent.name, file.parent)
             except ValueError as error:
                 warnings.append(f"{file}: {error}")
             else:
                 skills.setdefault(skill.name, skill)
         self._seen, self.skills, self.warnings = seen, skills, warnings
         self._group = (
-            Group(self.name, (_load_skill(skills),), _rules(skills)) if skills else Group(self.name, ())
+            Group(self.name, (_load_skill(skills, self._accepts),), _rules(skills))
+            if skills
+            else Group(self.name, ())
         )
 
 
 def read_skill(file: Path) -> Skill:
     """One `SKILL.md`. ValueError says what is wrong with it."""
+    return parse_skill(_read(file), file.parent.name, file.parent)
+
+
+def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
+    """What a `SKILL.md` says; `named` is its name where it says none."""
     try:
-        text = file.read_bytes()[:_BIGGEST].decode()
-    except (OSError, UnicodeDecodeError) as error:
+        text = data.decode()
+    except UnicodeDecodeError as error:
         raise ValueError(f"it cannot be read: {error}") from error
     front, body = _split_front_matter(text)
-    name = front.get("name", file.parent.name)
+    name = front.get("name", named)
     if not isinstance(name, str) or not name.strip():
         raise ValueError("its name is no text")
     description = front.get("description")
@@ -101,14 +113,12 @@ def read_skill(file: Path) -> Skill:
         " ".join(str(front.get("when") or "").split()),
         front.get("always") is True,
         body.strip(),
-        file.parent,
+        folder,
     )
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """The front matter, between two lines of dashes, and the rest."""
-    import yaml
-
     first, _, rest = text.partition("\n")
     if first.strip() != "---":
         raise ValueError("it begins with no front matter: a line of ---, name and description, a line of ---")
@@ -116,9 +126,9 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     if not found:
         raise ValueError("its front matter has no end: a second line of ---")
     try:
-        front = yaml.safe_load(head)
-    except yaml.YAMLError as error:
-        raise ValueError(f"its front matter is no YAML: {' '.join(str(error).split())}") from error
+        front = load_yaml(head)
+    except ValueError as error:
+        raise ValueError(f"its front matter {error}") from error
     if not isinstance(front, dict):
         raise ValueError("its front matter is no list of names and values")
     return front, body.partition("\n")[2]
@@ -131,7 +141,7 @@ def _rules(skills: dict[str, Skill]) -> str:
     return "\n\n".join([*whole, *index])
 
 
-def _load_skill(skills: dict[str, Skill]) -> Tool:
+def _load_skill(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool] | None) -> Tool:
     @tool(permission="skills", pattern="name", replay="safe", timeout=20)
     def load_skill(
         name: Annotated[str, Field(description="a skill of the index")],
@@ -144,8 +154,8 @@ def _load_skill(skills: dict[str, Skill]) -> Tool:
         if file is None:
             return "\n\n".join([skill.text, *_others(skill)])
         try:
-            return inside(skill.folder, file).read_bytes()[:_BIGGEST].decode()
-        except (OSError, UnicodeDecodeError) as error:
+            return _read(inside(skill.folder, file), accepts).decode()
+        except ValueError as error:  # no text, too big, not accepted
             raise ToolFailed(f"{file} of the skill {name} cannot be read: {error}") from error
 
     return load_skill
@@ -160,6 +170,20 @@ def _others(skill: Skill) -> list[str]:
     return (
         [f"Files of this skill, to be read with load_skill(name, file): {', '.join(names)}"] if names else []
     )
+
+
+def _read(file: Path, accepts: Callable[[Path, bytes], bool] | None = None) -> bytes:
+    """ValueError says why not. A file without end costs no more than another."""
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_BIGGEST + 1)
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error}") from error
+    if len(data) > _BIGGEST:
+        raise ValueError(f"it is too big: it has more than {_BIGGEST // 1000} kB")
+    if accepts is not None and not accepts(file, data):
+        raise ValueError("it is new or changed since its folder was trusted: see it with `dragoman trust`")
+    return data
 
 
 def _files(folder: Path) -> list[Path]:

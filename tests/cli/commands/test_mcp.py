@@ -25,6 +25,8 @@ def nobody_elses_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRAGOMAN_CONFIG", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("DRAGOMAN_TRUST", str(tmp_path))
 
 
 def mcp(*arguments: str) -> Result:

@@ -17,6 +17,7 @@ SECRET = "sk-very-secret-0123456789"
 @pytest.fixture(autouse=True)
 def nobody_elses_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRAGOMAN_TRUST", str(tmp_path))
     monkeypatch.setenv("GROQ_API_KEY", SECRET)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("DRAGOMAN_CONFIG", raising=False)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter
 
+from dragoman.cli.folder_trust import read_settings
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, find_errors, store_of
-from dragoman.config.settings import Settings, data_folder, read, schema, user_file
+from dragoman.config.settings import Settings, data_folder, schema, user_file
 from dragoman.redaction import redact_text, redact_value
 from dragoman.wire.scripted import ScriptedModel
 
@@ -38,9 +39,9 @@ def show_settings(settings: Settings, *, as_json: bool) -> None:
         print(plain(f"{name} = {json.dumps(value, ensure_ascii=False)}\t# {origin}"))
 
 
-def check_settings(config: Path | None) -> bool:
+def check_settings(config: Path | None, *, trust: bool = False) -> bool:
     """Prints every error there is, or else what would be left out. Returns whether all is fine."""
-    settings, errors = read(config)
+    settings, errors = read_settings(config, trust=trust, asks=True)
     if errors := find_errors(settings, errors):
         for error in errors:
             print(f"dragoman: {redact_text(plain(error))}", file=sys.stderr)

@@ -17,11 +17,12 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.folder_trust import describe, load_settings
 from dragoman.cli.lookup import open_store
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import catalog_of, store_of
-from dragoman.config.settings import Settings, load
+from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER
@@ -57,9 +58,9 @@ class Finding:
         object.__setattr__(self, "text", redact_text(self.text))
 
 
-def examine(config: Path | None, *, mend: bool, as_json: bool) -> bool:
+def examine(config: Path | None, *, trust: bool, mend: bool, as_json: bool) -> bool:
     """Returns whether everything that has to be there is."""
-    found = list(_find(config, mend=mend))
+    found = list(_find(config, trust=trust, mend=mend))
     if as_json:
         findings: list[JsonValue] = [one.report for one in found]
         print_json({"findings": findings}, indent=2)
@@ -68,15 +69,17 @@ def examine(config: Path | None, *, mend: bool, as_json: bool) -> bool:
     return all(one.state != "missing" for one in found)
 
 
-def _find(config: Path | None, *, mend: bool) -> Iterator[Finding]:
+def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
     yield _check_python()
     try:
-        settings = load(config)
+        settings = load_settings(config, trust=trust, asks=True)
     except DragomanError as error:
         yield Finding("settings", "missing", str(error), "correct that line, then: dragoman config check")
         return
     files = ", ".join(map(str, settings.files)) or "no dragoman.toml: the defaults hold"
     yield Finding("settings", "fine", files)
+    for left_out in settings.sources.left_out:
+        yield Finding("folder", "optional", describe(left_out))
     store = asyncio.run(_check_store(settings))
     yield store
     if store.state == "fine":

@@ -28,8 +28,8 @@ LOGIN = 600.0  # seconds a person has to log in
 COLOURS = {"running": "green", "failed": "red", "login": "yellow", "off": "dim", "starting": "yellow"}
 
 
-def list_servers(config: Path | None, *, check: bool, as_json: bool) -> None:
-    servers = load_servers(config)
+def list_servers(config: Path | None, *, trust: bool = False, check: bool, as_json: bool) -> None:
+    servers = load_servers(config, trust=trust)
     states = asyncio.run(_check_servers(servers)) if check else {}
     if as_json:
         listed: list[JsonValue] = [
@@ -81,9 +81,10 @@ def _report(name: str, server: McpServer, state: tuple[str, str] | None) -> Json
     return report if state is None else {**report, "state": state[0], "trouble": state[1] or None}
 
 
-def probe_server(name: str, config: Path | None, *, as_json: bool) -> bool:
+def probe_server(name: str, config: Path | None, *, trust: bool = False, as_json: bool) -> bool:
     """Connect, and print what it offers, or why it is not there. Returns whether it is there."""
-    report = asyncio.run(_probe(name, replace(find_server(name, config), enabled=True)))
+    server = find_server(name, config, trust=trust)
+    report = asyncio.run(_probe(name, replace(server, enabled=True)))
     if as_json:
         print_json(report, indent=2)
     elif report["state"] == "running":

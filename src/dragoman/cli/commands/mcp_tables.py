@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.config.settings import FILE, load
+from dragoman.cli.folder_trust import load_settings, trust_edit
+from dragoman.config.settings import FILE, user_folder
+from dragoman.config.trust.contents import inspect_project
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.references import looks_secret
@@ -27,19 +30,19 @@ def find_file(config: Path | None) -> Path:
     return next(found, here / FILE)
 
 
-def load_servers(config: Path | None) -> dict[str, McpServer]:
+def load_servers(config: Path | None, *, trust: bool = False) -> dict[str, McpServer]:
     """The servers a turn would have: of all files that apply here, or of the one that is named."""
     if config is not None and config.suffix == ".json":
         return read_json(config)
-    settings = load(config)
+    settings = load_settings(config, trust=trust, asks=True)
     file = settings.values.get("mcp_file")
     return read_servers(
         settings.values.get("mcp", {}), settings.path(file) if file else None, settings.origins
     )
 
 
-def find_server(name: str, config: Path | None) -> McpServer:
-    servers = load_servers(config)
+def find_server(name: str, config: Path | None, *, trust: bool = False) -> McpServer:
+    servers = load_servers(config, trust=trust)
     if name not in servers:
         raise ConfigError(f"there is no server {name!r}: {_list_names(servers)}")
     return servers[name]
@@ -93,8 +96,8 @@ def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
     gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
     after = f"{before}{gap}{_write_table(name, table)}"
     _check_edit(before, after, file, {name: table}, ())
-    file.write_bytes(after.encode())
-    return f"{name} is written to {file}. Try it out: dragoman mcp test {name}"
+    hint = _write(file, after)
+    return f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}"
 
 
 def remove_server(name: str, config: Path | None) -> str:
@@ -106,12 +109,23 @@ def remove_server(name: str, config: Path | None) -> str:
         raise ConfigError(f"{file} has no server {name!r}: {_list_names(servers)}")
     after = _without_table(before, name)
     _check_edit(before, after, file, {}, (name,))
-    file.write_bytes(after.encode())
+    hint = _write(file, after)
     if servers[name].get("auth") and (url := servers[name].get("url")):
         from dragoman.tools.mcp.tokens import TokenStore
 
         TokenStore(url).forget()
-    return f"{name} is taken out of {file}."
+    return f"{name} is taken out of {file}.{hint}"
+
+
+def _write(file: Path, text: str) -> str:
+    """What a person writes by a command need not be asked about. Returns what they have to know otherwise."""
+    folder = Path(os.path.realpath(file.parent))
+    before = inspect_project(folder)
+    file.write_bytes(text.encode())
+    if file.name != FILE or folder == Path(os.path.realpath(user_folder())):
+        return ""
+    trusted = trust_edit(folder, before, inspect_project(folder))
+    return "" if trusted else f"\nThis folder is not trusted yet: dragoman trust {folder}"
 
 
 # ── the text of the file ───────────────────────────────────────────────────────────────────────────

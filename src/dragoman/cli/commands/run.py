@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dragoman.cli.attachments import attach_file
+from dragoman.cli.folder_trust import load_settings
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, find_provider, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error, exit_status
@@ -19,7 +20,7 @@ from dragoman.cli.terminal.follow import cancel_on_interrupt, question_in
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, end_without_turn
 from dragoman.cli.terminal.prompts import LinePrompts
 from dragoman.config.build import build_runtime, catalog_of
-from dragoman.config.settings import Settings, load
+from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError
 from dragoman.messages import events as e
 from dragoman.messages.parts import Text
@@ -58,6 +59,7 @@ class RunFlags:
     forget: bool = False
     workspace: Path | None = None
     config: Path | None = None
+    trust: bool = False
     as_json: bool = False
 
 
@@ -66,7 +68,7 @@ def run(flags: RunFlags) -> int:
     output: TurnOutput = JsonOutput(sys.stdout) if flags.as_json else TextOutput(sys.stdout)
     with redirect_stdout(sys.stderr):  # what a tool prints must not stand between our lines
         try:
-            end = asyncio.run(_run(flags, output))
+            end = asyncio.run(_run(flags, _load_settings(flags), output))
             status = STATUS.get(end.state, 1)
         except BrokenPipeError:
             raise  # whoever read along has gone: there is nobody to tell
@@ -78,8 +80,8 @@ def run(flags: RunFlags) -> int:
     return status
 
 
-async def _run(flags: RunFlags, output: TurnOutput) -> e.TurnEnd:
-    message, tools, settings = _read_message(flags), load_tools(flags.tools), _load_settings(flags)
+async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.TurnEnd:
+    message, tools = _read_message(flags), load_tools(flags.tools)
     chosen = await _choose_model(flags, settings)
     chosen.models(None)  # a missing key is an error before anything is stored
     with _temporary_store(flags) as store:
@@ -155,7 +157,7 @@ def _load_settings(flags: RunFlags) -> Settings:
         "store": str(flags.store.absolute()) if flags.store else None,
         "workspace": str(flags.workspace.resolve()) if flags.workspace else None,
     }
-    return load(flags.config, flags=values)
+    return load_settings(flags.config, values, trust=flags.trust, asks=True)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -67,7 +68,9 @@ async def _serve(settings: Settings) -> None:
             running = RunningServer(address, auth.key)
             _greet(settings, chosen, built, _link(address, auth.token))
             publisher: Publisher = app.state.context.publisher
-            serving = HttpServer(app, proxies=proxies, on_exit=publisher.close)
+            loop = asyncio.get_running_loop()
+            end_streams = partial(loop.call_soon_threadsafe, publisher.close)  # from a signal's handler
+            serving = HttpServer(app, proxies=proxies, on_exit=end_streams)
 
             def print_link() -> None:
                 print(_link(address, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)

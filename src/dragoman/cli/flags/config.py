@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dragoman.cli.flags.options import AsJson, Config, load_settings
+from dragoman.cli.flags.options import AsJson, Config, Trust, load_settings
 
 app = typer.Typer(
     help="The settings, and where they come from.", no_args_is_help=True, rich_markup_mode="markdown"
@@ -28,11 +28,11 @@ def show(config: Config = None, json: AsJson = False) -> None:
 
 
 @app.command(epilog="Example: `dragoman config check && dragoman serve`")
-def check(config: Config = None) -> None:
+def check(config: Config = None, trust: Trust = False) -> None:
     """Whether the settings can be followed. The exit status is 2 where they cannot; each reason is a line."""
     from dragoman.cli.commands.config import check_settings
 
-    if not check_settings(config):
+    if not check_settings(config, trust=trust):
         raise typer.Exit(2)
 
 

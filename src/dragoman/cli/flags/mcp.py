@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.flags.options import AsJson
+from dragoman.cli.flags.options import AsJson, Trust
 
 app = typer.Typer(
     help="Servers that speak the Model Context Protocol: other people's tools.",
@@ -66,23 +66,24 @@ def add(
 def list_servers(
     check: Annotated[bool, typer.Option("--check", help="Start each and see whether it is there.")] = False,
     config: ReadFile = None,
+    trust: Trust = False,
     json: AsJson = False,
 ) -> None:
     """The servers that are written down: how they are reached and, with --check, how they are."""
     from dragoman.cli.commands.mcp import list_servers
 
-    list_servers(config, check=check, as_json=json)
+    list_servers(config, trust=trust, check=check, as_json=json)
 
 
 @app.command("test", epilog="Example: `dragoman mcp test notes --json`")
-def probe(name: Name, config: ReadFile = None, json: AsJson = False) -> None:
+def probe(name: Name, config: ReadFile = None, trust: Trust = False, json: AsJson = False) -> None:
     """Connect to a server, log in if it wants that, and show what it offers.
 
     The exit status is 1 where it is not there; why is told in a line on standard error.
     """
     from dragoman.cli.commands.mcp import probe_server
 
-    if not probe_server(name, config, as_json=json):
+    if not probe_server(name, config, trust=trust, as_json=json):
         raise typer.Exit(1)
 
 

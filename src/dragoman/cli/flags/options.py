@@ -16,8 +16,9 @@ def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
     """Ids and titles for the shell. Whatever is wrong, completion stays silent."""
     try:
         from dragoman.cli.commands.conversations import recent_titles
+        from dragoman.config.settings import load
 
-        known = recent_titles(load_settings(None, None))
+        known = recent_titles(load())
     except Exception:  # a shell that prints errors while somebody types helps nobody
         return []
     return [(id, title) for id, title in known if id.startswith(incomplete)]
@@ -26,8 +27,9 @@ def complete_conversations(incomplete: str) -> list[tuple[str, str]]:
 def complete_models(incomplete: str) -> list[str]:
     try:
         from dragoman.config.build import catalog_of
+        from dragoman.config.settings import load
 
-        settings = load_settings(None, None)
+        settings = load()
         providers = catalog_of(settings).providers.values()
     except Exception:  # as above
         return []
@@ -41,6 +43,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 Config = Annotated[
     Path | None,
     typer.Option(envvar="DRAGOMAN_CONFIG", help="The settings, if not the nearest dragoman.toml upwards."),
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Use this folder's settings, tools and skills, this time, unasked.")
 ]
 Store = Annotated[Path | None, typer.Option(help="The database with everything that was said.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that file tools and the shell work in.")]
@@ -57,12 +62,19 @@ Conversation = Annotated[
 
 
 def load_settings(
-    config: Path | None, store: Path | None, flags: Mapping[str, object] | None = None
+    config: Path | None,
+    store: Path | None,
+    flags: Mapping[str, object] | None = None,
+    *,
+    trust: bool = False,
+    asks: bool = False,
 ) -> Settings:
-    """The settings of this folder, with what the command line says over them."""
-    from dragoman.config.settings import load
+    """The settings of this folder, with what the command line says over them. `asks`: the command would act
+    on what the folder brings, so the person is asked whether they trust it."""
+    from dragoman.cli.folder_trust import load_settings
 
-    return load(config, flags={"store": str(store.absolute()) if store else None, **(flags or {})})
+    named = {"store": str(store.absolute()) if store else None, **(flags or {})}
+    return load_settings(config, named, trust=trust, asks=asks)
 
 
 def absolute(folder: Path | None) -> str | None:

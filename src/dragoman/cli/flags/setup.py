@@ -1,37 +1,41 @@
-"""`dragoman models`, `tools` and `doctor`: what there is on this machine, and what is missing."""
+"""`dragoman models`, `tools`, `doctor`, `trust`: what there is on this machine, and what may be used."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.flags.options import AsJson, Config, Store, Workspace, absolute, load_settings
+from dragoman.cli.flags.options import AsJson, Config, Store, Trust, Workspace, absolute, load_settings
 
 app = typer.Typer(rich_markup_mode="markdown")
 PANEL = "Setting up"
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman models --json`")
-def models(config: Config = None, json: AsJson = False) -> None:
+def models(config: Config = None, trust: Trust = False, json: AsJson = False) -> None:
     """The models there are: their context, what they can be shown, prices, keys, and what runs here."""
     from dragoman.cli.commands.models import list_models
 
-    list_models(load_settings(config, None), as_json=json)
+    list_models(load_settings(config, None, trust=trust, asks=True), as_json=json)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman tools --check`")
 def tools(
+    *,
     check: Annotated[bool, typer.Option("--check", help="Start the MCP servers and ask for theirs.")] = False,
     store: Store = None,
     workspace: Workspace = None,
     config: Config = None,
+    trust: Trust = False,
     json: AsJson = False,
 ) -> None:
     """The tools a model is offered here: what each may touch, and whether you would be asked first."""
     from dragoman.cli.commands.tools import list_tools
 
-    settings = load_settings(config, store, {"workspace": absolute(workspace)})
+    flags = {"workspace": absolute(workspace)}
+    settings = load_settings(config, store, flags, trust=trust, asks=True)
     list_tools(settings, check=check, as_json=json)
 
 
@@ -41,10 +45,35 @@ def doctor(
         bool, typer.Option("--mend", help="Mend in the store what can be mended without losing anything.")
     ] = False,
     config: Config = None,
+    trust: Trust = False,
     json: AsJson = False,
 ) -> None:
     """What works here, what is missing, and the command that mends it. Status 1 where something must be."""
     from dragoman.cli.commands.doctor import examine
 
-    if not examine(config, mend=mend, as_json=json):
+    if not examine(config, trust=trust, mend=mend, as_json=json):
         raise typer.Exit(1)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman trust ~/work/project`")
+def trust(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The folder, if not the one whose dragoman.toml holds here.")
+    ] = None,
+    *,
+    list_all: Annotated[bool, typer.Option("--list", help="The folders you decided about.")] = False,
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Trust it no longer: it is asked about again.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Let a folder's settings, tools, MCP servers and skills act, after a look at what they would do."""
+    from dragoman.cli.commands.trust import list_trusted, revoke_trust, trust_folder
+
+    if list_all:
+        list_trusted(as_json=json)
+    elif revoke:
+        revoke_trust(folder)
+    else:
+        trust_folder(folder, confirmed=yes)

@@ -14,6 +14,7 @@ from dragoman.cli.flags.options import (
     Model,
     Store,
     System,
+    Trust,
     Workspace,
     absolute,
     complete_conversations,
@@ -43,13 +44,14 @@ def chat(
     store: Store = None,
     workspace: Workspace = None,
     config: Config = None,
+    trust: Trust = False,
 ) -> None:
     """A conversation at the terminal. Ctrl-C stops a turn; Ctrl-D leaves, and what waits for you waits on."""
     from dragoman.cli.commands.chat import ChatFlags, chat
 
     settings = {"model": model, "mode": mode, "system": system, "workspace": absolute(workspace)}
     flags = ChatFlags(conversation=conversation or ("last" if last else None), agent=agent, thoughts=thoughts)
-    chat(load_settings(config, store, settings), flags)
+    chat(load_settings(config, store, settings, trust=trust, asks=True), flags)
 
 
 @app.command(
@@ -102,6 +104,7 @@ def run(
     forget: Annotated[bool, typer.Option("--forget", help="Keep nothing of it.")] = False,
     workspace: Workspace = None,
     config: Config = None,
+    trust: Trust = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print every event as one JSON object a line.")
     ] = False,
@@ -134,6 +137,7 @@ def run(
         forget=forget,
         workspace=workspace,
         config=config,
+        trust=trust,
         as_json=json,
     )
     raise typer.Exit(run(flags))
@@ -151,6 +155,7 @@ def serve(
     workspace: Workspace = None,
     open: Annotated[bool | None, typer.Option(help="Open the page in the browser.")] = None,
     config: Config = None,
+    trust: Trust = False,
 ) -> None:
     """The page and the API on one address. Prints the link that lets you in.
 
@@ -165,7 +170,7 @@ def serve(
         "server.open": open,
         "workspace": absolute(workspace),
     }
-    serve(load_settings(config, store, settings))
+    serve(load_settings(config, store, settings, trust=trust, asks=True))
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman link`")

@@ -1,0 +1,89 @@
+"""`dragoman trust`: shows what a folder would do and trusts it; lists those folders, and takes trust back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from dragoman.cli.folder_trust import is_at_terminal, show
+from dragoman.cli.terminal.text import one_line, print_json
+from dragoman.config.settings import read
+from dragoman.config.sources import find_project_file, trust_answers
+from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.errors import BadRequest, ConfigError
+
+
+def trust_folder(named: Path | None, *, confirmed: bool) -> None:
+    """The command is the answer; at a terminal it is asked for once more, after the summary."""
+    folder = _find_folder(named)
+    contents = _inspect(folder)
+    if not contents.files:
+        print(f"There is nothing in {folder} that would act.")
+        return
+    print(f"{one_line(str(folder), 500)} brings things of its own, which would act:", file=sys.stderr)
+    show(contents)
+    if contents.unsafe is not None:
+        raise ConfigError(f"{folder} cannot be trusted: {contents.unsafe}")
+    if not confirmed and is_at_terminal():
+        print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise BadRequest(f"{folder} is not trusted")
+        if not contents.is_current():
+            raise BadRequest(f"{folder} was changed while you looked at it: start again")
+    trust_answers().remember(contents, trusted=True)
+    print(f"{folder} is trusted until something in it changes. To take that back: dragoman trust --revoke")
+
+
+def revoke_trust(named: Path | None) -> None:
+    folder = _find_folder(named, known=True)
+    if not trust_answers().forget(folder):
+        raise BadRequest(f"nothing was said about {folder}: dragoman trust --list shows what was")
+    print(f"{folder} is not trusted any more: it will be asked about again")
+
+
+def list_trusted(*, as_json: bool) -> None:
+    answers = trust_answers().all()
+    if as_json:
+        listed: list[JsonValue] = [
+            {"folder": str(folder), "trusted": one.trusted, "when": one.when, "files": [*one.files]}
+            for folder, one in answers.items()
+        ]
+        print_json({"folders": listed}, indent=2)
+        return
+    for folder, one in answers.items():
+        when = datetime.fromtimestamp(one.when).strftime("%Y-%m-%d %H:%M")
+        print(f"{'trusted' if one.trusted else 'not used'}\t{when}\t{one_line(str(folder), 1000)}")
+    if not answers:
+        print("No folder is trusted yet.", file=sys.stderr)
+
+
+def _find_folder(named: Path | None, *, known: bool = False) -> Path:
+    """The folder that is named; else the one whose settings hold here, else this one."""
+    if named is not None:
+        if not named.is_dir() and not known:  # one that is gone can still be forgotten
+            raise BadRequest(f"{named} is no folder")
+        return Path(os.path.realpath(named))
+    file = find_project_file(Path.cwd())
+    return Path(os.path.realpath(file.parent if file is not None else Path.cwd()))
+
+
+def _inspect(folder: Path) -> FolderContents:
+    """All that would be asked about, as one: also what the person's own settings look for in each folder."""
+    files, texts, unsafe = dict[str, str](), dict[str, bytes](), list[str]()
+
+    def add(contents: FolderContents) -> bool:
+        if contents.folder == folder:
+            files.update(contents.files)
+            texts.update(contents.texts)
+            unsafe.extend([contents.unsafe] if contents.unsafe else [])
+        return contents.unsafe is None
+
+    if add(inspect_project(folder)):
+        settings, _ = read(start=folder, environment={}, decide=add)
+        for left_out in settings.sources.left_out:
+            add(left_out.contents)
+    return FolderContents(folder, files, texts, unsafe[0] if unsafe else None)

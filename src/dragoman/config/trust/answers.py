@@ -1,0 +1,94 @@
+"""Remembers, in the person's own data folder, which folders they trusted and what was in them then."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from dragoman.config.trust.contents import FolderContents
+from dragoman.config.trust.ownership import writer_of
+
+FILE = "trust.json"
+
+
+@dataclass(slots=True, frozen=True)
+class TrustAnswer:
+    """What a person said of a folder, and the files it was about."""
+
+    trusted: bool
+    when: float
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def covers(self, contents: FolderContents) -> bool:
+        """Whether all that would act now was there when they answered. What is gone does not act."""
+        return all(self.files.get(name) == hash for name, hash in contents.files.items())
+
+    def changes(self, contents: FolderContents) -> list[str]:
+        """In words, what is new or other than it was."""
+        return [
+            f"{'changed' if name in self.files else 'new'}: {name}"
+            for name, hash in contents.files.items()
+            if self.files.get(name) != hash
+        ]
+
+
+class TrustAnswers:
+    """The answers by folder, in a file that only this person can read and write."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def all(self) -> dict[Path, TrustAnswer]:
+        """Nothing where the file cannot be read, is damaged, or is not ours alone: then it is asked again."""
+        try:
+            if writer_of(self.file) is not None:
+                return {}
+            table = json.loads(self.file.read_text("utf-8"))
+            return {Path(folder): _parse(entry) for folder, entry in table["folders"].items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return {}
+
+    def find(self, folder: Path) -> TrustAnswer | None:
+        return self.all().get(folder)
+
+    def remember(self, contents: FolderContents, *, trusted: bool) -> None:
+        """What was said earlier of other files of the folder, in the same sense, still holds."""
+        known = self.all()
+        earlier = known.get(contents.folder)
+        before = earlier.files if earlier is not None and earlier.trusted == trusted else {}
+        known[contents.folder] = TrustAnswer(trusted, time.time(), {**before, **contents.files})
+        self._write(known)
+
+    def forget(self, folder: Path) -> bool:
+        """Returns whether there was an answer."""
+        known = self.all()
+        if known.pop(folder, None) is None:
+            return False
+        self._write(known)
+        return True
+
+    def _write(self, known: Mapping[Path, TrustAnswer]) -> None:
+        """Whole or not at all, and at no moment readable by others."""
+        folders = {
+            str(folder): {"trusted": one.trusted, "when": one.when, "files": dict(one.files)}
+            for folder, one in known.items()
+        }
+        self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = self.file.with_name(f"{self.file.name}.{token_hex(4)}")
+        try:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+                json.dump({"folders": folders}, opened, indent=1)
+            beside.replace(self.file)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _parse(entry: Mapping[str, Any]) -> TrustAnswer:
+    files = {str(name): str(hash) for name, hash in entry["files"].items()}
+    return TrustAnswer(entry["trusted"] is True, float(entry["when"]), files)

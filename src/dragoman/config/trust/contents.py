@@ -1,0 +1,182 @@
+"""What in a folder would act if the program used it: settings, code and skills, each file with its hash."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dragoman.config.trust.ownership import find_writer, writer_of
+
+SETTINGS = "dragoman.toml"
+CODE = ("tools", "plugins")
+SKILLS = ("skills", ".dragoman/skills")
+MOST_FILES = 2_000
+MOST_BYTES = 20_000_000
+_LARGEST_TEXT = 500_000  # of what a summary is made from
+_COMPILED = "__pycache__"  # never loaded from a folder of tools (`tools/custom.py`)
+
+
+@dataclass(slots=True, frozen=True)
+class FolderContents:
+    """What would act. Names are paths from the folder; of what lies outside of it, the whole path."""
+
+    folder: Path
+    files: Mapping[str, str] = field(default_factory=dict)  # name → sha256
+    texts: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of settings and skills
+    unsafe: str | None = None  # why it is never used, whoever says so
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the settings file says, as it stands; empty where it cannot be read."""
+        return parse_settings(self.texts.get(SETTINGS, b"")) or {}
+
+    def is_current(self) -> bool:
+        """Whether the files are still the same: a person takes their time to answer."""
+        try:
+            return all(
+                hash_of(_read(self.folder / name, MOST_BYTES)) == hash for name, hash in self.files.items()
+            )
+        except (OSError, _TooMuch):
+            return False
+
+    def paths(self) -> dict[str, str]:
+        """Each file's real path → its hash."""
+        return {os.path.realpath(self.folder / name): hash for name, hash in self.files.items()}
+
+
+class _TooMuch(Exception):
+    pass
+
+
+def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
+    """A folder with settings: the file, what lies beside it, and what the file refers to."""
+    folder = Path(os.path.realpath(folder))
+    beside = [folder / name for name in (file, *CODE, *SKILLS)]
+    try:
+        with (folder / file).open("rb") as opened:
+            table = parse_settings(opened.read(_LARGEST_TEXT + 1)) or {}
+    except OSError:
+        table = {}
+    return _inspect(folder, [*beside, *_referenced(folder, table)])
+
+
+def inspect_paths(folder: Path, paths: Iterable[Path]) -> FolderContents:
+    """Of a folder only these files, and what is in these folders."""
+    return _inspect(Path(os.path.realpath(folder)), paths)
+
+
+def expand(text: str) -> Path:
+    """With the home folder for `~`; as it stands where there is no such user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def hash_of(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def parse_settings(data: bytes) -> dict[str, Any] | None:
+    """The tables of a settings file of bounded size; None where it is none."""
+    if len(data) > _LARGEST_TEXT:
+        return None
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _referenced(folder: Path, table: Mapping[str, Any]) -> Iterator[Path]:
+    """Files and folders that the settings name, and that act like those beside them."""
+
+    def named(text: object) -> Iterator[Path]:
+        if isinstance(text, str) and "\0" not in text:
+            yield folder / expand(text)
+
+    yield from named(table.get("mcp_file"))
+    listed = table.get("skills")
+    for text in listed if isinstance(listed, list) else []:
+        yield from named(text)
+    for workspace in named(table.get("workspace")):
+        yield from (workspace / name for name in SKILLS)
+
+
+def _inspect(folder: Path, paths: Iterable[Path]) -> FolderContents:
+    files: dict[str, str] = {}
+    texts: dict[str, bytes] = {}
+    size = 0
+    try:
+        for file in dict.fromkeys(_files(paths)):
+            name = _name(folder, file)
+            data = _read(file, MOST_BYTES - size)
+            size += len(data)
+            files[name] = hash_of(data)
+            if file.suffix in (".toml", ".json", ".md"):
+                texts[name] = data
+            if len(files) > MOST_FILES:
+                raise _TooMuch
+        unsafe = _find_writer(folder, files) if files else None
+    except _TooMuch:
+        unsafe = f"it holds more than can be looked at ({MOST_FILES} files, {MOST_BYTES // 1_000_000} MB)"
+    except OSError as error:
+        unsafe = f"{error.filename} cannot be read: {error.strerror}"
+    return FolderContents(folder, files, texts, unsafe)
+
+
+def _find_writer(folder: Path, names: Iterable[str]) -> str | None:
+    """Who else could change any of it. What links lead to counts where it lies."""
+    if (fault := find_writer(folder)) is not None:
+        return fault
+    looked_at = {folder}
+    for name in names:
+        real = Path(os.path.realpath(folder / name))
+        if (fault := writer_of(real)) is not None:
+            return fault
+        for parent in real.parents:
+            if parent in looked_at:
+                break
+            looked_at.add(parent)
+            inner = parent.is_relative_to(folder)
+            fault = writer_of(parent) if inner else find_writer(parent)
+            if fault is not None:
+                return fault
+            if not inner:
+                break
+    return None
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Regular files at and below these paths, links followed, each folder once."""
+    seen: set[str] = set()
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop(0)
+        if path.is_file():
+            yield path
+        elif path.is_dir() and (real := os.path.realpath(path)) not in seen:
+            seen.add(real)
+            with os.scandir(path) as found:
+                names = sorted(entry.name for entry in found if entry.name != _COMPILED)
+            waiting += [path / name for name in names]
+            if len(waiting) + len(seen) > 2 * MOST_FILES:
+                raise _TooMuch
+
+
+def _read(file: Path, most: int) -> bytes:
+    """Without waiting: some files of the system have no end and only now and then a line."""
+    with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
+        data = opened.read(most + 1)
+    if len(data) > most:
+        raise _TooMuch
+    return data
+
+
+def _name(folder: Path, file: Path) -> str:
+    path = Path(os.path.normpath(file))  # without following the link that it may be
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)

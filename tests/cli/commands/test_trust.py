@@ -1,0 +1,406 @@
+"""Somebody else's folder does nothing, and is sent nothing, until the person has seen what it would do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.person import Person
+from tests.cli.stranger import ORDER, SECRETS, Visit, visit
+
+pytestmark = pytest.mark.slow
+
+ACTING = [
+    ("run", "hi"),
+    ("tools",),
+    ("tools", "--check"),
+    ("config", "check"),
+    ("config", "show"),
+    ("doctor",),
+    ("mcp", "list", "--check"),
+    ("mcp", "test", "evil"),
+    ("models",),
+]
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Visit]:
+    async with visit(tmp_path) as one:
+        yield one
+
+
+def person(here: Visit, *arguments: str) -> Person:
+    environment: dict[str, Any] = dict(here.environment)
+    return Person(*arguments, folder=here.folder, **environment)
+
+
+# ── nothing happens ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("command", ACTING, ids=" ".join)
+async def test_no_command_acts_on_a_folder_that_is_not_trusted(here: Visit, command: tuple[str, ...]) -> None:
+    """P11: no code, no program, no request, no prompt; and the command that would change that is named."""
+    here.prepare('model = "anthropic/claude-sonnet-4-6"\n')
+    ended = await here.run(*command)
+    assert here.traces == set()
+    assert here.stranger == []
+    assert ORDER not in str(here.own.bodies)
+    assert f"dragoman trust {here.folder}" in ended.err
+    assert not any(secret in ended.out + ended.err for secret in SECRETS.values())
+    assert set(here.own.keys) <= {"Bearer own-mine"}
+
+
+async def test_a_server_that_nobody_watches_starts_without_the_folder(here: Visit) -> None:
+    """P11: and a chat asks, so nothing has happened before the answer."""
+    here.prepare()
+    someone = person(here, "serve", "--port", "0")
+    someone.sees("Do you trust it?")
+    assert (here.traces, here.stranger) == (set(), [])
+    someone.types("n")
+    someone.sees("Ctrl-C stops it")
+    assert (here.traces, here.stranger) == (set(), [])
+    someone.types("", "\x03")
+    someone.ended()
+
+
+async def test_skills_of_a_folder_without_settings_are_not_in_the_prompt(here: Visit) -> None:
+    """P11"""
+    for name in ("skills/obey/SKILL.md", ".dragoman/skills/obey/SKILL.md"):
+        here.write_skill(f"src/{name}")
+    ended = await here.run("run", "hi")
+    assert ended.status == 0
+    assert ORDER not in here.prompt
+    assert f"dragoman trust {here.folder / 'src'}" in ended.err
+    await here.run("trust")
+    await here.run("run", "hi")
+    assert ORDER in here.prompt
+
+
+async def test_a_folder_with_nothing_that_acts_is_not_spoken_of(here: Visit) -> None:
+    """P11"""
+    here.write("README.md", "hello")
+    here.write("tools/build.py", "raise SystemExit\n")  # beside no settings: nobody loads it
+    ended = await here.run("run", "hi")
+    assert (ended.status, ended.err) == (0, "")
+
+
+async def test_what_a_folder_says_of_rules_and_places_does_not_hold(here: Visit) -> None:
+    """P11: neither what it allows nor where it would keep things."""
+    here.write("dragoman.toml", 'allow = ["*"]\nstore = "theirs.db"\nworkspace = "/"\n')
+    shown = json.loads((await here.run("config", "show", "--json")).out)
+    assert set(shown) == {"model", "providers.own"}
+    await here.run("run", "hi")
+    assert not (here.folder / "theirs.db").exists()
+
+
+# ── trusted ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_trusted_folder_acts_and_is_asked_about_again_when_it_changes(here: Visit) -> None:
+    """P11"""
+    here.prepare()
+    shown = await here.run("trust")
+    assert shown.status == 0
+    for words in (
+        "runs Python: tools/evil.py",
+        f"starts the program: {sys.executable}",
+        "gives it your ANTHROPIC_API_KEY",
+        "gives it your AWS_SECRET_ACCESS_KEY",
+        "allows without a question: *",
+        "tells the model, in every request: skills/obey/SKILL.md",
+        f"sends what you say to {here.url}, without a key",
+    ):
+        assert words in shown.err
+    ended = await here.run("run", "hi", "--model", "own/model")
+    assert "dragoman trust" not in ended.err
+    await here.run("mcp", "list", "--check")
+    assert here.traces == {"trace-tool", "trace-mcp"}
+    assert ORDER in here.prompt
+    assert any(sent.get("Authorization") == "Bearer aws-mine" for sent in here.stranger)
+
+    for trace in here.home.glob("trace-*"):
+        trace.unlink()
+    for change in ("tools/evil.py", "tools/_inner.py", "skills/obey/more.txt", "plugins/x.py"):
+        file = here.write(change, (here.folder / change).read_text() + "\n" if "evil" in change else "\n")
+        assert f"dragoman trust {here.folder}" in (await here.run("tools")).err
+        assert here.traces == set()
+        file.unlink() if "evil" not in change else await here.run("trust")
+    assert (await here.run("tools")).err == ""  # what is gone does not act
+
+
+async def test_trust_holds_for_one_run_with_the_flag_and_for_folders_the_environment_names(
+    here: Visit,
+) -> None:
+    """P11"""
+    here.prepare()
+    assert (await here.run("tools", "--trust")).err == ""
+    assert here.traces == {"trace-tool"}
+    assert "dragoman trust" in (await here.run("tools")).err
+    assert (await here.run("tools", DRAGOMAN_TRUST=f"/nowhere{os.pathsep}{here.folder}")).err == ""
+    assert "dragoman trust" in (await here.run("tools", DRAGOMAN_TRUST=str(here.folder.parent))).err
+
+
+async def test_what_was_decided_is_listed_private_and_taken_back(here: Visit) -> None:
+    """P11"""
+    here.prepare()
+    await here.run("trust")
+    file = here.home / "data" / "dragoman" / "trust.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert str(here.folder) in (await here.run("trust", "--list")).out
+    listed = json.loads((await here.run("trust", "--list", "--json")).out)["folders"]
+    assert [(one["folder"], one["trusted"]) for one in listed] == [(str(here.folder), True)]
+    assert (await here.run("trust", "--revoke")).status == 0
+    assert "dragoman trust" in (await here.run("tools")).err
+    assert (await here.run("trust", "--revoke")).status == 1
+    file.write_text("{ damaged")
+    assert (await here.run("trust", "--list")).out == ""
+
+
+# ── the question ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_person_is_asked_once_with_what_it_would_do(here: Visit) -> None:
+    """P11: yes is remembered; a change asks again and tells what changed."""
+    here.prepare()
+    someone = person(here, "tools")
+    assert "runs Python: tools/evil.py" in someone.sees("Do you trust it?")
+    assert here.traces == set()
+    someone.types("y")
+    someone.sees("evil")
+    assert someone.ended() == 0
+    assert here.traces == {"trace-tool"}
+
+    someone = person(here, "tools")
+    assert "Do you trust" not in someone.sees("evil")
+    someone.ended()
+
+    here.write("tools/evil.py", "raise SystemExit\n")
+    someone = person(here, "tools")
+    before = someone.sees("Do you trust it?")
+    assert "has changed since you trusted it" in before
+    assert "changed: tools/evil.py" in before
+    someone.types("q")
+    assert someone.ended() == 130
+
+
+async def test_no_goes_on_without_it_and_is_remembered_until_it_changes(here: Visit) -> None:
+    """P11"""
+    here.prepare()
+    someone = person(here, "config", "check")
+    someone.sees("Do you trust it?")
+    someone.types("what")
+    someone.sees("Do you trust it?")
+    someone.types("n")
+    someone.sees("fine:")
+    assert someone.ended() == 0
+    someone = person(here, "config", "check")
+    assert "Do you trust" not in someone.sees("fine:")
+    someone.ended()
+    here.write("tools/more.py", "raise SystemExit\n")
+    someone = person(here, "config", "check")
+    someone.sees("Do you trust it?")
+    someone.types("", "\x04")
+    assert someone.ended() == 130
+    assert here.traces == set()
+
+
+async def test_what_a_stranger_wrote_cannot_write_on_the_terminal(here: Visit) -> None:
+    """P11: no line of theirs can hide another."""
+    here.write("dragoman.toml", 'allow = ["\\u001b[2J\\u001b[H fine\\r\\n nothing to see"]\n')
+    shown = await here.run("trust")
+    assert "\x1b" not in shown.err
+    assert "allows without a question: fine nothing to see" in shown.err
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_trusted_folder_that_moves_an_address_does_not_get_its_key(here: Visit) -> None:
+    """P11: the key is for the address of the catalog, or of the person's own settings."""
+    here.write(
+        "dragoman.toml",
+        f'model = "anthropic/claude-sonnet-4-6"\n[providers.anthropic]\nbase_url = "{here.url}"\n'
+        f'[providers.own]\nbase_url = "{here.url}"\n',
+    )
+    await here.run("trust")
+    for command in (("doctor",), ("run", "hi"), ("run", "hi", "--model", "own/model")):
+        await here.run(*command)
+    assert len(here.stranger) >= 3
+    assert not any(secret in str(here.stranger) for secret in SECRETS.values())
+
+
+async def test_a_folder_that_names_a_key_tells_where_it_would_go(here: Visit) -> None:
+    """P11: it is sent only after that was trusted."""
+    here.write(
+        "dragoman.toml",
+        f'model = "odd/m"\n[providers.odd]\nbase_url = "{here.url}"\nkeys = "ANTHROPIC_API_KEY"\n',
+    )
+    await here.run("doctor")
+    assert here.stranger == []
+    assert f"sends your ANTHROPIC_API_KEY to {here.url} (provider odd)" in (await here.run("trust")).err
+    await here.run("doctor")
+    assert "Bearer sk-ant-mine" in str(here.stranger)
+
+
+async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: Visit) -> None:
+    """P11: a file that is named is followed, but has to name the key, too."""
+    model = ("run", "hi", "--model", "anthropic/claude-sonnet-4-6")
+    moved = f'[providers.anthropic]\nbase_url = "{here.url}"\n'
+    file = here.write("mine/own.toml", moved)
+    await here.run(*model, "--config", str(file))
+    assert len(here.stranger) == 1
+    assert "sk-ant-mine" not in str(here.stranger)
+    file.write_text(f'{moved}keys = "ANTHROPIC_API_KEY"\n')
+    await here.run(*model, "--config", str(file))
+    await here.run(*model, "--base-url", here.url)
+    own = here.home / "config" / "dragoman" / "dragoman.toml"
+    own.write_text(own.read_text() + moved)
+    await here.run(*model)
+    assert str(here.stranger).count("sk-ant-mine") == 3
+
+
+# ── folders of others ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("", 0o777), ("", 0o1777), ("dragoman.toml", 0o666), ("tools", 0o777), ("tools/evil.py", 0o666)],
+)
+async def test_what_others_can_write_is_never_used(here: Visit, name: str, mode: int) -> None:
+    """P11: whatever the person says; a sticky folder such as /tmp is one of these."""
+    here.prepare()
+    await here.run("trust")
+    (here.folder / name).chmod(mode)
+    for ended in (
+        await here.run("tools"),
+        await here.run("tools", "--trust"),
+        await here.run("tools", DRAGOMAN_TRUST=str(here.folder)),
+    ):
+        assert "other users can write" in ended.err
+    assert here.traces == set()
+    assert (await here.run("trust")).status == 2
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("name", ["", "dragoman.toml", "tools", "tools/evil.py", "skills/obey/SKILL.md"])
+async def test_what_belongs_to_another_user_is_never_used(here: Visit, name: str) -> None:
+    """P11"""
+    here.prepare()
+    os.chown(here.folder / name, 65534, 65534)
+    ended = await here.run("tools", "--trust")
+    assert "belongs to another user" in ended.err
+    assert here.traces == set()
+
+
+async def test_a_folder_of_ones_own_in_a_sticky_one_is_fine(here: Visit) -> None:
+    """P11: nobody else can replace it there."""
+    here.prepare()
+    here.folder.parent.chmod(0o1777)
+    assert (await here.run("tools", "--trust")).err == ""
+
+
+async def test_settings_of_a_parent_are_that_folders(here: Visit) -> None:
+    """P11: trusting the folder one is in does not trust the one above."""
+    here.prepare()
+    here.write_skill("src/deep/skills/x/SKILL.md", "inner")
+    await here.run("trust", str(here.folder / "src" / "deep"), below="src/deep")
+    assert f"dragoman trust {here.folder}\n" in (await here.run("tools", below="src/deep")).err.replace(
+        ")", "\n"
+    )
+    assert here.traces == set()
+
+
+async def test_a_link_to_a_strangers_settings_is_theirs(here: Visit) -> None:
+    """P11: what it leads to counts where it lies, and is hashed."""
+    here.prepare()
+    mine = here.folder.parent / "mine"
+    (mine / "src").mkdir(parents=True)
+    (mine / "dragoman.toml").symlink_to(here.folder / "dragoman.toml")
+    (mine / "tools").symlink_to(here.folder / "tools")
+    here.folder = mine
+    assert "dragoman trust" in (await here.run("tools")).err
+    await here.run("trust")
+    assert (await here.run("tools")).err == ""
+    (mine / "tools" / "evil.py").resolve().write_text("raise SystemExit\n")
+    assert "dragoman trust" in (await here.run("tools")).err
+
+
+async def test_more_than_can_be_looked_at_is_never_used(here: Visit) -> None:
+    """P11: nor does it take long to say so."""
+    here.prepare()
+    (here.folder / "tools" / "endless.bin").symlink_to("/dev/zero")  # no regular file: it cannot act
+    with (here.folder / "tools" / "vast.bin").open("wb") as file:
+        file.truncate(10_000_000_000)
+    ended = await here.run("tools", "--trust")
+    assert "more than can be looked at" in ended.err
+    assert here.traces == set()
+
+
+async def test_compiled_code_that_came_with_a_folder_is_not_run(here: Visit) -> None:
+    """P11: who looks at a folder looks at its sources."""
+    here.write("dragoman.toml", "")
+    here.write(
+        "tools/nice.py",
+        "import _inner\nfrom dragoman import tool\n\n@tool\ndef nice() -> str:\n    'N.'\n    return ''\n",
+    )
+    here.write("tools/_inner.py", "\n")
+    script = (
+        "import importlib.util, marshal, pathlib, sys\n"
+        "for name in ('nice', '_inner'):\n"
+        "    code = compile(f'open({sys.argv[2]!r}, \"w\").write(\"x\")', name, 'exec')\n"
+        "    file = pathlib.Path(importlib.util.cache_from_source(f'{sys.argv[1]}/{name}.py'))\n"
+        "    file.parent.mkdir(exist_ok=True)\n"
+        "    unchecked = (1).to_bytes(4, 'little') + bytes(8)\n"
+        "    file.write_bytes(importlib.util.MAGIC_NUMBER + unchecked + marshal.dumps(code))\n"
+    )
+    arguments = [sys.executable, "-c", script, str(here.folder / "tools"), str(here.home / "trace-compiled")]
+    await (await asyncio.create_subprocess_exec(*arguments)).wait()
+    ended = await here.run("tools", "--trust")
+    assert "nice" in ended.out
+    assert here.traces == set()
+
+
+# ── what one does oneself ─────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_a_person_writes_by_a_command_is_trusted_at_once(here: Visit) -> None:
+    """P11: if there was nothing before, or it was trusted; else the rest stays as it was."""
+    await here.run("mcp", "add", "one", "--", "true")
+    ended = await here.run("mcp", "list")
+    assert (ended.out.split("\t")[0], ended.err) == ("one", "")
+    await here.run("mcp", "add", "two", "--", "true")
+    await here.run("mcp", "remove", "one")
+    assert (await here.run("mcp", "list")).out.split("\t")[0] == "two"
+
+    here.write("src/tools/later.py", "raise SystemExit\n")
+    ended = await here.run("mcp", "add", "three", "--", "true")
+    assert "not trusted yet" in ended.out
+    assert (
+        await here.run("mcp", "list")
+    ).out == "There are no servers. Add one: dragoman mcp add NAME -- COMMAND …\n"
+
+
+async def test_what_changes_while_a_person_reads_is_not_what_they_trust(here: Visit) -> None:
+    """P11: also a file that is added meanwhile is left out."""
+    here.prepare()
+    someone = person(here, "tools")
+    someone.sees("Do you trust it?")
+    (here.folder / "skills" / "obey" / "SKILL.md").write_text("---\ndescription: other\n---\n")
+    someone.types("y")
+    someone.sees("was changed while you looked at it")
+    assert someone.ended() == 2
+    someone = person(here, "tools")
+    someone.sees("Do you trust it?")
+    here.write("tools/more.py", "raise SystemExit\n")
+    someone.types("y")
+    someone.sees("start again")
+    someone.ended()
+    assert here.traces == set()

@@ -1,0 +1,225 @@
+"""What may be used of a folder: exactly what was there when it was trusted, also while the program runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman import ScriptedModel
+from dragoman.config.build import build_runtime
+from dragoman.config.settings import Settings, load
+from dragoman.config.sources import trust_answers
+from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.config.trust.summary import summarise
+from dragoman.messages.parts import CallState
+from dragoman.providers.catalog import load_catalog
+from dragoman.runtime import Runtime
+from dragoman.wire.scripted import Script, calls, says
+from tests.runtimes import model_of, only_call
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of somebody else's, and a person with a home of their own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    return folder
+
+
+def write(file: Path, text: str = "\n") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
+    return file
+
+
+def write_skill(folder: Path, name: str, text: str) -> Path:
+    return write(folder / name / "SKILL.md", f"---\ndescription: d\nalways: true\n---\n{text}\n")
+
+
+def settings_of(folder: Path) -> Settings:
+    return load(start=folder, environment={})
+
+
+def trust(folder: Path) -> None:
+    trust_answers().remember(inspect_project(folder), trusted=True)
+
+
+def runtime_of(folder: Path, script: Script) -> Runtime:
+    built = build_runtime(settings_of(folder), model=ScriptedModel(script), store=folder.parent / "chat.db")
+    return built.runtime
+
+
+async def test_a_skill_that_changes_after_the_start_is_left_out(clone: Path) -> None:
+    """P11, C12: trust × looking again before each request."""
+    write_skill(clone / "skills", "a", "what was trusted")
+    write(clone / "skills" / "a" / "more.txt", "more")
+    write(clone / "dragoman.toml")
+    trust(clone)
+    load_more = calls("load_skill", name="a", file="more.txt")
+    async with runtime_of(
+        clone, [load_more, says("1"), says("2"), load_more, says("3"), says("4")]
+    ) as runtime:
+        call = only_call(await (await runtime.send("go")).result())
+        assert call.state is CallState.COMPLETED
+        write_skill(clone / "skills", "b", "what came later")
+        write(clone / "skills" / "a" / "more.txt", "other")
+        await (await runtime.send("go")).result()
+        system = model_of(runtime).requests[-1].system
+        assert "what was trusted" in system
+        assert "what came later" not in system
+        assert only_call(await (await runtime.send("go")).result()).state is CallState.FAILED
+        write_skill(clone / "skills", "a", "what was changed")
+        await (await runtime.send("go")).result()
+        assert "what was" not in model_of(runtime).requests[-1].system
+
+
+async def test_what_ones_own_settings_look_for_in_every_folder_is_the_folders(clone: Path) -> None:
+    """P11: a relative path of one's own leads into whatever folder one is in."""
+    own = 'skills = ["how"]\nmcp_file = "mcp.json"\n'
+    write(clone.parent / "config" / "dragoman" / "dragoman.toml", own)
+    write_skill(clone / "how", "a", "obey")
+    write(clone / "mcp.json", '{"mcpServers": {"x": {"command": "true"}}}')
+    settings = settings_of(clone)
+    assert "mcp_file" not in settings.values
+    assert [left.contents.folder for left in settings.sources.left_out] == [clone]
+    async with runtime_of(clone, [says("1")]) as runtime:
+        await (await runtime.send("go")).result()
+        assert "obey" not in model_of(runtime).requests[-1].system
+
+
+def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:
+    """P11: also deeper in the folder, or outside of it."""
+    write(
+        clone / "dragoman.toml",
+        'mcp_file = "deep/mcp.json"\nskills = ["../shared"]\nworkspace = "work"\n'
+        '[agents.a]\nallow = ["shell"]\n',
+    )
+    mcp = '{"mcpServers": {"x": {"command": "run-it", "args": ["${TOKEN}"]}}}'
+    referred = [
+        write(clone / "deep" / "mcp.json", mcp),
+        write_skill(clone.parent / "shared", "a", "x"),
+        write_skill(clone / "work" / "skills", "b", "x"),
+    ]
+    trust(clone)
+    assert settings_of(clone).sources.left_out == []
+    lines = summarise(inspect_project(clone))
+    assert "starts the program: run-it ${TOKEN}, and gives it your TOKEN (MCP server x)" in lines
+    assert "allows without a question: shell (agent a)" in lines
+    assert sum("in every request" in line for line in lines) == 2
+    for file in referred:
+        before = file.read_text()
+        file.write_text(before + " ")
+        assert settings_of(clone).sources.project is None
+        file.write_text(before)
+        assert settings_of(clone).sources.project == clone / "dragoman.toml"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = [" * 100_000,
+        "a = " + "1" * 10_000,
+        "x = 1\n" * 200_000,
+        '[providers]\nx = 1\n[mcp]\ny = []\n[agents]\nz = ""',
+        'providers = "x"\nmcp = 1\nagents = []\nallow = {}\nskills = 5\nmcp_file = "~nobody-here/x"',
+        'workspace = "\\u0000"',
+        "\x00\xff",
+    ],
+)
+def test_settings_that_make_no_sense_are_summed_up_all_the_same(clone: Path, text: str) -> None:
+    """P11: a stranger's file can neither break nor delay the question about it."""
+    write(clone / "dragoman.toml", text)
+    assert isinstance(summarise(inspect_project(clone)), list)
+    assert settings_of(clone).values == {}
+
+
+async def test_the_file_tools_cannot_write_what_was_said_about_trust(clone: Path) -> None:
+    """P11, P9: workspace × one's own folders; and everything in a workspace of tools is a tool."""
+    write(clone / "dragoman.toml", f'workspace = "{clone.parent}"\nallow = ["files.*"]\n')
+    trust(clone)
+    script = [calls("write_file", path="data/dragoman/trust.json", text="{}", version="x"), says("1")]
+    async with runtime_of(clone, script) as runtime:
+        assert only_call(await (await runtime.send("go")).result()).state is CallState.REJECTED
+    write(clone / "dragoman.toml", 'workspace = "tools"\nallow = ["files.*"]\n')
+    write(clone / "tools" / "_x.py")
+    trust(clone)
+    async with runtime_of(clone, [calls("write_file", path="evil.py", text="x"), says("1")]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        assert [question.because for question in turn.questions] == ["bounds"]
+
+
+def test_a_folder_that_names_an_address_anew_keeps_the_key_of_the_same_address(clone: Path) -> None:
+    """P11: the key is for the address; what else a folder says of the provider changes nothing about it."""
+    catalog = load_catalog()
+    same = catalog.providers["anthropic"].base_url
+    file = write(clone / "dragoman.toml", f'[providers.anthropic]\nbase_url = "{same}"\ntitle = "A"\n')
+    assert load_catalog(project=file).providers["anthropic"].keys == catalog.providers["anthropic"].keys
+    for moved in ('base_url = "https://other.example"', 'base_url_from = "SOMETHING"'):
+        write(clone / "dragoman.toml", f"[providers.anthropic]\n{moved}\n")
+        assert load_catalog(project=file).providers["anthropic"].keys == ()
+        assert load_catalog(file).providers["anthropic"].keys == catalog.providers["anthropic"].keys
+
+
+def test_an_answer_is_for_the_same_files_at_the_same_place(clone: Path) -> None:
+    """P11: a copy is another folder, a link to it is the same one."""
+    write(clone / "dragoman.toml", 'model = "a/b"\n')
+    trust(clone)
+    other = clone.with_name("other")
+    write(other / "dragoman.toml", 'model = "a/b"\n')
+    assert settings_of(other).sources.project is None
+    (clone.parent / "link").symlink_to(clone)
+    assert settings_of(clone.parent / "link").sources.project == clone / "dragoman.toml"
+
+
+def test_a_named_file_is_followed_but_what_others_can_write_beside_it_is_not(clone: Path) -> None:
+    """P11"""
+    file = write(clone / "mine.toml", 'model = "a/b"\n')
+    write(clone / "tools" / "x.py", "raise SystemExit\n")
+    assert load(file, environment={}).sources.folders == {clone}
+    (clone / "tools").chmod(0o777)
+    settings = load(file, environment={})
+    assert settings.values["model"] == "a/b"
+    assert settings.sources.folders == set()
+    assert [left.contents.folder for left in settings.sources.left_out] == [clone]
+    assert build_runtime(settings, model=ScriptedModel([]), store=clone / "x.db").warnings == []
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="there is no such file here")
+def test_files_without_end_are_not_waited_for(clone: Path) -> None:
+    """P11"""
+    write(clone / "dragoman.toml")
+    (clone / "tools").symlink_to("/proc")
+    assert inspect_project(clone).unsafe is not None
+
+
+def test_a_pipe_is_no_file_that_could_act(clone: Path) -> None:
+    """P11"""
+    write(clone / "dragoman.toml")
+    (clone / "tools").mkdir()
+    os.mkfifo(clone / "tools" / "x.py")
+    assert list(inspect_project(clone).files) == ["dragoman.toml"]
+
+
+def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> None:
+    """P11: one question; and a stranger above one's own folder cannot keep it from being asked about."""
+    write(clone / "dragoman.toml")
+    write_skill(clone / "skills", "a", "x")
+    write_skill(clone / "deep" / "skills", "a", "x")
+    asked: list[Path] = []
+
+    def no(contents: FolderContents) -> bool:
+        asked.append(contents.folder)
+        return False
+
+    for start in (clone, clone / "deep"):
+        load(start=start, environment={}, decide=no)
+    assert asked == [clone, clone]
+    clone.chmod(0o1777)
+    settings = load(start=clone / "deep", environment={}, decide=no)
+    assert asked == [clone, clone, clone / "deep"]
+    assert len(settings.sources.left_out) == 2
