@@ -202,7 +202,7 @@ class HttpServer(uvicorn.Server):
         on_exit: Callable[[], None] = lambda: None,
         **options: Any,
     ) -> None:
-        """`on_exit` ends what would hold it up when it has to stop: live streams."""
+        """`on_exit`, called by the handler of a signal, ends what would hold it up: live streams."""
         self._limits = limits or ConnectionLimits.for_files(open_files())
         self._proxies = proxies or Proxies()
         self._on_exit = on_exit

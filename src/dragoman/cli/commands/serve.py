@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -69,7 +68,10 @@ async def _serve(settings: Settings) -> None:
             _greet(settings, chosen, built, _link(address, auth.token))
             publisher: Publisher = app.state.context.publisher
             loop = asyncio.get_running_loop()
-            end_streams = partial(loop.call_soon_threadsafe, publisher.close)  # from a signal's handler
+
+            def end_streams() -> None:
+                loop.call_soon_threadsafe(publisher.close)  # a signal comes at any moment
+
             serving = HttpServer(app, proxies=proxies, on_exit=end_streams)
 
             def print_link() -> None:
