@@ -67,6 +67,18 @@ class Server:
                 said += line.decode()
         self.link = found.group()
 
+    async def new_link(self) -> str:
+        """Each is for one browser: the one that was printed first, then others."""
+        link, self.link = self.link, ""
+        if link:
+            return link
+        command = ("-m", "dragoman.cli.main", "link", "--config", str(self.config))
+        asking = await asyncio.create_subprocess_exec(
+            sys.executable, *command, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await asking.communicate()
+        return out.decode().strip()
+
     async def kill(self) -> None:
         """As if the power went: nothing is put in order."""
         assert self.process is not None
@@ -166,7 +178,7 @@ async def at_the_page(browser: Browser, server: Server, **options: Any) -> Async
     broken: list[str] = []
     page.on("pageerror", lambda error: broken.append(str(error)))
     try:
-        await page.goto(server.link)
+        await page.goto(await server.new_link())
         await expect(page.get_by_test_id("composer-text")).to_be_visible(timeout=60_000)
         yield Person(page, server)
     finally:

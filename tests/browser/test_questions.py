@@ -60,7 +60,7 @@ async def test_a_plugins_question_is_in_its_words_and_offers_nothing_longer(
     """P9: a grant would not dissolve it."""
     script = [calls("deploy", target="prod-1"), says("It is out.")]
     async with served(tmp_path, script, tools=[deploy], plugins=[Careful()], allow=["deploy"]) as site:
-        server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.key}")
+        server = Server(tmp_path, port=0, link=f"{site.url}/?token={site.auth.token}")
         async with at_the_page(browser, server) as person:
             await person.say("go")
             await expect(person.question).to_contain_text("This is PRODUCTION. Really?", timeout=60_000)
