@@ -209,6 +209,11 @@ class TurnHandle:
     async def cancel(self, reason: str = "") -> bool:
         return await self._engine.commands.cancel(self.id, reason)
 
+    async def resume(self) -> bool:
+        """Go on here with a turn that nobody runs, also in a runtime that adopts none by itself. False where
+        it is over, or runs elsewhere. TurnSetAside tells what it would need."""
+        return await self._engine.driver.adopt(self.id, wanted=True)
+
     async def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
         """The result of a call that this client ran."""
         whole = result if isinstance(result, ToolResult) else ToolResult(result)

@@ -21,7 +21,7 @@ from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, end
 from dragoman.cli.terminal.prompts import LinePrompts
 from dragoman.config.build import build_runtime, catalog_of
 from dragoman.config.settings import Settings
-from dragoman.errors import BadRequest, ConfigError, DragomanError
+from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnSetAside
 from dragoman.messages import events as e
 from dragoman.messages.parts import Text
 from dragoman.providers.catalog import Catalog, Provider
@@ -30,6 +30,7 @@ from dragoman.providers.models import wire
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
 from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.machine import State
 
 STATUS = {"completed": 0, "error": 1, "cancelled": 130}
 STDIN = "-"
@@ -100,8 +101,48 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.Tur
         async with chosen.models, built.runtime as runtime:
             files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
             conversation = await _open_conversation(flags, runtime)
+            left = await _interrupted(runtime, conversation.id) if flags.conversation else None
+            if not message and flags.conversation and not files:
+                return await _follow(runtime, await _resume(left, conversation.id), output)
+            if left is not None:
+                await _close(runtime, left)
             turn = await conversation.send([Text(message), *files], agent=flags.agent)
             return await _follow(runtime, turn, output)
+
+
+# ── a turn that nobody runs ───────────────────────────────────────────────────────────────────────
+
+
+async def _interrupted(runtime: Runtime, conversation: str) -> TurnHandle | None:
+    for row in await runtime.store.live_turns(conversation):
+        if await runtime.store.is_abandoned(row.id):
+            return runtime.turn(row.id)
+    return None
+
+
+async def _resume(turn: TurnHandle | None, conversation: str) -> TurnHandle:
+    if turn is None:
+        raise BadRequest(f"nothing was interrupted in conversation {conversation}: say something")
+    print(f"· going on with turn {turn.id}", file=sys.stderr)
+    await turn.resume()
+    return turn
+
+
+async def _close(runtime: Runtime, turn: TurnHandle) -> None:
+    """What is said next is not to wait for it."""
+    row = await runtime.store.turn(turn.id)
+    if row.state == State.WAITING:
+        raise BadRequest(
+            f"turn {turn.id} waits for an answer: `dragoman questions` shows what it asks, and "
+            f"`dragoman run --continue {row.conversation}` goes on with it"
+        )
+    await turn.cancel("it was interrupted, and something else was said")
+    try:
+        if await turn.resume():
+            await turn.result()
+    except TurnSetAside:
+        await runtime.store.close_turn(turn.id)
+    print(f"· closed turn {turn.id}, which was interrupted", file=sys.stderr)
 
 
 async def _open_conversation(flags: RunFlags, runtime: Runtime) -> ConversationHandle:
@@ -133,7 +174,10 @@ async def _follow(runtime: Runtime, turn: TurnHandle, output: TurnOutput) -> e.T
 
 
 def _read_message(flags: RunFlags) -> str:
-    """The words of the command line; where one is `-`, or there are none, standard input in its place."""
+    """The words of the command line; where one is `-`, or there are none, standard input in its place.
+    Nothing, where an interrupted turn of a conversation is to go on."""
+    if flags.conversation and not flags.message and (sys.stdin is None or sys.stdin.isatty()):
+        return ""
     words = list(flags.message) or [STDIN]
     if STDIN not in words:
         return " ".join(words)

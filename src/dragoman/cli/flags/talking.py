@@ -96,7 +96,8 @@ def run(
         str | None,
         typer.Option(
             "--continue",
-            help="Say it in this conversation: an id, its beginning, or `last`.",
+            help="Say it in this conversation: an id, its beginning, or `last`. Without a message, an "
+            "interrupted turn of it goes on; with one, that turn is closed.",
             autocompletion=complete_conversations,
         ),
     ] = None,

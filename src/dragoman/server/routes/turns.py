@@ -106,7 +106,7 @@ async def continue_turn(context: TheContext, person: Person, id: str) -> shapes.
     row = await context.turn(id, person)
     if not row.live:
         raise TurnEnded(id, row.state)
-    await context.runtime.driver.adopt(id)
+    await context.runtime.turn(id).resume()
     context.publisher.changed(row.conversation)
     return await _info(context, await context.turn(id, person))
 

@@ -18,9 +18,9 @@ class Driver(Protocol):
     async def begin(self, started: Started, fact: Fact) -> None:
         """Run a turn that was just stored."""
 
-    async def adopt(self, turn: str) -> bool:
-        """Run a turn that was begun elsewhere. False where it is over, or its owner is alive. TurnSetAside
-        where it cannot go on here."""
+    async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
+        """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
+        process adopts none, unless a person wants it. TurnSetAside where it cannot go on here."""
 
     async def wake(self, turn: str) -> None:
         """A signal came in: let the turn read it, wherever it is."""

@@ -43,12 +43,11 @@ class TaskDriver:
         self._closing = False
 
     async def open(self) -> None:
-        if not self._adopts:
-            return
-        await self._adopt_all()
+        if self._adopts:
+            await self._adopt_all()
+            self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
         self._services.grants.watched = True
         self._background.repeat("the watch for signals", self._look_for_signals, every=_GLANCE)
-        self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
 
     async def close(self) -> None:
         self._closing = True
@@ -81,10 +80,10 @@ class TaskDriver:
             )
         )
 
-    async def adopt(self, turn: str) -> bool:
+    async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         if self._bus.here(turn) is not None:
             return True
-        if not self._adopts:
+        if not self._adopts and not wanted:
             return False
         if turn in self._set_aside:
             raise TurnSetAside(turn, self._set_aside[turn])
@@ -133,14 +132,15 @@ class TaskDriver:
             self._broken_off.pop(turn, None)
 
     async def _look_for_signals(self) -> None:
-        """Signals of this process are read at once; those of others are found here, also those for turns
-        that nobody runs."""
+        """Signals of this process are read at once; those of others are found here, and where turns are
+        adopted, also those for turns that nobody runs."""
         if await self._store.has_new_writes():
             self._services.grants.forget()
             for turn in await self._store.turns_with_signals():
                 with suppress(TurnSetAside, NotFound):
                     await self.wake(turn)
-            await self._begin_queued()
+            if self._adopts:
+                await self._begin_queued()
 
     async def _begin_queued(self) -> None:
         for turn in await self._store.queue():
