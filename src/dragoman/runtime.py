@@ -234,6 +234,9 @@ class Runtime:
         """Everything said in it, and in those its calls opened. What runs there is cancelled first."""
         within = await self.store.within(conversation)
         for inner in within:
+            for waiting in await self.store.queued(conversation=inner):  # else the next would begin meanwhile
+                await self.store.unqueue(waiting.turn)
+        for inner in within:
             for row in await self.store.turns(inner):
                 with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
                     if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Skills
 from dragoman.messages.parts import CallState
-from dragoman.tools.skills import read_skill
+from dragoman.tools.skills import parse_skill
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import model_of, only_call, runtime_with
 
@@ -93,10 +93,9 @@ def test_the_first_folder_wins_and_what_is_broken_is_told(tmp_path: Path) -> Non
         ("---\nname: a\ndescription: ''\n---\n", "no description"),
     ],
 )
-def test_what_is_wrong_with_a_skill_is_said(tmp_path: Path, text: str, words: str) -> None:
-    (tmp_path / "SKILL.md").write_text(text, "utf-8")
+def test_what_is_wrong_with_a_skill_is_said(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        read_skill(tmp_path / "SKILL.md")
+        parse_skill(text.encode(), "mine")
 
 
 def bomb() -> str:
@@ -130,7 +129,7 @@ def test_front_matter_that_would_grow_is_refused_before_it_does(
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=words):
-            read_skill(file)
+            parse_skill(file.read_bytes(), "bomb")
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()

@@ -163,6 +163,28 @@ async def test_a_task_may_not_do_what_its_conversation_may_not(
         assert states["note"] in (CallState.REJECTED, CallState.FAILED)
 
 
+async def test_what_is_private_and_reviewed_is_so_in_a_task_too(tmp_path: Path) -> None:
+    """R3, P5: the task's arguments hold the real values; its own requests do not."""
+
+    def line(request: Request) -> Line:
+        if "all done" in asked(request) or request.messages[-1].role == "assistant":
+            return says("all done")
+        if asked(request) == "outer":
+            return calls("task", agent="clerk", request="call [[phone]]")
+        return says("called")
+
+    async with runtime_with(tmp_path, line, tools=GROUPS, agents=[CLERK]) as runtime:
+        private: dict[str, Any] = {"private": {"phone": "0660 1234"}, "review": "on_error"}
+        result = await (await (await runtime.conversation(**private)).send("outer")).result()
+        call = only_call(result)
+        assert call.result is not None
+        inner = await runtime.store.conversation(str(call.result.metadata["conversation"]))
+        assert {name: inner.settings[name] for name in private} == private
+        requests = model_of(runtime).requests
+        assert len(requests) > 2
+        assert "0660" not in str([request.messages for request in requests])
+
+
 async def test_what_a_task_uses_counts(tmp_path: Path) -> None:
     """T12"""
 

@@ -156,3 +156,38 @@ async def test_a_message_may_be_placed_elsewhere(tmp_path: Path) -> None:
 
     async with runtime_with(tmp_path, [says("hi")], plugins=[Moves()]) as runtime:
         assert await _texts(runtime) == ["go", "moved"]
+
+
+class Withholds(Named):
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        if appending.message.role == "assistant":
+            appending.prevent()
+
+
+class Spoils(Named):
+    """Makes of a message what cannot be stored, and may fail then."""
+
+    def __init__(self, name: str, *, fails: bool) -> None:
+        super().__init__(name, [])
+        self.fails = fails
+
+    async def on_message_append(self, appending: Appending, turn: TurnView) -> None:
+        appending.place(replace(appending.message, metadata={"x": float("nan")}))
+        appending.message.metadata["x"] = float("nan")
+        if self.fails:
+            raise ValueError("oh")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_cannot_be_stored_ends_the_turn_and_undoes_no_other_plugin(
+    tmp_path: Path, fails: bool
+) -> None:
+    """S1, H6: the reply that one plugin withheld is not stored because another one is wrong."""
+    plugins = [Withholds("withholds", []), Spoils("spoils", fails=fails)]
+    async with runtime_with(tmp_path, [says("secret")], plugins=plugins) as runtime:
+        chat = await runtime.conversation()
+        turn = await chat.send("go")
+        with pytest.raises(Exception, match="oh" if fails else "plugin spoils"):
+            await turn.result()
+        assert (await turn.turn()).state == "error"
+        assert "secret" not in str(await chat.messages())

@@ -164,3 +164,18 @@ async def test_a_queued_turn_can_be_looked_at_and_called_off(tmp_path: Path) -> 
         await running.result()
         assert await runtime.store.queued() == []
         assert [row.id for row in await runtime.store.turns(chat.id)] == [running.id]
+
+
+async def test_what_is_queued_does_not_begin_while_its_conversation_is_deleted(tmp_path: Path) -> None:
+    """T13, U4: neither behind the turn that is cancelled first, nor behind another."""
+    async with runtime_with(tmp_path, lambda _: says("word " * 1000, waits=0.05)) as runtime:
+        chat = await runtime.conversation()
+        await chat.send("one")
+        await chat.send("two", queue=True)
+        message = (await chat.messages())[0]
+        await runtime.commands.edit(message.id, "three")
+        while len(model_of(runtime).requests) < 2:  # noqa: ASYNC110 - the model has no event to wait for
+            await asyncio.sleep(0.01)
+        await runtime.delete(chat.id)
+        said = [str(request.messages) for request in model_of(runtime).requests]
+        assert not any("two" in text for text in said)

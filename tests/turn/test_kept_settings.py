@@ -106,10 +106,29 @@ async def test_a_turn_is_taken_up_with_its_own_model_or_not_at_all(
         assert (await second.turn(turn.id).result()).text == "two"
 
 
-def damage(store: Path, turn: str) -> None:
+async def test_what_was_set_aside_goes_on_when_a_person_wants_it_and_what_it_lacked_is_there(
+    tmp_path: Path,
+) -> None:
+    """T14: without a restart."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    damage(tmp_path / "chat.db", turn.id)
+    async with runtime_with(tmp_path, lambda _: says("done"), tools=[add], allow=()) as second:
+        await second.answer(question, allow_once())
+        for _ in range(2):
+            with pytest.raises(TurnSetAside, match="cannot be read"):
+                await second.turn(turn.id).resume()
+        damage(tmp_path / "chat.db", turn.id, mended=True)
+        assert await second.turn(turn.id).resume()
+        assert (await second.turn(turn.id).result()).text == "done"
+
+
+def damage(store: Path, turn: str, *, mended: bool = False) -> None:
+    words = ("request_made", "request_built") if mended else ("request_built", "request_made")
     with closing(sqlite3.connect(store)) as db:
-        change = "UPDATE facts SET body = replace(body, 'request_built', 'request_made') WHERE turn = ?"
-        db.execute(change, (turn,))
+        db.execute("UPDATE facts SET body = replace(body, ?, ?) WHERE turn = ?", (*words, turn))
         db.commit()
 
 

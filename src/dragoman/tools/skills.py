@@ -89,11 +89,6 @@ class Skills:
         )
 
 
-def read_skill(file: Path) -> Skill:
-    """One `SKILL.md`. ValueError says what is wrong with it."""
-    return parse_skill(_read(file), file.parent.name, file.parent)
-
-
 def parse_skill(data: bytes, named: str, folder: Path = Path()) -> Skill:
     """What a `SKILL.md` says; `named` is its name where it says none."""
     try:

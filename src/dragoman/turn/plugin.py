@@ -8,12 +8,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.errors import BadRequest, ConfigError
+from dragoman.errors import ConfigError
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import Event
 from dragoman.messages.fold import Draft
@@ -242,15 +243,15 @@ class Hooks:
 
     async def see_message(self, appending: Appending, turn: TurnView) -> None:
         """`on_message_append`, one plugin after another. What one makes of it must be such that it can be
-        stored; else it is as if nobody had seen it, and the error says whose fault that is."""
-        original = appending.message
+        stored; else, and where it fails, it is as if that plugin had not seen it."""
         for plugin in self.message_append:
-            appending.message = replace(appending.message, metadata=dict(appending.message.metadata))
-            await plugin.on_message_append(appending, turn)
+            before = appending.message, appending.prevented, list(appending.placed)
+            appending.message = replace(appending.message, metadata=deepcopy(appending.message.metadata))
             try:
+                await plugin.on_message_append(appending, turn)
                 check_json([asdict(message) for message in appending.added], _made_by(plugin, "a message"))
-            except BadRequest:
-                appending.message, appending.prevented, appending.placed = original, False, []
+            except BaseException:
+                appending.message, appending.prevented, appending.placed = before
                 raise
 
     async def see_call(self, planned: PlannedCall, turn: TurnView) -> None:

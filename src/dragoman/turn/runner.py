@@ -147,7 +147,7 @@ class Runner:
         errors: list[Exception] = [error] if error is not None else []
         if end != "completed":
             torn = torn_reply(self.log, end, error)
-            if torn is not None and prepared is not None and not self.log.draft_seen:
+            if torn is not None and prepared is not None and self.log.draft_seen is None:
                 errors += await self._hook(prepared.hooks.see_message(torn, prepared.view))
             await keep_what_came(self.log, self.signals, end, torn)
         if prepared is not None and end != "error":

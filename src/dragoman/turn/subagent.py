@@ -20,6 +20,7 @@ from dragoman.turn.steps.prepare import mode_of
 
 _DEEPEST = 3  # tasks of tasks of tasks
 _STRICTER = ("auto", "ask", "manual", "off")
+_INHERITED = ("tools", "private", "review", "dialect")  # settings of the conversation that gives the task
 _A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
 
 
@@ -98,12 +99,15 @@ class Subagents:
         )
 
     def _settings(self, parent: Conversation, agent: str, context: ToolContext) -> dict[str, JsonValue]:
-        """What is switched off here is off there, and whoever decides about calls here decides there too."""
+        """What is switched off here is off there, what is private here is private there, and whoever decides
+        about calls and results here decides there too."""
         services, engine = self._parts
-        settings: dict[str, JsonValue] = {"agent": agent}
-        if "tools" in parent.settings:
-            settings["tools"] = parent.settings["tools"]
         live = engine.bus.here(context.turn)
+        here_too = live.log.settings if live is not None else parent.settings
+        settings: dict[str, JsonValue] = {
+            "agent": agent,
+            **{name: here_too[name] for name in _INHERITED if name in here_too},
+        }
         if live is not None:
             outer = services.agent(live.log.turn.options.agent or _text(parent.settings.get("agent")))
             here = mode_of(services, live.log, outer)

@@ -124,7 +124,7 @@ def test_a_conversation_that_cannot_be_read_is_exported_raw_and_deleted(folder: 
         db.execute("UPDATE conversations SET settings = '{' WHERE id = ?", (cake["id"],))
     assert "Cake (cannot be read)" in cli("list").out
     assert "cannot be read" in cli("export", cake["id"], status=1).err
-    raw = json.loads(cli("export", "--raw", cake["id"]).out)
+    raw = json.loads(cli("export", "--format", "raw", cake["id"]).out)
     assert raw["tables"]["conversations"][0]["settings"] == "{"
     assert "Bake it **slowly**." in json.dumps(raw)
     assert cake["id"] in cli("rm", "--yes", cake["id"]).out

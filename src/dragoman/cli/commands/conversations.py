@@ -113,19 +113,15 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
     return bool(found)
 
 
-def export_conversation(
-    name: str, settings: Settings, *, format: str, raw: bool = False, output: Path | None
-) -> None:
-    """With `raw`, every row as it is stored, which is all that can be had of a damaged one."""
+def export_conversation(name: str, settings: Settings, *, format: str, output: Path | None) -> None:
+    """As `raw`, every row as it is stored, which is all that can be had of a damaged one."""
 
     async def read() -> str:
         async with open_store(settings) as runtime:
-            if format == "raw":
-                return json.dumps(await runtime.store.export_raw(name), indent=1) + "\n"
             id = (await find_conversation(runtime.store, name)).id
-            if format == "markdown" and not raw:
+            if format == "markdown":
                 return await runtime.export_markdown(id)
-            whole = await (runtime.store.export_raw(id) if raw else runtime.export(id))
+            whole = await (runtime.store.export_raw(id) if format == "raw" else runtime.export(id))
             return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
     text = asyncio.run(read())

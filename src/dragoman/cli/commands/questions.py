@@ -11,7 +11,8 @@ from datetime import datetime
 from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.lookup import find_question, open_store
-from dragoman.cli.terminal.text import cause, format_json, plain, print_json
+from dragoman.cli.terminal.causes import cause
+from dragoman.cli.terminal.text import format_json, plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError

@@ -76,9 +76,6 @@ def export(
     format: Annotated[
         ExportFormat, typer.Option(help="Everything as JSON, this branch to read, or its rows as they are.")
     ] = ExportFormat.JSON,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Every row as it is stored: for one that cannot be read.")
-    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; else it is printed.")
     ] = None,
@@ -89,7 +86,7 @@ def export(
     from dragoman.cli.commands.conversations import export_conversation
 
     settings = load_settings(config, store)
-    export_conversation(conversation, settings, format=format, raw=raw, output=output)
+    export_conversation(conversation, settings, format=format, output=output)
 
 
 @app.command("import", rich_help_panel=PANEL, epilog="Example: `dragoman import talk.json`")

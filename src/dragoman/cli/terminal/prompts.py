@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from dragoman.cli.terminal.causes import cause
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.text import cause, format_json, plain
+from dragoman.cli.terminal.text import format_json, plain
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.questions import (

@@ -11,7 +11,6 @@ from typing import TextIO
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
-from dragoman.messages.questions import Cause, Question
 
 _CONTROL = re.compile(  # control characters but tab and newline, and marks of writing direction
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
@@ -65,21 +64,3 @@ def write_file(file: Path, text: str) -> Path:
     except OSError as error:
         raise BadRequest(f"{target} cannot be written: {error.strerror}") from error
     return target
-
-
-_CAUSES: dict[Cause, str] = {
-    "rule": "no rule allows it",
-    "bounds": "settings, tools and prompts of this program are protected",
-    "mode": "the mode is to ask about every call",
-    "plugin": "a plugin wants you to look",
-    "redefined": "the tool changed its description since it was last allowed",
-    "loop": "the model repeats itself",
-    "interrupted": "the program stopped while it ran",
-    "review": "you see this result before the model does",
-    "tool": "the tool itself asks",
-}
-
-
-def cause(question: Question) -> str:
-    """Why a person is asked, for them to read."""
-    return f"asked because {_CAUSES[question.because]}"

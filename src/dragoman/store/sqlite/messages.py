@@ -69,7 +69,6 @@ class SqliteMessages(SqliteSearch):
 
     def _own_message(self, db: sqlite3.Connection, conversation: str, id: str) -> None:
         row = db.execute(self._sql["message"], {"id": id}).fetchone()
-        if (
-            row is None or row["conversation"] != conversation
-        ):  # another's is answered like one that is nowhere
+        # Another's is answered like one that is nowhere.
+        if row is None or row["conversation"] != conversation:
             raise NotFound("message", id)

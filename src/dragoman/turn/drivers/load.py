@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import DragomanError, NotFound, TurnSetAside
+from dragoman.errors import DragomanError, NotFound, StoreUnavailable, TurnSetAside
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.store.store import Store
@@ -25,6 +25,9 @@ async def load_turn(services: Services, turn: str) -> TurnLog | None:
         return None
     try:
         return await _load(services, turn)
+    except StoreUnavailable:
+        await store.release(turn, epoch)
+        raise  # it is tried again
     except (DragomanError, ValidationError, ValueError, LookupError) as error:
         await store.release(turn, epoch)
         if isinstance(error, TurnSetAside):

@@ -85,6 +85,8 @@ class TaskDriver:
             return True
         if not self._adopts and not wanted:
             return False
+        if wanted:
+            self._set_aside.pop(turn, None)  # what it lacked may be there now
         if turn in self._set_aside:
             raise TurnSetAside(turn, self._set_aside[turn])
         if turn not in self._adopting:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -22,6 +23,9 @@ from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.events import EventLog
 from dragoman.turn.machine import State, Turn, advance, replay
+
+if TYPE_CHECKING:  # which knows the log through its view
+    from dragoman.turn.plugin import Appending
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,7 +74,7 @@ class TurnLog:
         self.questions = {question.id: question for question in questions}
         self.under_review = under_review or {}  # results that wait for a person
         self.draft: Draft | None = None
-        self.draft_seen = False  # the plugins were shown the whole of it (`on_message_append`)
+        self.draft_seen: Appending | None = None  # whole, as the plugins have left it so far
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
         self.broken = False  # something was recorded here that is not in the store: only that counts
         self.revision = revision  # of the conversation, if nobody else changes it

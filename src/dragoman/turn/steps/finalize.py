@@ -37,7 +37,12 @@ def torn_reply(log: TurnLog, finish: str, error: Exception | None) -> Appending 
     if error is not None:
         told = failure_of(error)
         draft.fail(Error(told.error, told.kind, told.retryable))
-    return Appending(replace(draft.message, finish=finish))
+    torn = Appending(replace(draft.message, finish=finish))
+    if (seen := log.draft_seen) is not None:  # it broke off in a plugin's hook: what they did to it holds
+        error_parts = tuple(part for part in torn.message.parts if isinstance(part, Error))
+        torn.message = replace(seen.message, parts=(*seen.message.parts, *error_parts), finish=finish)
+        torn.prevented, torn.placed = seen.prevented, seen.placed
+    return torn
 
 
 async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appending | None) -> None:

@@ -52,7 +52,7 @@ async def stream(ready: RequestReady) -> Streamed:
         metadata={"limit": log.turn.limit} if log.turn.closing else {},
     )
     log.draft = draft = Draft(empty)
-    log.draft_seen = False
+    log.draft_seen = None
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
@@ -78,7 +78,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     """Record the reply, as the plugins leave it."""
     log = prepared.log
     appending = Appending(reply)
-    log.draft_seen = True
+    log.draft_seen = appending
     await prepared.hooks.see_message(appending, prepared.view)
     added = appending.added
     message = next((placed for placed in added if placed.id == reply.id), None)
