@@ -356,9 +356,10 @@ async def test_flags_that_cannot_be_followed_are_one_line_and_status_2(
 
 
 @pytest.mark.slow
-async def test_a_message_that_cannot_be_sent_is_one_line_and_status_1(folder: Path) -> None:
+async def test_a_blank_message_is_refused_and_leaves_nothing_behind(folder: Path) -> None:
     """T4"""
-    await refused(folder, ("--model", "ollama/x", " "), "the message is blank", status=1)
+    await refused(folder, ("--model", "ollama/x", " "), "the message is blank", status=2)
+    assert json.loads((await program("list", "--json", folder=folder)).out or "[]") == []
 
 
 async def refused(folder: Path, arguments: tuple[str, ...], says: str, *, status: int) -> None:

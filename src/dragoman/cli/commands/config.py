@@ -40,7 +40,7 @@ def show_settings(settings: Settings, *, as_json: bool) -> None:
 
 
 def check_settings(config: Path | None, *, trust: bool = False) -> bool:
-    """Prints every error there is, or else what would be left out. Returns whether all is fine."""
+    """Prints every error there is, or else what is left out or not checked. Returns whether all is fine."""
     settings, errors = read_settings(config, trust=trust, asks=True)
     if errors := find_errors(settings, errors):
         for error in errors:
@@ -50,9 +50,12 @@ def check_settings(config: Path | None, *, trust: bool = False) -> bool:
         built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "check.db")
     for warning in built.warnings:
         print(f"left out: {redact_text(warning)}")
+    for left_out in settings.sources.left_out:
+        print(f"not checked: what is in {plain(str(left_out.contents.folder))}, which is not used (--trust)")
     files = ", ".join(map(str, settings.files)) or "no file: the defaults hold"
-    print(f"fine: {files}")
-    return True
+    whole = not built.warnings and not settings.sources.left_out
+    print(f"{'fine' if whole else 'fine but for that'}: {files}")
+    return whole
 
 
 def print_schema() -> None:

@@ -76,7 +76,8 @@ def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
     except DragomanError as error:
         yield Finding("settings", "missing", str(error), "correct that line, then: dragoman config check")
         return
-    files = ", ".join(map(str, settings.files)) or "no dragoman.toml: the defaults hold"
+    none = "none that is used" if settings.sources.left_out else "no dragoman.toml"
+    files = ", ".join(map(str, settings.files)) or f"{none}: the defaults hold"
     yield Finding("settings", "fine", files)
     for left_out in settings.sources.left_out:
         yield Finding("folder", "optional", describe(left_out))

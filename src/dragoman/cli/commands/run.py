@@ -99,6 +99,8 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.Tur
         for warning in built.warnings:
             print(f"· left out: {warning}", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
+            if not message.strip() and not flags.attach and not flags.conversation:
+                raise ConfigError("the message is blank: say something, or attach a file")
             files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
             conversation = await _open_conversation(flags, runtime)
             left = await _interrupted(runtime, conversation.id) if flags.conversation else None

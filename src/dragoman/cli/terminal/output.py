@@ -51,6 +51,7 @@ class TextOutput:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._in_line = False
+        self._started: set[str] = set()  # calls whose arguments have been shown
         self._clean: Callable[[str], str] = plain if out.isatty() else str  # a file gets it to the letter
 
     def show(self, event: e.Event) -> None:
@@ -61,8 +62,11 @@ class TextOutput:
             case e.TextEnd():
                 self._end_line()
             case e.CallStart():
-                _print_aside(f"⚙ {plain(event.tool)} {one_line(format_json(event.arguments), 1000)}")
+                self._started.add(event.call)
+                _print_aside(_call_line(event))
             case e.CallEnd():
+                if event.call not in self._started:  # it did not run: what it would have done is told now
+                    _print_aside(_call_line(event))
                 _print_aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
             case e.StepRetry():
                 _print_aside(f"· {plain(event.reason)}: trying again in {event.seconds:.0f} s")
@@ -84,6 +88,10 @@ class TextOutput:
 def end_without_turn(error: str, state: str = "error") -> e.TurnEnd:
     """The end to show where no turn began, or this program does not see its end."""
     return e.TurnEnd(state, "", Usage(), error)
+
+
+def _call_line(event: e.CallStart | e.CallEnd) -> str:
+    return f"⚙ {plain(event.tool)} {one_line(format_json(event.arguments), 1000)}"
 
 
 def _print_error(end: e.TurnEnd) -> None:

@@ -25,6 +25,7 @@ from dragoman.wire.wire import Model, Wire
 
 PROVIDER = "local"
 IN_THE_BOX = "smollm2"
+_ONE_REQUEST = {"Connection": "close"}  # its server hangs up after each reply, and does not say so before
 
 
 def server_of(
@@ -94,7 +95,8 @@ class BoxedModel:
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         address = await self._server.address()
-        http = self._http(replace(self._endpoint, base_url=address.url, key=address.key))
+        headers = {**self._endpoint.headers, **_ONE_REQUEST}
+        http = self._http(replace(self._endpoint, base_url=address.url, key=address.key, headers=headers))
         async with aclosing(http.stream(request, reply)) as batches:
             async for events in batches:
                 yield events
@@ -106,7 +108,7 @@ class BoxedModel:
         """What the model reads for a text."""
         address = await self._server.address()
         url = f"{address.url.removesuffix('/v1')}/tokenize"
-        headers = {"Authorization": f"Bearer {address.key}"}
+        headers = {"Authorization": f"Bearer {address.key}", **_ONE_REQUEST}
         try:
             response = await self._client.post(url, headers=headers, body=to_json({"content": text}))
             async with response:

@@ -264,7 +264,9 @@ def _results(request: Request) -> str:
 
 
 def _describe_result(call: ToolCall, alone: bool) -> str:
-    text = result_text(call)
+    # A note is for a model that reads, not for the person to whom this one repeats its results.
+    told = call if call.result is None else replace(call, result=replace(call.result, note=None))
+    text = result_text(told)
     more = len(text) - LONGEST_RESULT
     text = f"{text[:LONGEST_RESULT]}\n[… {more} more characters are in the result …]" if more > 0 else text
     if call.state is CallState.COMPLETED:
