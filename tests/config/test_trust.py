@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from dragoman import ScriptedModel
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
-from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import load_catalog
@@ -89,6 +90,42 @@ async def test_what_ones_own_settings_look_for_in_every_folder_is_the_folders(cl
     async with runtime_of(clone, [says("1")]) as runtime:
         await (await runtime.send("go")).result()
         assert "obey" not in model_of(runtime).requests[-1].system
+
+
+def make_vast(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+
+
+def make_crowded(path: Path) -> None:
+    path.mkdir()
+    for number in range(2 * MOST_FILES + 1):
+        (path / str(number)).touch()
+
+
+def make_unreadable(path: Path) -> None:
+    path.symlink_to("/proc/self/mem")  # a regular file that nobody reads from its beginning, not even root
+
+
+@pytest.mark.parametrize("hide", [make_vast, make_crowded, make_unreadable])
+@pytest.mark.parametrize("name", ["skills", ".dragoman/skills"])
+def test_a_folder_that_cannot_be_looked_at_is_left_out(
+    clone: Path, hide: Callable[[Path], None], name: str
+) -> None:
+    """P11: a relative mcp_file of one's own × something beside it that cannot be read."""
+    if hide is make_unreadable and not Path("/proc/self/mem").exists():
+        pytest.skip("there is no such file here")
+    write(clone.parent / "config" / "dragoman" / "dragoman.toml", 'mcp_file = "mcp.json"\n')
+    write(clone / "mcp.json", '{"mcpServers": {"x": {"command": "true"}}}')
+    (clone / name).parent.mkdir(exist_ok=True)
+    hide(clone / name)
+    settings = load(start=clone, environment={"DRAGOMAN_TRUST": str(clone)}, decide=lambda _: True)
+    assert "mcp_file" not in settings.values
+    assert [left.contents.folder for left in settings.sources.left_out] == [clone]
+    write(clone / "dragoman.toml", 'allow = ["*"]\n')
+    settings = load(start=clone, environment={}, decide=lambda _: True)  # and no error
+    assert "allow" not in settings.values
+    assert [*settings.sources.left_out[0].contents.files][:1] == ["dragoman.toml"]
 
 
 def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:

@@ -137,10 +137,10 @@ def read(
         values = _merge(values, sound)
         origins |= dict.fromkeys(_paths(sound), origin)
     settings = Settings(cast(ConfigTable, values), sources.files, origins, sources)
-    return _without_strangers(settings, decide), errors
+    return _without_untrusted(settings, decide), errors
 
 
-def _without_strangers(settings: Settings, decide: Decide) -> Settings:
+def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     """Less what lies in the workspace without settings beside it, unless it is trusted, too."""
     paths = [folder for folder, own in settings.skill_folders() if not own]
     file = settings.values.get("mcp_file")

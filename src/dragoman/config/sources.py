@@ -48,7 +48,7 @@ class Sources:
 
     def consider(self, contents: FolderContents, decide: Decide) -> bool:
         """Whether what would act in a folder may. What others can write may not, whatever anybody says."""
-        if contents.paths().items() <= self.accepted.items():
+        if contents.unsafe is None and contents.paths().items() <= self.accepted.items():
             return True  # nothing, or nothing more than was trusted already
         if contents.unsafe is None and not self._is_refused(contents.folder) and decide(contents):
             self.folders.add(contents.folder)

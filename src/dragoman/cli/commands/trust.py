@@ -21,7 +21,7 @@ def trust_folder(named: Path | None, *, confirmed: bool) -> None:
     """The command is the answer; at a terminal it is asked for once more, after the summary."""
     folder = _find_folder(named)
     contents = _inspect(folder)
-    if not contents.files:
+    if not contents.files and contents.unsafe is None:
         print(f"There is nothing in {folder} that would act.")
         return
     print(f"{one_line(str(folder), 500)} brings things of its own, which would act:", file=sys.stderr)

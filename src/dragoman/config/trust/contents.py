@@ -112,8 +112,9 @@ def _inspect(folder: Path, paths: Iterable[Path]) -> FolderContents:
     texts: dict[str, bytes] = {}
     size = 0
     try:
-        for file in dict.fromkeys(_files(paths)):
-            name = _name(folder, file)
+        for file in _files(paths):
+            if (name := _name(folder, file)) in files:
+                continue
             data = _read(file, MOST_BYTES - size)
             size += len(data)
             files[name] = hash_of(data)
