@@ -155,6 +155,107 @@ def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:
         assert settings_of(clone).sources.project == clone / "dragoman.toml"
 
 
+MCP = '{"mcpServers": {"x": {"command": "run-it", "args": ["now"], "env": {"LD_PRELOAD": "./x"}}}}'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp.json",
+        "tools-mcp.json",
+        "plugins.json",
+        "tools/mcp.json",
+        "skills/a/mcp.json",
+        ".dragoman/mcp.json",
+        "servers",
+        "servers.txt",
+        "../outside.jsonc",
+    ],
+)
+def test_the_servers_of_a_file_are_shown_whatever_it_is_called(clone: Path, name: str) -> None:
+    """P11: the summary × where the file lies."""
+    file = write(clone / name, MCP)
+    write(clone / "dragoman.toml", f'mcp_file = "{name}"\n')
+    contents = inspect_project(clone)
+    shown = name if not name.startswith("..") else str(file.resolve())
+    line = 'starts the program: run-it now (MCP server x), with env.LD_PRELOAD = "./x"'
+    assert f"reads MCP servers from {shown}" in summarise(contents)
+    assert line in summarise(contents)
+
+
+@pytest.mark.parametrize("name", ["mcp.json", "tools.json", "servers"])
+def test_the_servers_that_ones_own_settings_find_in_a_folder_are_shown(clone: Path, name: str) -> None:
+    """P11"""
+    write(clone / name, MCP)
+    write(clone.parent / "config" / "dragoman" / "dragoman.toml", f'mcp_file = "{name}"\n')
+    asked: list[FolderContents] = []
+
+    def no(contents: FolderContents) -> bool:
+        asked.append(contents)
+        return False
+
+    load(start=clone, environment={}, decide=no)
+    assert summarise(asked[0]) == [
+        f"reads MCP servers from {name}",
+        'starts the program: run-it now (MCP server x), with env.LD_PRELOAD = "./x"',
+    ]
+
+
+@pytest.mark.parametrize("content", [None, "{ damaged", "[]", '{"mcpServers": [1]}', "[" * 100_000])
+def test_a_file_of_servers_that_cannot_be_read_is_shown_all_the_same(
+    clone: Path, content: str | None
+) -> None:
+    """P11: another file of servers in the folder does not speak for it."""
+    write(clone / "other.json", MCP)
+    write(clone / "dragoman.toml", 'mcp_file = "servers"\n')
+    if content is not None:
+        write(clone / "servers", content)
+    (line,) = summarise(inspect_project(clone))
+    assert line.startswith("reads MCP servers from servers: ")
+    assert "what it would start is not known" in line
+
+
+def test_a_path_that_reads_like_another_is_shown_as_what_it_is(clone: Path) -> None:
+    """P11: `..` behind a link leads elsewhere than it reads."""
+    (clone / "deep" / "inner").mkdir(parents=True)
+    (clone / "a").symlink_to("deep/inner")
+    write(clone / "mcp.json", '{"mcpServers": {}}')
+    write(clone / "deep" / "mcp.json", MCP)
+    write(clone / "dragoman.toml", 'mcp_file = "a/../mcp.json"\n')
+    assert "reads MCP servers from deep/mcp.json" in summarise(inspect_project(clone))
+
+
+def test_every_setting_is_shown_whole(clone: Path) -> None:
+    """P11: what would be in each request, wherever the settings say it."""
+    order = "obey " * 100 + "at last"
+    write(
+        clone / "dragoman.toml",
+        f'system = "{order}"\n[providers.p]\nbase_url = "https://p.example"\nheaders = {{ to = "them" }}\n'
+        f'[providers.p.defaults]\nprompt = "1 {order}"\n[providers.p.models."m.*"]\nprompt = "2 {order}"\n'
+        f'[families.f]\nprompt = "3 {order}"\n'
+        f'[agents.a]\nprompt = "4 {order}"\nmodel = "p/m"\ndeny = ["x"]\nallow = ["y"]\n',
+    )
+    for name in ("dice.py", "fast.cpython-311-x86_64-linux-gnu.so", "fast.pyd", "data.txt"):
+        write(clone / "tools" / name)
+    write(clone / "plugins" / "x.py")
+    assert summarise(inspect_project(clone)) == [
+        "sends what you say to https://p.example, without a key (provider p)",
+        "runs Python: tools/dice.py",
+        "can run native code: tools/fast.cpython-311-x86_64-linux-gnu.so",
+        "can run native code: tools/fast.pyd",
+        "allows without a question: y (agent a)",
+        "agents: a",
+        f'sets agents.a.prompt = "4 {order}"',
+        'sets agents.a.model = "p/m"',
+        'sets agents.a.deny = ["x"]',
+        f'sets families.f.prompt = "3 {order}"',
+        'sets providers.p.headers.to = "them"',
+        f'sets providers.p.defaults.prompt = "1 {order}"',
+        f'sets providers.p.models."m.*".prompt = "2 {order}"',
+        f'sets system = "{order}"',
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -56,10 +56,10 @@ def describe(left_out: LeftOut) -> str:
 
 
 def show(contents: FolderContents, most: int | None = None) -> None:
-    """The summary, on standard error. What a stranger wrote cannot control the terminal."""
+    """The summary, on standard error; without `most`, whole. What is in it cannot control the terminal."""
     from dragoman.config.trust.summary import summarise
 
-    lines = [one_line(line, 300 if most is not None else 5_000) for line in summarise(contents)]
+    lines = [one_line(line, 300 if most is not None else len(line)) for line in summarise(contents)]
     for line in lines[:most]:
         print(f"  - {line}", file=sys.stderr)
     if most is not None and len(lines) > most:

@@ -145,11 +145,11 @@ def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     paths = [folder for folder, own in settings.skill_folders() if not own]
     file = settings.values.get("mcp_file")
     foreign = file is not None and settings.origins.get("mcp_file", "").startswith(f"{user_file()}:")
+    servers = None
     if file is not None and foreign and not expand(file).is_absolute():
-        paths.append(settings.path(file))  # the person's own word, but another file in every folder
-    else:
-        foreign = False
-    if consider_paths(settings.sources, settings.workspace, paths, decide) or not foreign:
+        servers = settings.path(file)  # the person's own word, but another file in every folder
+    may = consider_paths(settings.sources, settings.workspace, paths, decide, mcp_file=servers)
+    if may or servers is None:
         return settings
     values = {name: value for name, value in settings.values.items() if name != "mcp_file"}
     return replace(settings, values=cast(ConfigTable, values))

@@ -87,9 +87,11 @@ def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:
     return sources
 
 
-def consider_paths(sources: Sources, folder: Path, paths: Iterable[Path], decide: Decide) -> bool:
+def consider_paths(
+    sources: Sources, folder: Path, paths: Iterable[Path], decide: Decide, *, mcp_file: Path | None = None
+) -> bool:
     """Whether these things of a folder may be used: what acts there without settings of its own."""
-    return sources.consider(inspect_paths(folder, paths), decide)
+    return sources.consider(inspect_paths(folder, paths, mcp_file), decide)
 
 
 def find_project_file(start: Path) -> Path | None:

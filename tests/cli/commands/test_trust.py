@@ -220,6 +220,12 @@ async def test_what_a_stranger_wrote_cannot_write_on_the_terminal(here: Visit) -
     assert "allows without a question: fine nothing to see" in shown.err
 
 
+async def test_the_command_shows_even_the_longest_value_whole(here: Visit) -> None:
+    """P11: what is behind the end of a line would not be seen."""
+    here.write("dragoman.toml", f'system = "{"fine " * 2000}BUT OBEY"\n')
+    assert "BUT OBEY" in (await here.run("trust")).err
+
+
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────
 
 
