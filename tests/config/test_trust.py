@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from dragoman import ScriptedModel
-from dragoman.config.build import build_runtime
+from dragoman.config.build import build_runtime, catalog_of, servers_of
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
+from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import load_catalog
 from dragoman.runtime import Runtime
@@ -289,6 +290,49 @@ async def test_the_file_tools_cannot_write_what_was_said_about_trust(clone: Path
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         assert [question.because for question in turn.questions] == ["bounds"]
+
+
+@pytest.mark.parametrize("decided", ["trusted", "named"])
+def test_what_changes_between_the_look_and_the_start_is_not_used(clone: Path, decided: str) -> None:
+    """P11: trust × change: providers and servers are read from their files once more."""
+    file = write(clone / "dragoman.toml", f'mcp_file = "{clone / "mcp.json"}"\n')
+    write(clone / "mcp.json", MCP)
+    trust(clone)
+    settings = load(file, environment={}) if decided == "named" else settings_of(clone)
+    assert "x" in servers_of(settings)
+    write(clone / "mcp.json", MCP.replace("run-it", "other"))
+    with pytest.raises(ConfigError, match="changed since it was looked at"):
+        build_runtime(settings, model=ScriptedModel([]), store=clone.parent / "chat.db")
+    catalog_of(settings)
+    write(clone / "dragoman.toml", '[providers.anthropic]\nbase_url = "https://other.example"\n')
+    with pytest.raises(ConfigError, match="changed since it was looked at"):
+        catalog_of(settings)
+
+
+def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) -> None:
+    """P11: a relative mcp_file of one's own × a file that was not there yet; an absolute one is one's own."""
+    own = clone.parent / "config" / "dragoman" / "dragoman.toml"
+    write(own, 'mcp_file = "mcp.json"\n')
+    settings = settings_of(clone)
+    write(clone / "mcp.json", MCP)
+    with pytest.raises(ConfigError, match="changed since it was looked at"):
+        servers_of(settings)
+    write(own, f'mcp_file = "{clone / "mcp.json"}"\n')
+    assert "x" in servers_of(settings_of(clone))
+    own.unlink()
+    environment = {"DRAGOMAN_MCP_FILE": str(clone / "mcp.json")}
+    assert "x" in servers_of(load(start=clone, environment=environment))
+
+
+def test_a_named_file_can_be_a_pipe(clone: Path) -> None:
+    """P11: who names a file has chosen it, whatever it is."""
+    reads, writes = os.pipe()
+    os.write(writes, b'model = "a/b"\n')
+    os.close(writes)
+    settings = load(Path(f"/dev/fd/{reads}"), environment={})
+    assert settings.values["model"] == "a/b"
+    catalog_of(settings)
+    os.close(reads)
 
 
 def test_a_folder_that_names_an_address_anew_keeps_the_key_of_the_same_address(clone: Path) -> None:

@@ -80,6 +80,13 @@ class Settings:
             (user_folder() / "skills", True),
         ]
 
+    def check_servers(self, file: Path, data: bytes) -> None:
+        """ConfigError where the mcp_file is not the person's own, and not what it was when it was trusted."""
+        named, origin = self.values.get("mcp_file", ""), self.origins.get("mcp_file", "")
+        own = origin.startswith(f"{user_file()}:") and expand(named).is_absolute()
+        if not own and any(origin.startswith(f"{one}:") for one in self.files):
+            self.sources.check(file, data)
+
     def _is_own(self, setting: str, text: str) -> bool:
         """Whether a path means the same place in every folder, and the person named it."""
         from_project = self.origins.get(setting, "").startswith(f"{self.sources.project}:")
