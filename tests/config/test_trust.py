@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import ScriptedModel
-from dragoman.config.build import build_runtime, catalog_of, servers_of
+from dragoman.config.build import build_runtime, catalog_of, servers_of, store_of
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
 from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, FolderContents, inspect_project
@@ -270,7 +270,7 @@ def test_every_setting_is_shown_whole(clone: Path) -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_summed_up_all_the_same(clone: Path, text: str) -> None:
-    """P11: a stranger's file can neither break nor delay the question about it."""
+    """P11: somebody else's file can neither break nor delay the question about it."""
     write(clone / "dragoman.toml", text)
     assert isinstance(summarise(inspect_project(clone)), list)
     assert settings_of(clone).values == {}
@@ -322,6 +322,25 @@ def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) 
     own.unlink()
     environment = {"DRAGOMAN_MCP_FILE": str(clone / "mcp.json")}
     assert "x" in servers_of(load(start=clone, environment=environment))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_store_of_ones_own_settings_is_the_same_in_every_folder(clone: Path, *, trusted: bool) -> None:
+    """P11: a clone could bring a database with what was allowed and turns that go on."""
+    own = write(clone.parent / "config" / "dragoman" / "dragoman.toml", 'store = "chat.db"\n')
+    write(clone / "chat.db", "theirs")
+    if trusted:
+        write(clone / "dragoman.toml", 'model = "a/b"\n')
+        trust(clone)
+    assert store_of(settings_of(clone)) == own.with_name("chat.db")
+    assert store_of(load(own, start=clone, environment={})) == own.with_name("chat.db")
+    write(clone / "dragoman.toml", 'store = "chat.db"\n')
+    assert store_of(settings_of(clone)) == own.with_name("chat.db")
+    trust(clone)
+    assert store_of(settings_of(clone)) == clone / "chat.db"
+    write(own, 'store = "~/chat.db"\n')
+    (clone / "dragoman.toml").unlink()
+    assert store_of(settings_of(clone)) == Path.home() / "chat.db"
 
 
 def test_a_named_file_can_be_a_pipe(clone: Path) -> None:
@@ -388,7 +407,7 @@ def test_a_pipe_is_no_file_that_could_act(clone: Path) -> None:
 
 
 def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> None:
-    """P11: one question; and a stranger above one's own folder cannot keep it from being asked about."""
+    """P11: one question; and another user's folder above one's own cannot keep it from being asked about."""
     write(clone / "dragoman.toml")
     write_skill(clone / "skills", "a", "x")
     write_skill(clone / "deep" / "skills", "a", "x")

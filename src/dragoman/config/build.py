@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
-from dragoman.config.trust.contents import inspect_paths
+from dragoman.config.trust.contents import expand, inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog, load_catalog
@@ -52,8 +52,14 @@ def catalog_of(settings: Settings) -> Catalog:
 
 
 def store_of(settings: Settings) -> Path:
+    """A relative path in the person's own file starts from that file: a clone could bring a database with
+    grants and turns of its own, and what is in one cannot be trusted by its hash, since it changes."""
     named = settings.values.get("store")
-    return settings.path(named) if named else data_folder() / "dragoman.db"
+    if not named:
+        return data_folder() / "dragoman.db"
+    if settings.origins.get("store", "").startswith(f"{user_file()}:"):
+        return user_folder() / expand(named)
+    return settings.path(named)
 
 
 def servers_of(settings: Settings) -> dict[str, McpServer]:
