@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.person import Person
 from tests.cli.clone import ORDER, SECRETS, Visit, visit
+from tests.cli.person import Person
 
 pytestmark = pytest.mark.slow
 
