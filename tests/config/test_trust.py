@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dragoman import ScriptedModel
-from dragoman.config.build import build_runtime
+from dragoman.config.build import build_runtime, catalog_of, servers_of, store_of
 from dragoman.config.settings import Settings, load
 from dragoman.config.sources import trust_answers
-from dragoman.config.trust.contents import FolderContents, inspect_project
+from dragoman.config.trust.contents import MOST_BYTES, MOST_FILES, FolderContents, inspect_project
 from dragoman.config.trust.summary import summarise
+from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import load_catalog
 from dragoman.runtime import Runtime
@@ -91,6 +93,42 @@ async def test_what_ones_own_settings_look_for_in_every_folder_is_the_folders(cl
         assert "obey" not in model_of(runtime).requests[-1].system
 
 
+def make_vast(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+
+
+def make_crowded(path: Path) -> None:
+    path.mkdir()
+    for number in range(2 * MOST_FILES + 1):
+        (path / str(number)).touch()
+
+
+def make_unreadable(path: Path) -> None:
+    path.symlink_to("/proc/self/mem")  # a regular file that nobody reads from its beginning, not even root
+
+
+@pytest.mark.parametrize("hide", [make_vast, make_crowded, make_unreadable])
+@pytest.mark.parametrize("name", ["skills", ".dragoman/skills"])
+def test_a_folder_that_cannot_be_looked_at_is_left_out(
+    clone: Path, hide: Callable[[Path], None], name: str
+) -> None:
+    """P11: a relative mcp_file of one's own × something beside it that cannot be read."""
+    if hide is make_unreadable and not Path("/proc/self/mem").exists():
+        pytest.skip("there is no such file here")
+    write(clone.parent / "config" / "dragoman" / "dragoman.toml", 'mcp_file = "mcp.json"\n')
+    write(clone / "mcp.json", '{"mcpServers": {"x": {"command": "true"}}}')
+    (clone / name).parent.mkdir(exist_ok=True)
+    hide(clone / name)
+    settings = load(start=clone, environment={"DRAGOMAN_TRUST": str(clone)}, decide=lambda _: True)
+    assert "mcp_file" not in settings.values
+    assert [left.contents.folder for left in settings.sources.left_out] == [clone]
+    write(clone / "dragoman.toml", 'allow = ["*"]\n')
+    settings = load(start=clone, environment={}, decide=lambda _: True)  # and no error
+    assert "allow" not in settings.values
+    assert [*settings.sources.left_out[0].contents.files][:1] == ["dragoman.toml"]
+
+
 def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:
     """P11: also deeper in the folder, or outside of it."""
     write(
@@ -118,6 +156,107 @@ def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:
         assert settings_of(clone).sources.project == clone / "dragoman.toml"
 
 
+MCP = '{"mcpServers": {"x": {"command": "run-it", "args": ["now"], "env": {"LD_PRELOAD": "./x"}}}}'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mcp.json",
+        "tools-mcp.json",
+        "plugins.json",
+        "tools/mcp.json",
+        "skills/a/mcp.json",
+        ".dragoman/mcp.json",
+        "servers",
+        "servers.txt",
+        "../outside.jsonc",
+    ],
+)
+def test_the_servers_of_a_file_are_shown_whatever_it_is_called(clone: Path, name: str) -> None:
+    """P11: the summary × where the file lies."""
+    file = write(clone / name, MCP)
+    write(clone / "dragoman.toml", f'mcp_file = "{name}"\n')
+    contents = inspect_project(clone)
+    shown = name if not name.startswith("..") else str(file.resolve())
+    line = 'starts the program: run-it now (MCP server x), with env.LD_PRELOAD = "./x"'
+    assert f"reads MCP servers from {shown}" in summarise(contents)
+    assert line in summarise(contents)
+
+
+@pytest.mark.parametrize("name", ["mcp.json", "tools.json", "servers"])
+def test_the_servers_that_ones_own_settings_find_in_a_folder_are_shown(clone: Path, name: str) -> None:
+    """P11"""
+    write(clone / name, MCP)
+    write(clone.parent / "config" / "dragoman" / "dragoman.toml", f'mcp_file = "{name}"\n')
+    asked: list[FolderContents] = []
+
+    def no(contents: FolderContents) -> bool:
+        asked.append(contents)
+        return False
+
+    load(start=clone, environment={}, decide=no)
+    assert summarise(asked[0]) == [
+        f"reads MCP servers from {name}",
+        'starts the program: run-it now (MCP server x), with env.LD_PRELOAD = "./x"',
+    ]
+
+
+@pytest.mark.parametrize("content", [None, "{ damaged", "[]", '{"mcpServers": [1]}', "[" * 100_000])
+def test_a_file_of_servers_that_cannot_be_read_is_shown_all_the_same(
+    clone: Path, content: str | None
+) -> None:
+    """P11: another file of servers in the folder does not speak for it."""
+    write(clone / "other.json", MCP)
+    write(clone / "dragoman.toml", 'mcp_file = "servers"\n')
+    if content is not None:
+        write(clone / "servers", content)
+    (line,) = summarise(inspect_project(clone))
+    assert line.startswith("reads MCP servers from servers: ")
+    assert "what it would start is not known" in line
+
+
+def test_a_path_that_reads_like_another_is_shown_as_what_it_is(clone: Path) -> None:
+    """P11: `..` behind a link leads elsewhere than it reads."""
+    (clone / "deep" / "inner").mkdir(parents=True)
+    (clone / "a").symlink_to("deep/inner")
+    write(clone / "mcp.json", '{"mcpServers": {}}')
+    write(clone / "deep" / "mcp.json", MCP)
+    write(clone / "dragoman.toml", 'mcp_file = "a/../mcp.json"\n')
+    assert "reads MCP servers from deep/mcp.json" in summarise(inspect_project(clone))
+
+
+def test_every_setting_is_shown_whole(clone: Path) -> None:
+    """P11: what would be in each request, wherever the settings say it."""
+    order = "obey " * 100 + "at last"
+    write(
+        clone / "dragoman.toml",
+        f'system = "{order}"\n[providers.p]\nbase_url = "https://p.example"\nheaders = {{ to = "them" }}\n'
+        f'[providers.p.defaults]\nprompt = "1 {order}"\n[providers.p.models."m.*"]\nprompt = "2 {order}"\n'
+        f'[families.f]\nprompt = "3 {order}"\n'
+        f'[agents.a]\nprompt = "4 {order}"\nmodel = "p/m"\ndeny = ["x"]\nallow = ["y"]\n',
+    )
+    for name in ("dice.py", "fast.cpython-311-x86_64-linux-gnu.so", "fast.pyd", "data.txt"):
+        write(clone / "tools" / name)
+    write(clone / "plugins" / "x.py")
+    assert summarise(inspect_project(clone)) == [
+        "sends what you say to https://p.example, without a key (provider p)",
+        "runs Python: tools/dice.py",
+        "can run native code: tools/fast.cpython-311-x86_64-linux-gnu.so",
+        "can run native code: tools/fast.pyd",
+        "allows without a question: y (agent a)",
+        "agents: a",
+        f'sets agents.a.prompt = "4 {order}"',
+        'sets agents.a.model = "p/m"',
+        'sets agents.a.deny = ["x"]',
+        f'sets families.f.prompt = "3 {order}"',
+        'sets providers.p.headers.to = "them"',
+        f'sets providers.p.defaults.prompt = "1 {order}"',
+        f'sets providers.p.models."m.*".prompt = "2 {order}"',
+        f'sets system = "{order}"',
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -131,7 +270,7 @@ def test_what_settings_refer_to_is_part_of_what_is_trusted(clone: Path) -> None:
     ],
 )
 def test_settings_that_make_no_sense_are_summed_up_all_the_same(clone: Path, text: str) -> None:
-    """P11: a stranger's file can neither break nor delay the question about it."""
+    """P11: somebody else's file can neither break nor delay the question about it."""
     write(clone / "dragoman.toml", text)
     assert isinstance(summarise(inspect_project(clone)), list)
     assert settings_of(clone).values == {}
@@ -151,6 +290,68 @@ async def test_the_file_tools_cannot_write_what_was_said_about_trust(clone: Path
         turn = await runtime.send("go")
         assert await turn.reached("waiting")
         assert [question.because for question in turn.questions] == ["bounds"]
+
+
+@pytest.mark.parametrize("decided", ["trusted", "named"])
+def test_what_changes_between_the_look_and_the_start_is_not_used(clone: Path, decided: str) -> None:
+    """P11: trust × change: providers and servers are read from their files once more."""
+    file = write(clone / "dragoman.toml", f'mcp_file = "{clone / "mcp.json"}"\n')
+    write(clone / "mcp.json", MCP)
+    trust(clone)
+    settings = load(file, environment={}) if decided == "named" else settings_of(clone)
+    assert "x" in servers_of(settings)
+    write(clone / "mcp.json", MCP.replace("run-it", "other"))
+    with pytest.raises(ConfigError, match="changed since it was looked at"):
+        build_runtime(settings, model=ScriptedModel([]), store=clone.parent / "chat.db")
+    catalog_of(settings)
+    write(clone / "dragoman.toml", '[providers.anthropic]\nbase_url = "https://other.example"\n')
+    with pytest.raises(ConfigError, match="changed since it was looked at"):
+        catalog_of(settings)
+
+
+def test_what_comes_to_be_where_ones_own_settings_look_is_not_used(clone: Path) -> None:
+    """P11: a relative mcp_file of one's own × a file that was not there yet; an absolute one is one's own."""
+    own = clone.parent / "config" / "dragoman" / "dragoman.toml"
+    write(own, 'mcp_file = "mcp.json"\n')
+    settings = settings_of(clone)
+    write(clone / "mcp.json", MCP)
+    with pytest.raises(ConfigError, match="changed since it was looked at"):
+        servers_of(settings)
+    write(own, f'mcp_file = "{clone / "mcp.json"}"\n')
+    assert "x" in servers_of(settings_of(clone))
+    own.unlink()
+    environment = {"DRAGOMAN_MCP_FILE": str(clone / "mcp.json")}
+    assert "x" in servers_of(load(start=clone, environment=environment))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_store_of_ones_own_settings_is_the_same_in_every_folder(clone: Path, *, trusted: bool) -> None:
+    """P11: a clone could bring a database with what was allowed and turns that go on."""
+    own = write(clone.parent / "config" / "dragoman" / "dragoman.toml", 'store = "chat.db"\n')
+    write(clone / "chat.db", "theirs")
+    if trusted:
+        write(clone / "dragoman.toml", 'model = "a/b"\n')
+        trust(clone)
+    assert store_of(settings_of(clone)) == own.with_name("chat.db")
+    assert store_of(load(own, start=clone, environment={})) == own.with_name("chat.db")
+    write(clone / "dragoman.toml", 'store = "chat.db"\n')
+    assert store_of(settings_of(clone)) == own.with_name("chat.db")
+    trust(clone)
+    assert store_of(settings_of(clone)) == clone / "chat.db"
+    write(own, 'store = "~/chat.db"\n')
+    (clone / "dragoman.toml").unlink()
+    assert store_of(settings_of(clone)) == Path.home() / "chat.db"
+
+
+def test_a_named_file_can_be_a_pipe(clone: Path) -> None:
+    """P11: who names a file has chosen it, whatever it is."""
+    reads, writes = os.pipe()
+    os.write(writes, b'model = "a/b"\n')
+    os.close(writes)
+    settings = load(Path(f"/dev/fd/{reads}"), environment={})
+    assert settings.values["model"] == "a/b"
+    catalog_of(settings)
+    os.close(reads)
 
 
 def test_a_folder_that_names_an_address_anew_keeps_the_key_of_the_same_address(clone: Path) -> None:
@@ -206,7 +407,7 @@ def test_a_pipe_is_no_file_that_could_act(clone: Path) -> None:
 
 
 def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> None:
-    """P11: one question; and a stranger above one's own folder cannot keep it from being asked about."""
+    """P11: one question; and another user's folder above one's own cannot keep it from being asked about."""
     write(clone / "dragoman.toml")
     write_skill(clone / "skills", "a", "x")
     write_skill(clone / "deep" / "skills", "a", "x")

@@ -39,7 +39,7 @@ def read_settings(
     """
     settings, errors = read(config, flags=flags, decide=_decide(trust=trust, asks=asks))
     for left_out in settings.sources.left_out:
-        if asks or SETTINGS in left_out.contents.files:
+        if asks or SETTINGS in left_out.contents.files or not left_out.contents.files:
             print(f"· {describe(left_out)}", file=sys.stderr)
     return settings, errors
 
@@ -56,10 +56,10 @@ def describe(left_out: LeftOut) -> str:
 
 
 def show(contents: FolderContents, most: int | None = None) -> None:
-    """The summary, on standard error. What a stranger wrote cannot control the terminal."""
+    """The summary, on standard error; without `most`, whole. What is in it cannot control the terminal."""
     from dragoman.config.trust.summary import summarise
 
-    lines = [one_line(line, 300 if most is not None else 5_000) for line in summarise(contents)]
+    lines = [one_line(line, 300 if most is not None else len(line)) for line in summarise(contents)]
     for line in lines[:most]:
         print(f"  - {line}", file=sys.stderr)
     if most is not None and len(lines) > most:
@@ -132,7 +132,7 @@ def trust_edit(folder: Path, before: FolderContents, after: FolderContents) -> b
 
     Returns whether it is trusted now.
     """
-    held_nothing = not before.files
+    held_nothing = not before.files and before.unsafe is None
     if after.unsafe is not None or not (held_nothing or decide_from_memory(os.environ)(before)):
         return False
     if not is_named_trusted(folder, os.environ):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
-from dragoman.config.trust.contents import inspect_paths
+from dragoman.config.trust.contents import expand, inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog, load_catalog
@@ -48,12 +48,23 @@ def catalog_of(settings: Settings) -> Catalog:
     """
     own = [file for file in settings.files if file == user_file()]
     others = [file for file in settings.files if file != user_file()]
-    return load_catalog(*own, project=others[-1] if others else None)
+    return load_catalog(*own, project=others[-1] if others else None, check=settings.sources.check)
 
 
 def store_of(settings: Settings) -> Path:
+    """A relative path in the person's own file starts from that file: a clone could bring a database with
+    grants and turns of its own, and what is in one cannot be trusted by its hash, since it changes."""
     named = settings.values.get("store")
-    return settings.path(named) if named else data_folder() / "dragoman.db"
+    if not named:
+        return data_folder() / "dragoman.db"
+    if settings.origins.get("store", "").startswith(f"{user_file()}:"):
+        return user_folder() / expand(named)
+    return settings.path(named)
+
+
+def servers_of(settings: Settings) -> dict[str, McpServer]:
+    """The MCP servers of the settings and of their mcp_file, by name."""
+    return _read_servers(settings, settings.values.get("mcp", {}), settings.values.get("mcp_file"))
 
 
 def workspace_of(settings: Settings) -> Path:
@@ -241,19 +252,19 @@ def _find_skills(settings: Settings, warnings: list[str]) -> list[Source]:
 
 
 def _mcp_sources(settings: Settings, workspace: Path) -> list[Source]:
-    tables, file = settings.values.get("mcp", {}), settings.values.get("mcp_file")
-    if not tables and not file:
+    servers = servers_of(settings)
+    if not servers:
         return []
     from dragoman.tools.mcp.source import sources_of
 
-    servers = _read_servers(settings, tables, file)
     return [*sources_of(servers, workspace=workspace)]
 
 
 def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | None) -> dict[str, McpServer]:
     from dragoman.tools.mcp.servers import read_servers
 
-    return read_servers(tables, settings.path(file) if file else None, settings.origins)
+    path = settings.path(file) if file else None
+    return read_servers(tables, path, settings.origins, settings.check_servers)
 
 
 def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:

@@ -80,6 +80,13 @@ class Settings:
             (user_folder() / "skills", True),
         ]
 
+    def check_servers(self, file: Path, data: bytes) -> None:
+        """ConfigError where the mcp_file is not the person's own, and not what it was when it was trusted."""
+        named, origin = self.values.get("mcp_file", ""), self.origins.get("mcp_file", "")
+        own = origin.startswith(f"{user_file()}:") and expand(named).is_absolute()
+        if not own and any(origin.startswith(f"{one}:") for one in self.files):
+            self.sources.check(file, data)
+
     def _is_own(self, setting: str, text: str) -> bool:
         """Whether a path means the same place in every folder, and the person named it."""
         from_project = self.origins.get(setting, "").startswith(f"{self.sources.project}:")
@@ -137,19 +144,19 @@ def read(
         values = _merge(values, sound)
         origins |= dict.fromkeys(_paths(sound), origin)
     settings = Settings(cast(ConfigTable, values), sources.files, origins, sources)
-    return _without_strangers(settings, decide), errors
+    return _without_untrusted(settings, decide), errors
 
 
-def _without_strangers(settings: Settings, decide: Decide) -> Settings:
+def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     """Less what lies in the workspace without settings beside it, unless it is trusted, too."""
     paths = [folder for folder, own in settings.skill_folders() if not own]
     file = settings.values.get("mcp_file")
     foreign = file is not None and settings.origins.get("mcp_file", "").startswith(f"{user_file()}:")
+    servers = None
     if file is not None and foreign and not expand(file).is_absolute():
-        paths.append(settings.path(file))  # the person's own word, but another file in every folder
-    else:
-        foreign = False
-    if consider_paths(settings.sources, settings.workspace, paths, decide) or not foreign:
+        servers = settings.path(file)  # the person's own word, but another file in every folder
+    may = consider_paths(settings.sources, settings.workspace, paths, decide, mcp_file=servers)
+    if may or servers is None:
         return settings
     values = {name: value for name, value in settings.values.items() if name != "mcp_file"}
     return replace(settings, values=cast(ConfigTable, values))

@@ -12,13 +12,16 @@ from typing import TypeAlias
 from dragoman.config.trust.answers import FILE as TRUST_FILE
 from dragoman.config.trust.answers import TrustAnswers
 from dragoman.config.trust.contents import (
+    CODE,
     SETTINGS,
+    SKILLS,
     FolderContents,
     expand,
     hash_of,
     inspect_paths,
     inspect_project,
 )
+from dragoman.errors import ConfigError
 
 Decide: TypeAlias = Callable[[FolderContents], bool]
 
@@ -38,6 +41,7 @@ class Sources:
     start: Path = field(default_factory=Path.cwd)  # where we are
     files: tuple[Path, ...] = ()  # the farther first
     project: Path | None = None  # the file among them that came with a folder
+    named: Path | None = None  # the file, if the person named one that is not their own
     folders: set[Path] = field(default_factory=set)  # that are trusted
     accepted: dict[str, str] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -46,9 +50,18 @@ class Sources:
         """Whether these bytes of a folder's file are those that were trusted."""
         return self.accepted.get(os.path.realpath(file)) == hash_of(data)
 
+    def check(self, file: Path, data: bytes) -> None:
+        """ConfigError where a file that is read once more is not the one that was trusted.
+
+        Beside a file that the person named there may be some that were never looked at, such as a pipe.
+        """
+        known = self.accepted.get(os.path.realpath(file))
+        if known != hash_of(data) and not (known is None and self.named is not None):
+            raise ConfigError(f"{file} was changed since it was looked at: start again")
+
     def consider(self, contents: FolderContents, decide: Decide) -> bool:
         """Whether what would act in a folder may. What others can write may not, whatever anybody says."""
-        if contents.paths().items() <= self.accepted.items():
+        if contents.unsafe is None and contents.paths().items() <= self.accepted.items():
             return True  # nothing, or nothing more than was trusted already
         if contents.unsafe is None and not self._is_refused(contents.folder) and decide(contents):
             self.folders.add(contents.folder)
@@ -72,12 +85,13 @@ def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:
     sources = Sources(start)
     if named is not None:
         sources.files = (named,)
+        sources.named = named if named != user_file() else None
         if named.is_file():
             beside = inspect_project(named.parent, named.name)
             if beside.unsafe is None or beside.folder == Path(os.path.realpath(user_folder())):
                 sources.folders.add(beside.folder)
                 sources.accepted |= beside.paths()
-            elif len(beside.files) > 1:
+            elif any((beside.folder / name).exists() for name in (CODE, *SKILLS)):
                 sources.left_out.append(LeftOut(beside, beside.unsafe))
         return sources
     own, near = user_file(), find_project_file(start)
@@ -87,9 +101,11 @@ def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:
     return sources
 
 
-def consider_paths(sources: Sources, folder: Path, paths: Iterable[Path], decide: Decide) -> bool:
+def consider_paths(
+    sources: Sources, folder: Path, paths: Iterable[Path], decide: Decide, *, mcp_file: Path | None = None
+) -> bool:
     """Whether these things of a folder may be used: what acts there without settings of its own."""
-    return sources.consider(inspect_paths(folder, paths), decide)
+    return sources.consider(inspect_paths(folder, paths, mcp_file), decide)
 
 
 def find_project_file(start: Path) -> Path | None:

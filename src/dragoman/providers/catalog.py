@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -132,9 +132,11 @@ def split_variant(name: str) -> tuple[str, str | None]:
     return model, variant
 
 
-def load_catalog(*files: Path, project: Path | None = None) -> Catalog:
+def load_catalog(
+    *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
+) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    known = read_tables(BUILT_IN, *files, project=project)
+    known = read_tables(BUILT_IN, *files, project=project, check=check)
     providers = {name: _provider(name, table) for name, table in known.get("providers", {}).items()}
     return Catalog(providers, known.get("families", {}))
 

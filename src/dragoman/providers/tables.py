@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -113,24 +113,31 @@ class CatalogTable(TypedDict, total=False):
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_tables(*files: Path, project: Path | None = None) -> CatalogTable:
+def read_tables(
+    *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
+) -> CatalogTable:
     """The tables of all files as one. ConfigError names the file and the place that is wrong.
 
     `project` is a file that is not the person's own. It may name other addresses, but no key that is meant
     for the address of the catalog or of the person's own settings goes there: it has to name the keys itself.
+    `check` raises for content of that file that must not be used.
     """
     merged: CatalogTable = {}
     for file in (*files, project) if project is not None else files:
-        merged = _merged(merged, _read(file), foreign=file is project)
+        foreign = file is project
+        merged = _merged(merged, _read(file, check if foreign else None), foreign=foreign)
         for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
                 raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
     return merged
 
 
-def _read(file: Path) -> CatalogTable:
+def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTable:
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        data = file.read_bytes()
+        if check is not None:
+            check(file, data)
+        tables = tomllib.loads(data.decode())
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -82,8 +82,8 @@ def _run(file: Path) -> ModuleType:
 
 
 class _SourceLoader(SourceFileLoader):
-    """Compiles the source each time. What lies in `__pycache__` need not come of it: a stranger may have put
-    it there, and a person who looks at a folder looks at the sources."""
+    """Compiles the source each time. What lies in `__pycache__` need not come of it: it may have come with
+    somebody else's folder, and a person who looks at a folder looks at the sources."""
 
     def path_stats(self, path: str) -> Any:
         raise OSError(f"{path} is compiled anew")

@@ -81,7 +81,7 @@ def _check(tool: str, schema: dict[str, Any]) -> None:
 
 def _validator(schema: dict[str, Any]) -> Any:
     """Follows no reference out of the schema, and runs none of its regular expressions: they are the work of
-    strangers, and one of them could hold up everybody. Who wrote them checks them anyway."""
+    others, and one of them could hold up everybody. Who wrote them checks them anyway."""
     jsonschema = import_module("jsonschema.validators")
     kind = jsonschema.validator_for(schema, default=jsonschema.Draft202012Validator)
     extra = kind.VALIDATORS.get("additionalProperties")

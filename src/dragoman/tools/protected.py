@@ -1,4 +1,4 @@
-"""Names of files that become settings, code or prompt at the next start: writing is asked about."""
+"""Names of files that become settings, code or prompt at a start, ours or others': writing is asked about."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+# `plugins` is reserved: nothing is loaded from it yet. AGENTS.md and CLAUDE.md are read by other programs.
 # Anywhere in the workspace, for somebody may start the program in any folder of it.
 NAMES = frozenset(("dragoman.toml", "tools", "plugins", "skills", ".dragoman", "agents.md", "claude.md"))
 _SHORT = re.compile(r"dragom~\d")  # what Windows also calls .dragoman and dragoman.toml

@@ -1,4 +1,4 @@
-"""Loads YAML that strangers wrote: of bounded size and depth, and without aliases, which have no bounds."""
+"""Loads YAML that others wrote: of bounded size and depth, and without aliases, which have no bounds."""
 
 from __future__ import annotations
 

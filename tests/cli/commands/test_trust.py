@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.clone import ORDER, SECRETS, Visit, visit
 from tests.cli.person import Person
-from tests.cli.stranger import ORDER, SECRETS, Visit, visit
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ async def test_no_command_acts_on_a_folder_that_is_not_trusted(here: Visit, comm
     here.prepare('model = "anthropic/claude-sonnet-4-6"\n')
     ended = await here.run(*command)
     assert here.traces == set()
-    assert here.stranger == []
+    assert here.received == []
     assert ORDER not in str(here.own.bodies)
     assert f"dragoman trust {here.folder}" in ended.err
     assert not any(secret in ended.out + ended.err for secret in SECRETS.values())
@@ -63,10 +63,10 @@ async def test_a_server_that_nobody_watches_starts_without_the_folder(here: Visi
     here.prepare()
     someone = person(here, "serve", "--port", "0")
     someone.sees("Do you trust it?")
-    assert (here.traces, here.stranger) == (set(), [])
+    assert (here.traces, here.received) == (set(), [])
     someone.types("n")
     someone.sees("Ctrl-C stops it")
-    assert (here.traces, here.stranger) == (set(), [])
+    assert (here.traces, here.received) == (set(), [])
     someone.types("", "\x03")
     someone.ended()
 
@@ -124,7 +124,7 @@ async def test_a_trusted_folder_acts_and_is_asked_about_again_when_it_changes(he
     await here.run("mcp", "list", "--check")
     assert here.traces == {"trace-tool", "trace-mcp"}
     assert ORDER in here.prompt
-    assert any(sent.get("Authorization") == "Bearer aws-mine" for sent in here.stranger)
+    assert any(sent.get("Authorization") == "Bearer aws-mine" for sent in here.received)
 
     for trace in here.home.glob("trace-*"):
         trace.unlink()
@@ -212,12 +212,18 @@ async def test_no_goes_on_without_it_and_is_remembered_until_it_changes(here: Vi
     assert here.traces == set()
 
 
-async def test_what_a_stranger_wrote_cannot_write_on_the_terminal(here: Visit) -> None:
+async def test_what_a_folder_says_cannot_write_on_the_terminal(here: Visit) -> None:
     """P11: no line of theirs can hide another."""
     here.write("dragoman.toml", 'allow = ["\\u001b[2J\\u001b[H fine\\r\\n nothing to see"]\n')
     shown = await here.run("trust")
     assert "\x1b" not in shown.err
     assert "allows without a question: fine nothing to see" in shown.err
+
+
+async def test_the_command_shows_even_the_longest_value_whole(here: Visit) -> None:
+    """P11: what is behind the end of a line would not be seen."""
+    here.write("dragoman.toml", f'system = "{"fine " * 2000}BUT OBEY"\n')
+    assert "BUT OBEY" in (await here.run("trust")).err
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────
@@ -233,8 +239,8 @@ async def test_a_trusted_folder_that_moves_an_address_does_not_get_its_key(here:
     await here.run("trust")
     for command in (("doctor",), ("run", "hi"), ("run", "hi", "--model", "own/model")):
         await here.run(*command)
-    assert len(here.stranger) >= 3
-    assert not any(secret in str(here.stranger) for secret in SECRETS.values())
+    assert len(here.received) >= 3
+    assert not any(secret in str(here.received) for secret in SECRETS.values())
 
 
 async def test_a_folder_that_names_a_key_tells_where_it_would_go(here: Visit) -> None:
@@ -244,10 +250,10 @@ async def test_a_folder_that_names_a_key_tells_where_it_would_go(here: Visit) ->
         f'model = "odd/m"\n[providers.odd]\nbase_url = "{here.url}"\nkeys = "ANTHROPIC_API_KEY"\n',
     )
     await here.run("doctor")
-    assert here.stranger == []
+    assert here.received == []
     assert f"sends your ANTHROPIC_API_KEY to {here.url} (provider odd)" in (await here.run("trust")).err
     await here.run("doctor")
-    assert "Bearer sk-ant-mine" in str(here.stranger)
+    assert "Bearer sk-ant-mine" in str(here.received)
 
 
 async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: Visit) -> None:
@@ -256,15 +262,15 @@ async def test_only_ones_own_file_and_flags_move_an_address_with_its_key(here: V
     moved = f'[providers.anthropic]\nbase_url = "{here.url}"\n'
     file = here.write("mine/own.toml", moved)
     await here.run(*model, "--config", str(file))
-    assert len(here.stranger) == 1
-    assert "sk-ant-mine" not in str(here.stranger)
+    assert len(here.received) == 1
+    assert "sk-ant-mine" not in str(here.received)
     file.write_text(f'{moved}keys = "ANTHROPIC_API_KEY"\n')
     await here.run(*model, "--config", str(file))
     await here.run(*model, "--base-url", here.url)
     own = here.home / "config" / "dragoman" / "dragoman.toml"
     own.write_text(own.read_text() + moved)
     await here.run(*model)
-    assert str(here.stranger).count("sk-ant-mine") == 3
+    assert str(here.received).count("sk-ant-mine") == 3
 
 
 # ── folders of others ─────────────────────────────────────────────────────────────────────────────
@@ -318,7 +324,7 @@ async def test_settings_of_a_parent_are_that_folders(here: Visit) -> None:
     assert here.traces == set()
 
 
-async def test_a_link_to_a_strangers_settings_is_theirs(here: Visit) -> None:
+async def test_a_link_to_somebody_elses_settings_is_theirs(here: Visit) -> None:
     """P11: what it leads to counts where it lies, and is hashed."""
     here.prepare()
     mine = here.folder.parent / "mine"

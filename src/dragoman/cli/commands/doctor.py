@@ -21,7 +21,7 @@ from dragoman.cli.folder_trust import describe, load_settings
 from dragoman.cli.lookup import open_store
 from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.cli.terminal.text import one_line, print_json
-from dragoman.config.build import catalog_of, store_of
+from dragoman.config.build import catalog_of, servers_of, store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import DragomanError
 from dragoman.providers.keys import Keys
@@ -29,7 +29,6 @@ from dragoman.providers.local.box import PROVIDER
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.sqlite.checkup import check_store
-from dragoman.tools.mcp.servers import read_servers
 
 OLDEST = (3, 11)
 PATIENCE = 5.0  # seconds a model's server has to answer
@@ -180,10 +179,8 @@ def _check_keys(settings: Settings) -> Finding:
 
 
 def _check_servers(settings: Settings) -> Iterator[Finding]:
-    file = settings.values.get("mcp_file")
     try:
-        path = settings.path(file) if file else None
-        servers = read_servers(settings.values.get("mcp", {}), path, settings.origins)
+        servers = servers_of(settings)
     except DragomanError as error:
         yield Finding("mcp", "missing", str(error), "correct it, then: dragoman mcp list")
         return

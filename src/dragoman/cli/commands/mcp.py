@@ -155,7 +155,7 @@ async def _show_login(url: str) -> None:
 
 
 def _safe(text: JsonValue) -> str:
-    """A stranger's text for the terminal: one line, without what would control it."""
+    """Somebody else's text for the terminal: one line, without what would control it."""
     return escape("".join(one if one.isprintable() else " " for one in str(text)))
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.folder_trust import load_settings, trust_edit
+from dragoman.config.build import servers_of
 from dragoman.config.settings import FILE, user_folder
 from dragoman.config.trust.contents import inspect_project
 from dragoman.errors import ConfigError
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.references import looks_secret
-from dragoman.tools.mcp.servers import McpServer, parse_server, read_json, read_servers
+from dragoman.tools.mcp.servers import McpServer, parse_server, read_json
 
 TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")
 
@@ -34,11 +35,7 @@ def load_servers(config: Path | None, *, trust: bool = False) -> dict[str, McpSe
     """The servers a turn would have: of all files that apply here, or of the one that is named."""
     if config is not None and config.suffix == ".json":
         return read_json(config)
-    settings = load_settings(config, trust=trust, asks=True)
-    file = settings.values.get("mcp_file")
-    return read_servers(
-        settings.values.get("mcp", {}), settings.path(file) if file else None, settings.origins
-    )
+    return servers_of(load_settings(config, trust=trust, asks=True))
 
 
 def find_server(name: str, config: Path | None, *, trust: bool = False) -> McpServer:

@@ -21,7 +21,7 @@ def trust_folder(named: Path | None, *, confirmed: bool) -> None:
     """The command is the answer; at a terminal it is asked for once more, after the summary."""
     folder = _find_folder(named)
     contents = _inspect(folder)
-    if not contents.files:
+    if not contents.files and contents.unsafe is None:
         print(f"There is nothing in {folder} that would act.")
         return
     print(f"{one_line(str(folder), 500)} brings things of its own, which would act:", file=sys.stderr)
@@ -74,11 +74,13 @@ def _find_folder(named: Path | None, *, known: bool = False) -> Path:
 def _inspect(folder: Path) -> FolderContents:
     """All that would be asked about, as one: also what the person's own settings look for in each folder."""
     files, texts, unsafe = dict[str, str](), dict[str, bytes](), list[str]()
+    mcp_files: dict[str, None] = {}
 
     def add(contents: FolderContents) -> bool:
         if contents.folder == folder:
             files.update(contents.files)
             texts.update(contents.texts)
+            mcp_files.update(dict.fromkeys(contents.mcp_files))
             unsafe.extend([contents.unsafe] if contents.unsafe else [])
         return contents.unsafe is None
 
@@ -86,4 +88,4 @@ def _inspect(folder: Path) -> FolderContents:
         settings, _ = read(start=folder, environment={}, decide=add)
         for left_out in settings.sources.left_out:
             add(left_out.contents)
-    return FolderContents(folder, files, texts, unsafe[0] if unsafe else None)
+    return FolderContents(folder, files, texts, unsafe[0] if unsafe else None, tuple(mcp_files))

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config.trust.ownership import find_writer, writer_of
+from dragoman.tools.skills import NAME as SKILL
 
 SETTINGS = "dragoman.toml"
-CODE = ("tools", "plugins")
+CODE = "tools"
+RESERVED = "plugins"  # nothing is loaded from it yet; a change of it is asked about all the same
 SKILLS = ("skills", ".dragoman/skills")
 MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
@@ -27,8 +29,9 @@ class FolderContents:
 
     folder: Path
     files: Mapping[str, str] = field(default_factory=dict)  # name → sha256
-    texts: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of settings and skills
+    texts: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # of settings, skills, MCP files
     unsafe: str | None = None  # why it is never used, whoever says so
+    mcp_files: tuple[str, ...] = ()  # that servers would be read from, whether they are there or not
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -56,18 +59,20 @@ class _TooMuch(Exception):
 def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
     """A folder with settings: the file, what lies beside it, and what the file refers to."""
     folder = Path(os.path.realpath(folder))
-    beside = [folder / name for name in (file, *CODE, *SKILLS)]
+    beside = [folder / name for name in (file, CODE, RESERVED, *SKILLS)]
     try:
         with (folder / file).open("rb") as opened:
             table = parse_settings(opened.read(_LARGEST_TEXT + 1)) or {}
     except OSError:
         table = {}
-    return _inspect(folder, [*beside, *_referenced(folder, table)])
+    servers = [*_named(folder, table.get("mcp_file"))]
+    return _inspect(folder, [*beside, *servers, *_referenced(folder, table)], servers)
 
 
-def inspect_paths(folder: Path, paths: Iterable[Path]) -> FolderContents:
-    """Of a folder only these files, and what is in these folders."""
-    return _inspect(Path(os.path.realpath(folder)), paths)
+def inspect_paths(folder: Path, paths: Iterable[Path], mcp_file: Path | None = None) -> FolderContents:
+    """Of a folder only these files, what is in these folders, and a file with MCP servers."""
+    servers = [mcp_file] if mcp_file is not None else []
+    return _inspect(Path(os.path.realpath(folder)), [*paths, *servers], servers)
 
 
 def expand(text: str) -> Path:
@@ -93,31 +98,32 @@ def parse_settings(data: bytes) -> dict[str, Any] | None:
 
 
 def _referenced(folder: Path, table: Mapping[str, Any]) -> Iterator[Path]:
-    """Files and folders that the settings name, and that act like those beside them."""
-
-    def named(text: object) -> Iterator[Path]:
-        if isinstance(text, str) and "\0" not in text:
-            yield folder / expand(text)
-
-    yield from named(table.get("mcp_file"))
+    """Folders that the settings name, and whose skills act like those beside them."""
     listed = table.get("skills")
     for text in listed if isinstance(listed, list) else []:
-        yield from named(text)
-    for workspace in named(table.get("workspace")):
+        yield from _named(folder, text)
+    for workspace in _named(folder, table.get("workspace")):
         yield from (workspace / name for name in SKILLS)
 
 
-def _inspect(folder: Path, paths: Iterable[Path]) -> FolderContents:
+def _named(folder: Path, text: object) -> Iterator[Path]:
+    if isinstance(text, str) and "\0" not in text:
+        yield folder / expand(text)
+
+
+def _inspect(folder: Path, paths: Iterable[Path], servers: Iterable[Path]) -> FolderContents:
+    mcp_files = tuple(_name(folder, file) for file in servers)
     files: dict[str, str] = {}
     texts: dict[str, bytes] = {}
     size = 0
     try:
-        for file in dict.fromkeys(_files(paths)):
-            name = _name(folder, file)
+        for file in _files(paths):
+            if (name := _name(folder, file)) in files:
+                continue
             data = _read(file, MOST_BYTES - size)
             size += len(data)
             files[name] = hash_of(data)
-            if file.suffix in (".toml", ".json", ".md"):
+            if name == SETTINGS or name in mcp_files or file.name == SKILL:
                 texts[name] = data
             if len(files) > MOST_FILES:
                 raise _TooMuch
@@ -126,7 +132,7 @@ def _inspect(folder: Path, paths: Iterable[Path]) -> FolderContents:
         unsafe = f"it holds more than can be looked at ({MOST_FILES} files, {MOST_BYTES // 1_000_000} MB)"
     except OSError as error:
         unsafe = f"{error.filename} cannot be read: {error.strerror}"
-    return FolderContents(folder, files, texts, unsafe)
+    return FolderContents(folder, files, texts, unsafe, mcp_files)
 
 
 def _find_writer(folder: Path, names: Iterable[str]) -> str | None:
@@ -179,4 +185,6 @@ def _read(file: Path, most: int) -> bytes:
 
 def _name(folder: Path, file: Path) -> str:
     path = Path(os.path.normpath(file))  # without following the link that it may be
+    if os.path.realpath(path) != os.path.realpath(file):
+        path = Path(os.path.realpath(file))  # a `..` behind a link leads to another place than it reads
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)

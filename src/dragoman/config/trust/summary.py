@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from typing import Any
 
 from dragoman.config.trust.contents import CODE, SETTINGS, FolderContents
@@ -14,12 +15,16 @@ from dragoman.tools.skills import NAME as SKILL
 from dragoman.tools.skills import parse_skill
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
-_DESCRIBED = ("mcp", "mcp_file", "providers", "allow", "ask", "deny", "agents", "workspace", "store", "mode")
-_LONGEST = 100  # characters of a value
+_NAME = re.compile(r"[\w-]+")
+_DESCRIBED = ("mcp", "mcp_file", "allow", "ask", "deny", "workspace", "store", "mode")
+_OF_PROVIDER = ("base_url", "base_url_from", "keys")
+_OF_AGENT = ("allow", "mode")
+_OF_SERVER = ("command", "args", "url", "httpUrl", "serverUrl", "enabled", "disabled", "type", "transport")
+_NATIVE = (*EXTENSION_SUFFIXES, ".so", ".pyd")
 
 
 def summarise(contents: FolderContents) -> list[str]:
-    """One line for each thing that matters, the gravest first."""
+    """One line for each thing that matters, the gravest first, each whole: who shows them may cut them."""
     try:
         return _describe(contents)
     except RecursionError:
@@ -28,18 +33,18 @@ def summarise(contents: FolderContents) -> list[str]:
 
 def _describe(contents: FolderContents) -> list[str]:
     table = contents.settings
-    servers = {**_servers_of_files(contents), **_table(table, "mcp")}
+    servers, unknown = _servers_of_files(contents)
     lines = [
         *_keys_sent(table),
-        *_servers(servers),
+        *unknown,
+        *_servers({**servers, **_table(table, "mcp")}),
         *_code(contents),
         *_rules(table),
         *_places(table),
         *_skills(contents),
     ]
     if SETTINGS in contents.files:
-        others = {name: value for name, value in sorted(table.items()) if name not in _DESCRIBED}
-        lines += [f"sets {name} = {_shown(value)}" for name, value in others.items()]
+        lines += [f"sets {path} = {value}" for path, value in _others(table)]
         if not table and contents.texts.get(SETTINGS, b"").strip():
             lines.append(f"{SETTINGS} cannot be read as TOML: what it would do is not known")
     return lines
@@ -74,21 +79,25 @@ def _servers(servers: Mapping[str, Any]) -> Iterator[str]:
         secrets = dict.fromkeys(_REFERENCE.findall(json.dumps(server, default=str)))
         given = f", and gives it your {', '.join(secrets)}" if secrets else ""
         does = f"asks the server {address}" if address else f"starts the program: {program}"
-        yield f"{does}{given} (MCP server {name})"
+        others = {key: value for key, value in server.items() if key not in _OF_SERVER}
+        with_these = f", with {', '.join(f'{path} = {value}' for path, value in _leaves(others))}"
+        yield f"{does}{given} (MCP server {name}){with_these if others else ''}"
 
 
-def _servers_of_files(contents: FolderContents) -> dict[str, Any]:
+def _servers_of_files(contents: FolderContents) -> tuple[dict[str, Any], list[str]]:
+    """The servers of the files that would be read for them, whatever their names, and a line for each."""
     servers: dict[str, Any] = {}
-    for name, data in contents.texts.items():
-        if not name.endswith(".json") or name.startswith((*CODE, "skills/", ".dragoman/")):
-            continue
-        try:
-            content = json.loads(data)
-        except (ValueError, RecursionError):
-            content = None
-        found = (content.get("mcpServers") or content.get("servers")) if isinstance(content, dict) else None
-        servers |= found if isinstance(found, dict) else {}
-    return servers
+    lines = []
+    for name in contents.mcp_files:
+        line = f"reads MCP servers from {name}"
+        try:  # as `tools/mcp/servers.py` reads it
+            content = json.loads(contents.texts[name].decode())
+            found = content.get("mcpServers") or content.get("servers") or {}
+            servers |= found
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
+            line = f"{line}: it cannot be read now, and what it would start is not known"
+        lines.append(line)
+    return servers, lines
 
 
 # ── what runs, and what is allowed ────────────────────────────────────────────────────────────────
@@ -96,8 +105,12 @@ def _servers_of_files(contents: FolderContents) -> dict[str, Any]:
 
 def _code(contents: FolderContents) -> Iterator[str]:
     for name in contents.files:
-        if name.endswith(".py") and name.startswith(tuple(f"{folder}/" for folder in CODE)):
+        if not name.startswith(f"{CODE}/"):
+            continue
+        if name.lower().endswith(tuple(SOURCE_SUFFIXES)):
             yield f"runs Python: {name}"
+        elif name.lower().endswith(tuple(_NATIVE)):
+            yield f"can run native code: {name}"
 
 
 def _rules(table: Mapping[str, Any]) -> Iterator[str]:
@@ -140,9 +153,33 @@ def _skills(contents: FolderContents) -> Iterator[str]:
         yield f"offers the model skills: {', '.join(others)}"
 
 
-def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+# ── all the rest ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _others(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each setting that no other line tells: prompts, headers and options of providers and agents, too."""
+    for name, value in sorted(table.items()):
+        if name in _DESCRIBED:
+            continue
+        described = {"providers": _OF_PROVIDER, "agents": _OF_AGENT}.get(name)
+        if described is None or not isinstance(value, dict):
+            yield from _leaves({name: value})
+            continue
+        for one, inner in value.items():
+            settings = inner.items() if isinstance(inner, dict) else ()
+            rest = {key: setting for key, setting in settings if key not in described}
+            if rest:
+                yield from _leaves({name: {one: rest}})
+
+
+def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """The path of each value, as TOML writes it, and the value."""
+    for name, value in table.items():
+        path = f"{above}{name if _NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)}"
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{path}.")
+        else:
+            yield path, json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _table(table: Mapping[str, Any], name: str) -> dict[str, Any]:

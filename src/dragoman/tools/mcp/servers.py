@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -94,13 +94,17 @@ SERVER: TypeAdapter[McpServer] = TypeAdapter(McpServer)
 
 
 def read_servers(
-    tables: Mapping[str, Any], file: Path | None = None, origins: Mapping[str, str] | None = None
+    tables: Mapping[str, Any],
+    file: Path | None = None,
+    origins: Mapping[str, str] | None = None,
+    check: Callable[[Path, bytes], None] | None = None,
 ) -> dict[str, McpServer]:
     """The servers of a JSON file, if there is one, then those of the tables, which win.
 
-    `origins` says of `mcp.NAME` where it is set, for the words of an error.
+    `origins` says of `mcp.NAME` where it is set, for the words of an error. `check` raises for content of the
+    file that must not be used.
     """
-    servers = read_json(file) if file is not None else {}
+    servers = read_json(file, check) if file is not None else {}
     for name, table in tables.items():
         origin = (origins or {}).get(f"mcp.{name}")
         servers[name] = parse_server(table, f"{origin}: mcp.{name}" if origin else f"mcp.{name}", name)
@@ -124,10 +128,13 @@ def parse_server(table: Any, at: str, name: str) -> McpServer:
 _HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
-def read_json(file: Path) -> dict[str, McpServer]:
+def read_json(file: Path, check: Callable[[Path, bytes], None] | None = None) -> dict[str, McpServer]:
     """The servers of a file with `mcpServers` (or `servers`). What else programs keep there is theirs."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        data = file.read_bytes()
+        if check is not None:
+            check(file, data)
+        content = json.loads(data.decode())
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
