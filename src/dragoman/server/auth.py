@@ -62,7 +62,7 @@ class Auth:
         return await self._person_in_cookie(request.cookies.get(self.cookie, ""))
 
     async def sign_in(self, password: str, request: HTTPConnection) -> str | None:
-        """Who this password or key belongs to. A wrong one takes a second, and slows down who tries."""
+        """Who this password, key or unused link belongs to; the link is used up. A wrong one takes a second, and slows down who tries."""
         address = request.client.host if request.client else ""
         try:
             known = await self._person_in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
@@ -71,7 +71,7 @@ class Auth:
             wait = {"retry-after": str(math.ceil(error.seconds))}
             raise HTTPException(429, "too many tries: wait a moment", headers=wait) from error
         await asyncio.sleep(attempt.wait)
-        person = await self._person_with_password(password)
+        person = self.links.use(password) or await self._person_with_password(password)
         if person is None:
             await asyncio.sleep(_SLOWLY)
         else:
