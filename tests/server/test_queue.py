@@ -11,6 +11,7 @@ import pytest
 
 from dragoman import ToolContext, tool
 from dragoman.server.auth import key_hash
+from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import model_of, runtime_with
@@ -153,6 +154,39 @@ async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: P
             assert refused.status == 409
             gate.open.set()
             assert (await turn.result()).text == "done"
+
+
+class OvertakenStore(SqliteStore):
+    """A turn always begins just before somebody calls it off."""
+
+    gate: Gate
+
+    async def unqueue(self, turn: str) -> bool:
+        self.gate.open.set()
+        while await self.is_queued(turn):
+            await asyncio.sleep(0.01)
+        return await super().unqueue(turn)
+
+
+@tool(cancellable=True)
+async def hold(context: ToolContext) -> str:
+    """Wait for ever."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+async def test_a_turn_that_begins_while_it_is_called_off_is_cancelled(tmp_path: Path) -> None:
+    """T13 × cancel: the answer was that it was not cancelled, and it ran on."""
+    store = OvertakenStore(tmp_path / "chat.db")
+    store.gate = gate = Gate()
+    script = [calls("wait"), says("done"), calls("hold")]
+    async with served(tmp_path, script, tools=[gate.tool, hold], store=store) as site:
+        id, _ = await at_the_gate(site)
+        later = await site.say("later", id, queue=True)
+        async with asyncio.timeout(PATIENCE):
+            assert await site.post(f"/api/turns/{later}/cancel") == {"cancelled": True}
+            await site.until(f"/api/turns/{later}/events", "turn.end")
+        assert await site.state(later) == "cancelled"
 
 
 @pytest.mark.parametrize(
