@@ -40,6 +40,9 @@ class Peer(Protocol):
     def recognise(self) -> None:
         """Somebody has signed in over it."""
 
+    def hang_up(self) -> None:
+        """End it now, whatever is still to be sent."""
+
 
 class Connections:
     """All connections there are. Strangers are in the order in which they last asked for something."""
@@ -115,8 +118,13 @@ class Connections:
         return True
 
 
-def recognise(scope: MutableMapping[str, Any]) -> None:
-    """Tell the connection of a request that somebody has signed in, where it is one of ours."""
+def connection_of(scope: MutableMapping[str, Any]) -> Peer | None:
+    """The connection that a request came over, where it is one of ours."""
     connection: Peer | None = (scope.get("state") or {}).get(CONNECTION)
-    if connection is not None:
+    return connection
+
+
+def recognise(scope: MutableMapping[str, Any]) -> None:
+    """Tell the connection of a request that somebody has signed in."""
+    if (connection := connection_of(scope)) is not None:
         connection.recognise()
