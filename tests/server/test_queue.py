@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import ToolContext, tool
+from dragoman.errors import StoreUnavailable
 from dragoman.server.auth import key_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
@@ -135,6 +136,29 @@ async def test_what_will_steer_is_called_off_and_no_request_contains_it(tmp_path
         assert (await site.ask("DELETE", f"{path}/{right['id']}")).status == 404
         last = str(model_of(site.runtime).requests[-1].messages)
         assert ("right" in last, "wrong" in last) == (True, False)
+
+
+class FaultyStore(SqliteStore):
+    """Can be reached, but not to take a message back."""
+
+    async def withdraw_steering(self, turn: str, signal: int) -> bool:
+        raise StoreUnavailable("the store cannot be written", "the disk is full")
+
+
+async def test_what_could_not_be_called_off_steers_the_turn(tmp_path: Path) -> None:
+    """T13 × S2: it was forgotten and yet stored, and the turn never ended."""
+    gate, store = Gate(), FaultyStore(tmp_path / "chat.db")
+    async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool], store=store) as site:
+        id, turn = await at_the_gate(site)
+        for text in ("one", "two", "three"):
+            await site.post(f"/api/turns/{turn}/steer", {"text": text})
+        first, *_ = (await site.get(f"/api/conversations/{id}/queue"))["steering"]
+        assert (await site.ask("DELETE", f"/api/turns/{turn}/steering/{first['id']}")).status == 503
+        gate.open.set()
+        async with asyncio.timeout(PATIENCE):
+            await site.until(f"/api/turns/{turn}/events", "turn.end")
+        last = [message.text for message in model_of(site.runtime).requests[-1].messages]
+        assert last[-3:] == ["one", "two", "three"]
 
 
 async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: Path) -> None:
