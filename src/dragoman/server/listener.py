@@ -18,7 +18,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from dragoman.server.addresses import Proxies, neighbourhood
+from dragoman.server.addresses import Proxies, counted_address
 from dragoman.server.connections import CONNECTION, ConnectionLimits, Connections, Peer
 
 log = logging.getLogger("dragoman.server")
@@ -58,7 +58,7 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's own
         super().connection_made(transport)
         peer = self.client[0] if self.client else ""
-        self.address = "" if peer in self._listener.proxies else neighbourhood(peer)
+        self.address = "" if peer in self._listener.proxies else counted_address(peer)
         self._within(self._limits.head)
         self._listener.made(self)
 
