@@ -259,7 +259,7 @@ class OvertakenStore(SqliteStore):
 
     async def unqueue(self, turn: str) -> bool:
         self.gate.open.set()
-        while await self.is_queued(turn):
+        while await self.is_queued(turn):  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.01)
         return await super().unqueue(turn)
 

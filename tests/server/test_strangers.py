@@ -9,6 +9,7 @@ import re
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
+from asyncio.trsock import TransportSocket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -273,7 +274,7 @@ async def test_a_peer_that_goes_before_it_is_accepted_costs_nobody_their_connect
 async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) -> None:
     """U1, E2: closed in order, a connection waits for what is still to be read, for ever."""
     stuck = asyncio.Event()
-    opened: list[tuple[EventStream, asyncio.trsock.TransportSocket]] = []
+    opened: list[tuple[EventStream, TransportSocket]] = []
 
     async def much() -> AsyncGenerator[bytes, None]:
         yield b": welcome\n\n"
