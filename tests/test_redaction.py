@@ -112,6 +112,18 @@ def test_settings_show_no_secret_however_deep_it_stands(secret: str, name: str) 
     assert "phone" in shown
 
 
+@pytest.mark.parametrize("name", ["pin", "otp", "db_password"])
+def test_a_number_is_a_secret_under_the_name_of_one(name: str) -> None:
+    """U2: in settings and in texts; whether there is one is no secret."""
+    assert redact_value({name: 1234, "x": [{name: [5.5, -6]}], "port": 80}) == {
+        name: HIDDEN,
+        "x": [{name: [HIDDEN, HIDDEN]}],
+        "port": 80,
+    }
+    assert redact_value({name: True}) == {name: True}
+    assert redact_text(f'{{"{name}": 1234, "port": 80}}') == f'{{"{name}": {HIDDEN}, "port": 80}}'
+
+
 @pytest.mark.parametrize(
     "text",
     [

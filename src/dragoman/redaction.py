@@ -27,6 +27,7 @@ _PARAMETER = re.compile(rf"((?:(?<=[?&;#])|^)(?:{_NAME})=)([^&;#]+)", re.IGNOREC
 _ASSIGNED = re.compile(rf"((?<![\w.-])(?:{_NAME})=[\"']?)([^\s\"'&;,]+)", re.IGNORECASE)
 _FLAG = re.compile(rf"((?<![\w-])--?(?:{_NAME})(?:=|\s+)[\"']?)([^\s\"']+)", re.IGNORECASE)
 _MEMBER = re.compile(rf"((?P<quote>[\"'])(?:{_NAME})(?P=quote)\s*:\s*[\"'])([^\"']+)", re.IGNORECASE)
+_NUMBER = re.compile(rf"((?P<quote>[\"'])(?:{_NAME})(?P=quote)\s*:\s*)(-?\d[\d.e+-]*)", re.IGNORECASE)
 _HEADER = re.compile(
     r"((?<![\w-])(?:(?:proxy-)?authorization|(?:[\w-]{1,40}-)?api-?key|(?:set-)?cookie|x-[\w-]{0,40}token)\s*:\s*"
     r"(?:(?:bearer|basic|token)\s+)?)([^\s\"',]+)",
@@ -58,7 +59,7 @@ def redact_text(text: str, known: Iterable[str] = ()) -> str:
     for secret in sorted(filter(None, known), key=len, reverse=True):
         text = text.replace(secret, "‹key›")
     text = _URL.sub(_redact_url, text)
-    for pattern in (_MEMBER, _HEADER, _SCHEME, _FLAG, _ASSIGNED):
+    for pattern in (_MEMBER, _NUMBER, _HEADER, _SCHEME, _FLAG, _ASSIGNED):
         text = pattern.sub(_hide_value, text)
     return _SHAPES.sub(HIDDEN, text)
 
@@ -89,7 +90,9 @@ def redact_value(value: JsonValue, name: str = "") -> JsonValue:
             return [*redact_arguments([str(one) for one in value])]
         case list():
             return [redact_value(one, name) for one in value]
-        case str() if names_a_secret(name):
+        case bool() | None:
+            return value
+        case _ if names_a_secret(name):
             return _hide(value)
         case str():
             return redact_text(value)

@@ -161,21 +161,25 @@ async def serving(
     password: str | None = None,
     limits: ConnectionLimits | None = None,
     proxies: Sequence[str] = (),
+    listener: socket.socket | None = None,
 ) -> AsyncIterator[Site]:
     """A runtime that is open already."""
     secret = load_secret(folder / "secret")
     auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password)
     named = Proxies(proxies)
     app = server(runtime, auth, upload_limit=SMALL, proxies=named)
-    async with listening(app, limits=limits, proxies=named) as url, aiohttp.ClientSession() as http:
+    async with (
+        listening(app, limits=limits, proxies=named, listener=listener) as url,
+        aiohttp.ClientSession() as http,
+    ):
         yield Site(url, runtime, auth, http, key="key of local")
         app.state.context.publisher.close()
 
 
 @asynccontextmanager
-async def listening(app: Any, **options: Any) -> AsyncIterator[str]:
+async def listening(app: Any, *, listener: socket.socket | None = None, **options: Any) -> AsyncIterator[str]:
     """The application on a free port of this machine."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listener or socket.create_server(("127.0.0.1", 0))
     running = _Quiet(app, **options, lifespan="off", timeout_graceful_shutdown=1)
     task = asyncio.create_task(running.serve(sockets=[listener]))
     try:

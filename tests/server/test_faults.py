@@ -11,7 +11,7 @@ from dragoman import Runtime, ScriptedModel, tool
 from dragoman.server.auth import key_hash
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import runtime_with
+from tests.runtimes import add, runtime_with
 from tests.server.site import Site, database, served, serving
 from tests.store.test_faults import overwrite_table
 
@@ -126,6 +126,28 @@ async def test_what_cannot_be_read_is_still_nobody_elses(tmp_path: Path) -> None
         ):
             assert (await site.ask(method, path)).status == 404, (method, path)
         assert (await ada.ask("GET", f"/api/conversations/{id}/raw")).status == 200
+
+
+async def test_a_message_or_question_that_cannot_be_read_is_nobody_elses(tmp_path: Path) -> None:
+    """U2 × S1: 422 said that there is one."""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add], allow=()) as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        ada = Site(site.url, site.runtime, site.auth, site.http, key="key of ada")
+        await ada.say("go")
+        question = await ada.question()
+        with database(tmp_path) as db:
+            db.execute("UPDATE messages SET body = '{'")
+            db.execute("UPDATE questions SET body = '{'")
+            ((message,),) = db.execute("SELECT id FROM messages WHERE role = 'user'").fetchall()
+        answer = {"verdict": "reject"}
+        edit = f"/api/messages/{message}/edit"
+        assert (await site.ask("POST", edit, {"text": "other"})).status == 404
+        for method, path, body in (
+            ("GET", f"/api/questions/{question['id']}", None),
+            ("POST", f"/api/questions/{question['id']}/answer", answer),
+        ):
+            assert (await ada.ask(method, path, body)).status == 422, (method, path)
+            assert (await site.ask(method, path, body)).status == 404, (method, path)
 
 
 async def test_a_message_that_cannot_be_read_has_its_place_in_the_tree(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman import ToolContext, tool
+from dragoman.errors import StoreUnavailable
+from dragoman.messages.questions import Question
 from dragoman.server.auth import key_hash
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Queued
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
 from tests.runtimes import model_of, runtime_with
@@ -117,6 +121,75 @@ async def test_every_client_sees_what_is_queued_and_what_will_steer(tmp_path: Pa
                 queue = await next_of(events, "queue.changed")
 
 
+class InterruptedStore(SqliteStore):
+    """Something happens while a conversation is read, between its queue and its questions."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def questions(self, **which: Any) -> list[Question]:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return await super().questions(**which)
+
+
+async def test_who_comes_while_the_queue_changes_learns_what_it_is(tmp_path: Path) -> None:
+    """T13 × E2: what was published while the snapshot was read counted as seen, and was not in it."""
+    gate, store = Gate(), InterruptedStore(tmp_path / "chat.db")
+    script = [calls("wait"), says("done"), says("later")]
+    async with served(tmp_path, script, tools=[gate.tool], store=store) as site, asyncio.timeout(PATIENCE):
+        id, _ = await at_the_gate(site)
+        async with site.events(f"/api/conversations/{id}/events") as first:
+            await anext(first)
+
+            async def queue_something() -> None:
+                await site.say("later", id, queue=True)
+                await next_of(first, "queue.changed")
+
+            store.meanwhile = queue_something
+            async with site.events(f"/api/conversations/{id}/events") as second:
+                assert (await anext(second)).data["queued"] == []
+                assert texts(await next_of(second, "queue.changed")) == ["later"]
+        gate.open.set()
+
+
+class SlowQueueStore(SqliteStore):
+    """The first look at a queue takes longer than those that come after it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.looks = 0
+        self.first_is_over = asyncio.Event()
+
+    async def queued(self, *, turn: str | None = None, conversation: str | None = None) -> list[Queued]:
+        found = await super().queued(turn=turn, conversation=conversation)
+        if found and conversation is not None:
+            self.looks += 1
+            if self.looks == 1:
+                await asyncio.sleep(0.5)
+                self.first_is_over.set()
+        return found
+
+
+async def test_a_queue_is_never_published_as_it_was_before(tmp_path: Path) -> None:
+    """T13 × E2: the last thing that readers hear of it is what it is."""
+    gate, store = Gate(), SlowQueueStore(tmp_path / "chat.db")
+    script = [calls("wait"), says("done"), says("a"), says("b"), says("c")]
+    async with served(tmp_path, script, tools=[gate.tool], store=store) as site, asyncio.timeout(PATIENCE):
+        id, _ = await at_the_gate(site)
+        async with site.events(f"/api/conversations/{id}/events") as events:
+            await anext(events)
+            for text in "ab":
+                await site.say(text, id, queue=True)
+            await store.first_is_over.wait()
+            await site.say("c", id, queue=True)
+            lengths = [0]
+            while lengths[-1] < 3:
+                lengths.append(len((await next_of(events, "queue.changed"))["queued"]))
+        assert lengths == sorted(lengths)
+        gate.open.set()
+
+
 async def test_what_will_steer_is_called_off_and_no_request_contains_it(tmp_path: Path) -> None:
     """T13"""
     gate = Gate()
@@ -136,6 +209,30 @@ async def test_what_will_steer_is_called_off_and_no_request_contains_it(tmp_path
         assert ("right" in last, "wrong" in last) == (True, False)
 
 
+class FaultyStore(SqliteStore):
+    """Can be reached, but not to take a message back."""
+
+    async def withdraw_steering(self, turn: str, signal: int) -> bool:
+        raise StoreUnavailable("the store cannot be written", "the disk is full")
+
+
+async def test_what_could_not_be_called_off_steers_the_turn(tmp_path: Path) -> None:
+    """T13 × S2: it was forgotten and yet stored, and the turn never ended."""
+    gate, store = Gate(), FaultyStore(tmp_path / "chat.db")
+    async with served(tmp_path, [calls("wait"), says("done")], tools=[gate.tool], store=store) as site:
+        id, turn = await at_the_gate(site)
+        for text in ("one", "two", "three"):
+            await site.post(f"/api/turns/{turn}/steer", {"text": text})
+        first, *_ = (await site.get(f"/api/conversations/{id}/queue"))["steering"]
+        assert (await site.ask("DELETE", f"/api/turns/{turn}/steering/{first['id']}")).status == 503
+        gate.open.set()
+        async with asyncio.timeout(PATIENCE):
+            await site.until(f"/api/turns/{turn}/events", "turn.end")
+        tree = await site.get(f"/api/conversations/{id}/tree")
+        said = [m["parts"][0]["text"] for m in tree["messages"] if m["role"] == "user"]
+        assert said == ["go", "one", "two", "three"]
+
+
 async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: Path) -> None:
     """T13: 409 rather than a promise that cannot be kept."""
     gate = Gate()
@@ -153,6 +250,39 @@ async def test_what_another_process_has_taken_is_not_called_off_here(tmp_path: P
             assert refused.status == 409
             gate.open.set()
             assert (await turn.result()).text == "done"
+
+
+class OvertakenStore(SqliteStore):
+    """A turn always begins just before somebody calls it off."""
+
+    gate: Gate
+
+    async def unqueue(self, turn: str) -> bool:
+        self.gate.open.set()
+        while await self.is_queued(turn):  # noqa: ASYNC110 - the store tells nobody
+            await asyncio.sleep(0.01)
+        return await super().unqueue(turn)
+
+
+@tool(cancellable=True)
+async def hold(context: ToolContext) -> str:
+    """Wait for ever."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+async def test_a_turn_that_begins_while_it_is_called_off_is_cancelled(tmp_path: Path) -> None:
+    """T13 × cancel: the answer was that it was not cancelled, and it ran on."""
+    store = OvertakenStore(tmp_path / "chat.db")
+    store.gate = gate = Gate()
+    script = [calls("wait"), says("done"), calls("hold")]
+    async with served(tmp_path, script, tools=[gate.tool, hold], store=store) as site:
+        id, _ = await at_the_gate(site)
+        later = await site.say("later", id, queue=True)
+        async with asyncio.timeout(PATIENCE):
+            assert await site.post(f"/api/turns/{later}/cancel") == {"cancelled": True}
+            await site.until(f"/api/turns/{later}/events", "turn.end")
+        assert await site.state(later) == "cancelled"
 
 
 @pytest.mark.parametrize(

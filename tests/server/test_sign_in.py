@@ -59,6 +59,16 @@ async def test_a_link_signs_one_browser_in_and_is_worthless_then(tmp_path: Path)
 
 
 @slow
+async def test_a_link_given_as_a_password_is_used_up_as_well(tmp_path: Path) -> None:
+    """U1: the form took the printed link any number of times; opened or typed, it is for one browser."""
+    async with served(tmp_path, [says("x")]) as site:
+        both = await asyncio.gather(*(try_password(site, "launch") for _ in range(3)))
+        assert sorted(answer.status for answer in both) == [200, 401, 401]
+        assert (await site.ask("GET", "/?token=launch", headers=NOBODY)).status == 403
+        assert (await site.ask("GET", "/api/me", headers={"authorization": "Bearer launch"})).status == 401
+
+
+@slow
 async def test_a_person_gets_another_link_for_another_browser_of_theirs(tmp_path: Path) -> None:
     """U1, U2: it signs in nobody else."""
     async with served(tmp_path, [says("x")]) as site:

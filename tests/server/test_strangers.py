@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from asyncio.trsock import TransportSocket
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
+from starlette.types import Receive, Scope, Send
 
-from dragoman.server.connections import ConnectionLimits
+from dragoman.server.connections import CONNECTION, ConnectionLimits, recognise
+from dragoman.server.stream import STUCK, EventStream, OpenStreams
 from dragoman.wire.scripted import says
 from tests.cli.program import clean_environment
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.runtimes import runtime_with
-from tests.server.site import serving
+from tests.server.site import listening, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="limits of open files")]
 
@@ -230,3 +236,61 @@ async def test_who_has_signed_in_keeps_the_connection_while_strangers_fight_for_
                     assert response.status == 200
             await all_hung_up(opened)
         assert not stream.content.at_eof()
+
+
+class FailingListener(socket.socket):
+    """`accept` fails as often as it is told to, as it does where a peer has gone before."""
+
+    failures: list[int]
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.failures:
+            number = self.failures.pop()
+            raise OSError(number, os.strerror(number))
+        return super().accept()
+
+
+@pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.EHOSTUNREACH], ids=errno.errorcode.get)
+async def test_a_peer_that_goes_before_it_is_accepted_costs_nobody_their_connection(
+    tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """U1: it counted as a lack of files: 32 strangers were hung up on, and the log spoke of `ulimit -n`."""
+    listener = FailingListener(fileno=socket.create_server(("127.0.0.1", 0)).detach())
+    listener.failures = []
+    async with (
+        runtime_with(tmp_path, [says("x")]) as runtime,
+        serving(tmp_path, runtime, listener=listener) as site,
+    ):
+        with strangers(int(site.url.rpartition(":")[2]), 3, SILENT) as opened:
+            assert (await site.ask("GET", "/api/me")).status == 200  # they have been accepted before it
+            listener.failures += [number] * 5
+            async with aiohttp.ClientSession(site.url) as another, another.get("/api/me") as response:
+                assert response.status == 401
+            assert not listener.failures
+            assert not any(map(hung_up, opened))
+    assert caplog.records == []
+
+
+async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) -> None:
+    """U1, E2: closed in order, a connection waits for what is still to be read, for ever."""
+    stuck = asyncio.Event()
+    opened: list[tuple[EventStream, TransportSocket]] = []
+
+    async def much() -> AsyncGenerator[bytes, None]:
+        yield b": welcome\n\n"
+        yield b"x" * 50_000_000
+        stuck.set()
+        yield b"nobody comes so far"
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        recognise(scope)  # as one who has signed in, and has no deadline
+        stream = EventStream(much(), OpenStreams())
+        opened.append((stream, scope["state"][CONNECTION].transport.get_extra_info("socket")))
+        await stream(scope, receive, send)
+
+    async with listening(app) as url, asyncio.timeout(PATIENCE):
+        with strangers(int(url.rpartition(":")[2]), 1, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            await stuck.wait()
+            ((stream, connection),) = opened
+            stream.look_after(asyncio.get_running_loop().time() + STUCK + 1)
+            await eventually(lambda: connection.fileno() == -1)

@@ -73,7 +73,7 @@ def parse_address(text: str) -> Address | None:
     return mapped or address
 
 
-def neighbourhood(text: str) -> str:
+def counted_address(text: str) -> str:
     """What counts as one address where addresses are counted: of IPv6 the network that a household has."""
     address = parse_address(text)
     if isinstance(address, ipaddress.IPv6Address):

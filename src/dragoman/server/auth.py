@@ -7,7 +7,6 @@ import base64
 import hashlib
 import hmac
 import math
-import os
 import secrets
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from starlette.responses import Response
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
+from dragoman.private_files import open_private
 from dragoman.server.guessing import Guesses, TooManyTries
 from dragoman.server.links import Links
 from dragoman.store.store import Store
@@ -62,7 +62,10 @@ class Auth:
         return await self._person_in_cookie(request.cookies.get(self.cookie, ""))
 
     async def sign_in(self, password: str, request: HTTPConnection) -> str | None:
-        """Who this password or key belongs to. A wrong one takes a second, and slows down who tries."""
+        """Who this password, key or link belongs to. A wrong one takes a second, and slows down who tries.
+
+        A link is used up, as it is where it is opened.
+        """
         address = request.client.host if request.client else ""
         try:
             known = await self._person_in_cookie(request.cookies.get(f"{self.cookie}_browser", ""), "browser")
@@ -71,7 +74,7 @@ class Auth:
             wait = {"retry-after": str(math.ceil(error.seconds))}
             raise HTTPException(429, "too many tries: wait a moment", headers=wait) from error
         await asyncio.sleep(attempt.wait)
-        person = await self._person_with_password(password)
+        person = self.links.use(password) or await self._person_with_password(password)
         if person is None:
             await asyncio.sleep(_SLOWLY)
         else:
@@ -146,7 +149,7 @@ def load_secret(file: Path) -> bytes:
     """The secret in this file, made if there is none. Only its owner can read it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "xb", opener=_private) as new:
+        with open(file, "xb", opener=open_private) as new:
             new.write(secrets.token_bytes(32))
     except FileExistsError:
         pass
@@ -156,10 +159,6 @@ def load_secret(file: Path) -> bytes:
     if len(secret) < 32:
         raise ConfigError(f"{file} is damaged: delete it; everybody will have to sign in again")
     return secret
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _same(one: str, other: str) -> bool:

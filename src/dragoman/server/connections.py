@@ -40,6 +40,9 @@ class Peer(Protocol):
     def recognise(self) -> None:
         """Somebody has signed in over it."""
 
+    def hang_up(self) -> None:
+        """End it now, whatever is still to be sent."""
+
 
 class Connections:
     """All connections there are. Strangers are in the order in which they last asked for something."""
@@ -64,10 +67,10 @@ class Connections:
 
     def add(self, peer: Peer) -> list[Peer]:
         """A new stranger. Returns those that have to go for it."""
-        mates = self._strangers.get(peer.address, {})
+        same_address = self._strangers.get(peer.address, {})
         going: list[Peer] = []
-        if peer.address and len(mates) >= self._limits.per_address:
-            going.append(next(iter(mates)))
+        if peer.address and len(same_address) >= self._limits.per_address:
+            going.append(next(iter(same_address)))
         elif self._stranger_count >= self._limits.strangers or len(self) >= self._limits.most:
             going += self.longest_idle(1)
         for gone in going:
@@ -85,10 +88,10 @@ class Connections:
 
     def touch(self, peer: Peer) -> None:
         """It has asked for something, and is the last one to go now."""
-        mates = self._strangers.get(peer.address, {})
-        if peer in mates:
-            del mates[peer]
-            mates[peer] = None
+        same_address = self._strangers.get(peer.address, {})
+        if peer in same_address:
+            del same_address[peer]
+            same_address[peer] = None
 
     def recognise(self, peer: Peer) -> None:
         """Somebody has signed in over it: it takes no stranger's room any more."""
@@ -101,22 +104,27 @@ class Connections:
 
     def __iter__(self) -> Iterator[Peer]:
         yield from self._known
-        for mates in self._strangers.values():
-            yield from mates
+        for same_address in self._strangers.values():
+            yield from same_address
 
     def _drop_stranger(self, peer: Peer) -> bool:
-        mates = self._strangers.get(peer.address, {})
-        if peer not in mates:
+        same_address = self._strangers.get(peer.address, {})
+        if peer not in same_address:
             return False
-        del mates[peer]
+        del same_address[peer]
         self._stranger_count -= 1
-        if not mates:
+        if not same_address:
             del self._strangers[peer.address]
         return True
 
 
-def recognise(scope: MutableMapping[str, Any]) -> None:
-    """Tell the connection of a request that somebody has signed in, where it is one of ours."""
+def connection_of(scope: MutableMapping[str, Any]) -> Peer | None:
+    """The connection that a request came over, where it is one of ours."""
     connection: Peer | None = (scope.get("state") or {}).get(CONNECTION)
-    if connection is not None:
+    return connection
+
+
+def recognise(scope: MutableMapping[str, Any]) -> None:
+    """Tell the connection of a request that somebody has signed in."""
+    if (connection := connection_of(scope)) is not None:
         connection.recognise()

@@ -77,9 +77,9 @@ class Context:
         return found
 
     async def question(self, id: str, person: str) -> Question:
-        found = await self.runtime.store.question(id)
-        await self._check(found.conversation, person, "question", id)
-        return found
+        conversation = await self.runtime.store.conversation_of_question(id)
+        await self._check(conversation, person, "question", id)
+        return await self.runtime.store.question(id)
 
     async def check_files(self, content: str | Sequence[Text | File], person: str) -> None:
         """NotFound where a message names a file of somebody else: who knows its hash has not got it yet."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dragoman.server.addresses import neighbourhood
+from dragoman.server.addresses import counted_address
 
 _REMEMBERED = 10_000  # addresses and people of which wrong tries are remembered
 
@@ -51,7 +51,7 @@ class Guesses:
         guess at the same address. It is the person's and not the browser's: nobody can collect browsers.
         """
         now = self._clock()
-        who = f"person {known}" if known is not None else neighbourhood(address)
+        who = f"person {known}" if known is not None else counted_address(address)
         one = self._ones.pop(who, None)
         slowed = one is not None and one.level(now) < ONE.burst
         one = one if one is not None and slowed else _Bucket(ONE, now)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from dragoman.private_files import open_private
+
 _UNUSED = 100  # links that nobody has used yet: the oldest goes
 LIFETIME = 600.0  # seconds that a link holds which was asked for
 
@@ -65,20 +67,16 @@ _RUNNING: TypeAdapter[RunningServer] = TypeAdapter(RunningServer)
 
 
 @contextmanager
-def announced(folder: Path, server: RunningServer) -> Iterator[None]:
+def announce(folder: Path, server: RunningServer) -> Iterator[None]:
     """A file that only the user who runs the server can read, for as long as it runs."""
     file = folder / f"server-{os.getpid()}.json"
     file.unlink(missing_ok=True)
-    with open(file, "x", encoding="utf-8", opener=_private) as written:
+    with open(file, "x", encoding="utf-8", opener=open_private) as written:
         json.dump({"url": server.url, "key": server.key}, written)
     try:
         yield
     finally:
         file.unlink(missing_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def running_servers(folder: Path) -> list[RunningServer]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import sys
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -17,7 +18,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from dragoman.server.addresses import Proxies, neighbourhood
+from dragoman.server.addresses import Proxies, counted_address
 from dragoman.server.connections import CONNECTION, ConnectionLimits, Connections, Peer
 
 log = logging.getLogger("dragoman.server")
@@ -25,6 +26,18 @@ log = logging.getLogger("dragoman.server")
 _AT_ONCE = 32  # connections that are accepted before others get their turn
 _SHORTEST, _LONGEST = 0.1, 1.0  # seconds to wait where nothing can be accepted
 _MOST_FROM_STRANGERS = 64_000_000  # bytes after a head: they are answered before anybody reads them
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+# What `accept` says of the one connection that it was to return: it is gone from the queue.
+_PEER_HAS_GONE = {
+    errno.ECONNABORTED,
+    errno.ECONNRESET,
+    errno.EPROTO,
+    errno.ETIMEDOUT,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+}
 _QUIET = 60.0  # seconds between two lines of the log about the same
 
 
@@ -45,7 +58,7 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's own
         super().connection_made(transport)
         peer = self.client[0] if self.client else ""
-        self.address = "" if peer in self._listener.proxies else neighbourhood(peer)
+        self.address = "" if peer in self._listener.proxies else counted_address(peer)
         self._within(self._limits.head)
         self._listener.made(self)
 
@@ -140,14 +153,14 @@ class SocketListener:
                 accepted, failure = [], error
             await asyncio.gather(*map(self._serve, accepted))
             await asyncio.sleep(0)  # those that were hung up on close now
-            if failure is None:
+            if failure is None or failure.errno in _PEER_HAS_GONE:
                 pause = _SHORTEST
                 continue
-            # Out of files or memory, or the peer has gone: the others wait in the system's queue.
-            self._hang_up(self.connections.longest_idle(_AT_ONCE))
-            self._log(
-                f"connections cannot be accepted now: {failure.strerror}. `ulimit -n` says how many files"
-            )
+            hint = ""
+            if failure.errno in _SHORTAGES:  # the others wait in the system's queue
+                self._hang_up(self.connections.longest_idle(_AT_ONCE))
+                hint = ". `ulimit -n` says how many files"
+            self._log(f"connections cannot be accepted now: {failure.strerror}{hint}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST)
 
@@ -177,7 +190,7 @@ class SocketListener:
 
     def _hang_up(self, strangers: list[Peer]) -> None:
         for stranger in strangers:
-            cast(HttpConnection, stranger).hang_up()
+            stranger.hang_up()
         self._refused += len(strangers)
         if strangers:
             self._log("too many connections over which nobody had signed in")

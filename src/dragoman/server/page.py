@@ -63,9 +63,8 @@ def install(app: FastAPI) -> None:
         """The launch link signs in, and goes on without its token."""
         auth: Auth = request.app.state.auth
         token = request.query_params.get("token")
-        if (
-            token is not None and request.method == "GET"
-        ):  # who only looks whether it is there uses no link up
+        # Who only looks whether it is there (HEAD) uses no link up.
+        if token is not None and request.method == "GET":
             return await _sign_in_by_link(request, auth, token)
         return _file("index.html", _PAGE)
 

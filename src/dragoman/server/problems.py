@@ -30,10 +30,8 @@ from dragoman.redaction import redact_text
 
 log = logging.getLogger("dragoman.server")
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.@+-]+){2,}/?|[A-Za-z]:\\[^\s'\"]+")
-_SOON, _LATER = (
-    1,
-    30,
-)  # seconds until a store that was busy, or one that has to be mended, is tried again
+# Seconds until a store that was busy, or one that has to be mended, is tried again.
+_SOON, _LATER = 1, 30
 
 
 def problem(

@@ -40,10 +40,14 @@ class Publisher:
         self._lists: dict[str, Feed] = {}  # by person
         self._revisions: dict[str, int] = {}
         self._changed: set[str] = set()
-        self._queues: set[str] = set()  # conversations of which readers know that something is queued
+        self._queues: set[str] = set()  # conversations of which readers may know that something is queued
+        self._changed_queues: set[str] = set()
+        self._queue_being_read: str | None = None
+        self._queues_published = 0  # how often
         self._deleted: dict[str, None] = {}  # not long ago: nothing more is published about them
         self._background = runtime.background  # ends with it
         self._publishing: asyncio.Task[None] | None = None
+        self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
         self._followed: set[str] = set()  # turns of other processes
         runtime.bus.watchers.append(self._listen)
@@ -57,9 +61,8 @@ class Publisher:
         feed = self._feed(self._conversations, id)
 
         async def snapshot() -> tuple[TreeSnapshot, int]:
-            tree = await self.trees.read(id)
+            tree = await self._read_tree(id)
             self._revisions[id] = tree.revision
-            self._note_queue(id, empty=tree.nothing_queued)
             return tree, feed.last
 
         return Subject(feed, snapshot)
@@ -97,9 +100,12 @@ class Publisher:
 
     def queue_changed(self, conversation: str) -> None:
         """Something was sent that no turn has taken yet, or was changed, called off or taken."""
-        if conversation in self._conversations:
-            publish = partial(self._publish_queue, conversation)
-            self._background.run(f"publishing the queue of {conversation}", publish)
+        if conversation not in self._conversations:
+            return
+        self._queues.add(conversation)
+        self._changed_queues.add(conversation)
+        if self._publishing_queues is None or self._publishing_queues.done():
+            self._publishing_queues = self._background.run("publishing queues", self._publish_queues)
 
     def close(self) -> None:
         """The server closes: everybody may go."""
@@ -148,14 +154,37 @@ class Publisher:
             if (feed := self._lists.get(info.owner)) is not None and id not in self._deleted:
                 _publish_typed(feed, "conversation.changed", SUMMARY.dump(line))
 
-    def _note_queue(self, id: str, *, empty: bool) -> None:
-        (self._queues.discard if empty else self._queues.add)(id)
+    async def _publish_queues(self) -> None:
+        """One after the other, so that what was read first is published first."""
+        while self._changed_queues:
+            self._queue_being_read = id = self._changed_queues.pop()
+            try:
+                queue = await queue_of(self._runtime, id, await self._runtime.store.live_turns(id))
+            except (NotFound, Unreadable):
+                continue
+            finally:
+                self._queue_being_read = None
+            if not queue.queued and not queue.steering:
+                self._note_empty_queue(id)
+            if (feed := self._conversations.get(id)) is not None:
+                self._queues_published += 1
+                _publish_typed(feed, "queue.changed", QUEUE.dump(queue))
 
-    async def _publish_queue(self, id: str) -> None:
-        queue = await queue_of(self._runtime, id, await self._runtime.store.live_turns(id))
-        self._note_queue(id, empty=not queue.queued and not queue.steering)
-        if (feed := self._conversations.get(id)) is not None:
-            _publish_typed(feed, "queue.changed", QUEUE.dump(queue))
+    def _note_empty_queue(self, id: str) -> None:
+        """Unless it is about to be read again: whatever is taken from it until then has to be heard."""
+        if id not in self._changed_queues and id != self._queue_being_read:
+            self._queues.discard(id)
+
+    async def _read_tree(self, id: str) -> TreeSnapshot:
+        """As it is now. Its queue may have changed since that was read, and is published once more then."""
+        published = self._queues_published
+        self._queues.add(id)
+        tree = await self.trees.read(id)
+        if self._queues_published != published:
+            self.queue_changed(id)
+        elif tree.nothing_queued:
+            self._note_empty_queue(id)
+        return tree
 
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
@@ -164,6 +193,9 @@ class Publisher:
         whatever else changes is published as a snapshot."""
         _drop_unread(self._conversations)
         _drop_unread(self._lists)
+        for id in self._revisions.keys() - self._conversations.keys():  # dropped or deleted
+            del self._revisions[id]
+        self._queues &= self._conversations.keys()
         read = [id for id, feed in self._conversations.items() if feed.readers]
         if not read:
             return
@@ -206,7 +238,7 @@ class Publisher:
 
     async def _publish_snapshot(self, id: str) -> None:
         try:
-            tree = await self.trees.read(id)
+            tree = await self._read_tree(id)
         except (NotFound, Unreadable, StoreUnavailable):
             return  # deleted meanwhile, or out of reach: who opens it again learns that
         if (feed := self._conversations.get(id)) is not None:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman.errors import DragomanError
 from dragoman.messages.events import EVENT
+from dragoman.server.connections import Peer, connection_of
 from dragoman.server.feed import Feed, cursor, parse_cursor
 from dragoman.server.pace import FeedReader, Pace
 from dragoman.turn.handles import TurnHandle
@@ -164,12 +165,14 @@ class EventStream(Response):
         self._last = 0.0  # when something was last sent
         self._work: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
+        self._connection: Peer | None = None
         self._closing = False
         self._ending = False  # its last message is on its way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._time = asyncio.get_running_loop().time
         self._send = send
+        self._connection = connection_of(scope)
         async with aclosing(self._chunks):
             first = await anext(self._chunks, b"")  # who gets the headers is listened to already
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -201,7 +204,9 @@ class EventStream(Response):
     def look_after(self, now: float) -> None:
         if self._sending and now - self._last > STUCK:
             assert self._work is not None
-            self._work.cancel()  # it reads nothing: what it holds of us is its own buffer, and no more of it
+            if self._connection is not None:
+                self._connection.hang_up()  # to close it in order would wait for what it does not read
+            self._work.cancel()
         elif not self._sending and now - self._last > ALIVE:
             self._beat = asyncio.create_task(self._write(_STILL_HERE))
 

@@ -34,6 +34,9 @@ class QuestionStore(Protocol):
     async def question(self, id: str) -> Question:
         """May be Unreadable."""
 
+    async def conversation_of_question(self, id: str) -> str:
+        """Where it is asked, also where nothing else of it can be read."""
+
     async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
         """The open ones, oldest first."""
 

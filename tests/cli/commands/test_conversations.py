@@ -12,6 +12,7 @@ import pytest
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.cli.conftest import Cli
+from tests.cli.program import program
 from tests.runtimes import runtime_with
 
 pytestmark = pytest.mark.slow
@@ -145,3 +146,21 @@ async def interrupted(tmp_path: Path) -> str:
 def test_a_conversation_in_which_nobody_is_at_work_any_more_is_deleted(interrupted: str, cli: Cli) -> None:
     """T14: its turn is not over, and nobody runs it."""
     assert interrupted in cli("rm", "--yes", interrupted).out
+
+
+async def test_a_question_in_one_branch_does_not_let_a_running_one_be_deleted(tmp_path: Path) -> None:
+    """T14 × T3: another process is at work in there."""
+    script = [says("Yes."), calls("delete", path="a.txt"), says("never said", waits=600)]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
+        (tmp_path / "dragoman.toml").write_text('store = "chat.db"\n')
+        conversation = await runtime.conversation()
+        root = (await (await conversation.send("Are you there?")).result()).messages[-1].id
+        asks = await conversation.send("Delete a.txt", parent=root)
+        assert await asks.reached("waiting")
+        runs = await conversation.send("Tell me a story", parent=root)
+        assert await runs.reached("streaming")
+        refused = await program("rm", "--yes", conversation.id, folder=tmp_path)
+        assert (refused.status, "is running" in refused.err) == (1, True)
+        await runs.cancel()
+        await runs.result()
+        assert conversation.id in (await program("rm", "--yes", conversation.id, folder=tmp_path)).out

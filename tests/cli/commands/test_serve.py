@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.cli.person import Person
-from tests.cli.program import program, started
+from tests.cli.program import clean_environment, program, started
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
@@ -123,3 +126,44 @@ def test_enter_at_the_servers_terminal_prints_another_link(stage: Path) -> None:
     person.sees("?token=")
     person.program.sendintr()
     assert person.ended() == 0
+
+
+async def test_a_server_whose_terminal_has_gone_goes_on_and_reads_it_no_more(stage: Path) -> None:
+    """U1: each look at it failed, was logged, and was followed by the next at once."""
+    import fcntl
+    import pty
+    import termios
+
+    def take_terminal() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    person, terminal = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dragoman.cli.main", "serve", "--port", "0"),
+        cwd=stage,
+        env=clean_environment(stage),
+        stdin=terminal,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
+        preexec_fn=take_terminal,
+    )
+    assert process.stdout is not None
+    os.close(terminal)
+    try:
+        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode()
+        url = line[line.index("http://") :].partition("/?token=")[0]
+        os.write(person, b"\n")
+        async with asyncio.timeout(PATIENCE):
+            while b"token=" not in await process.stdout.readline():  # what greets comes first
+                pass
+        os.close(person)
+        async with aiohttp.ClientSession(url) as client:
+            for _ in range(20):  # in each of which it would have looked at the terminal
+                async with client.get("/api/openapi.json") as response:
+                    assert response.status == 200
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
+    assert err == b""

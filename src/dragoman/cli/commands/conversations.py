@@ -170,8 +170,6 @@ def delete_conversations(names: Sequence[str], settings: Settings, *, confirmed:
 
 
 async def _runs(store: Store, conversation: str) -> bool:
-    """Whether some process is at work in it: not only a turn that waits for a person, or that nobody runs."""
-    if (await store.busy([conversation]))[conversation].waiting:
-        return False
-    live = await store.live_turns(conversation)
-    return any([not await store.is_abandoned(turn.id) for turn in live])
+    """Whether some process is at work in one of its branches: a turn that waits for a person is none."""
+    live = [turn.id for turn in await store.live_turns(conversation) if turn.state != "waiting"]
+    return any([not await store.is_abandoned(turn) for turn in live])

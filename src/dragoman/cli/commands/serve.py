@@ -27,7 +27,7 @@ from dragoman.redaction import RedactingFormatter, redact_text
 from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
-from dragoman.server.links import LIFETIME, RunningServer, announced
+from dragoman.server.links import LIFETIME, RunningServer, announce
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
@@ -77,7 +77,7 @@ async def _serve(settings: Settings) -> None:
             def print_link() -> None:
                 print(_link(address, auth.links.add(LOCAL, lifetime=LIFETIME)), flush=True)
 
-            with announced(folder, running), on_enter(print_link), ExitStack() as opened:
+            with announce(folder, running), on_enter(print_link), ExitStack() as opened:
                 if table.get("open", _has_screen()):
                     opened.enter_context(open_privately(_link(address, auth.links.add(LOCAL, lifetime=60))))
                 await serving.serve(sockets=[listener])

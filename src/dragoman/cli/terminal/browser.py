@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-import os
 import tempfile
 import threading
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from dragoman.private_files import open_private
 
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -25,12 +26,8 @@ def open_privately(url: str) -> Iterator[Path]:
     """The browser is given a file that only this user can read, which leads on to the link."""
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         file = Path(folder) / "open.html"
-        with open(file, "x", encoding="utf-8", opener=_private) as page:
+        with open(file, "x", encoding="utf-8", opener=open_private) as page:
             page.write(_PAGE.format(url=html.escape(url)))
         # some browsers stay until they are closed: nobody waits for them
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
         yield file
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

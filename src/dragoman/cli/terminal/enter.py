@@ -22,13 +22,18 @@ def on_enter(act: Callable[[], None]) -> Iterator[None]:
 
     def read() -> None:
         nonlocal later
-        if os.tcgetpgrp(terminal) != os.getpgrp():  # reading from the background would stop the program
-            loop.remove_reader(terminal)
-            later = loop.call_later(_AGAIN, loop.add_reader, terminal, read)
-        elif os.read(terminal, 4096):
+        try:
+            in_front = os.tcgetpgrp(terminal) == os.getpgrp()
+            pressed = in_front and os.read(terminal, 4096)
+        except OSError:
+            loop.remove_reader(terminal)  # the terminal has gone, and would be ready to be read for ever
+            return
+        if pressed:
             act()
-        else:  # the terminal has gone
-            loop.remove_reader(terminal)
+            return
+        loop.remove_reader(terminal)
+        if not in_front:  # reading from the background would stop the program
+            later = loop.call_later(_AGAIN, loop.add_reader, terminal, read)
 
     loop.add_reader(terminal, read)
     try:

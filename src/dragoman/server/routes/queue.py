@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from fastapi import APIRouter
 
 from dragoman.errors import NotFound, TurnBusy
@@ -52,13 +54,9 @@ async def withdraw(context: TheContext, person: Person, id: str, message: int) -
     live = context.runtime.bus.here(id)
     if live is None and row.live and not await context.runtime.store.is_abandoned(id):
         raise TurnBusy(id)  # another process runs it, and has read the message
-    if live is not None:
-        unread = [received for received in live.signals.steering if received.signal != message]
-        if len(unread) == len(live.signals.steering):
+    with nullcontext() if live is None else live.signals.without_steering(message):
+        if not await context.runtime.store.withdraw_steering(id, message):
             raise NotFound("steering message", str(message))
-        live.signals.steering[:] = unread
-    if not await context.runtime.store.withdraw_steering(id, message):
-        raise NotFound("steering message", str(message))
     context.publisher.queue_changed(row.conversation)
 
 

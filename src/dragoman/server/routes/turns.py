@@ -89,14 +89,12 @@ async def cancel(
     body: bodies.Cancel = bodies.Cancel(),  # noqa: B008 - nobody changes it
 ) -> shapes.Cancelled:
     """Stop it, in whatever state it is. What it has said stays. One that is queued is called off."""
-    if (waiting := await context.queued(id, person)) is not None:
-        called_off = await context.runtime.store.unqueue(id)
-        context.publisher.queue_changed(waiting.conversation)
-        context.publisher.changed(waiting.conversation)
-        return shapes.Cancelled(called_off)
-    row = await context.turn(id, person)
-    cancelled = await context.runtime.commands.cancel(id, body.reason)
-    context.publisher.changed(row.conversation)
+    waiting = await context.queued(id, person)
+    conversation = (waiting or await context.turn(id, person)).conversation
+    cancelled = await context.runtime.commands.cancel(id, body.reason)  # also if it has begun since
+    if waiting is not None:
+        context.publisher.queue_changed(conversation)
+    context.publisher.changed(conversation)
     return shapes.Cancelled(cancelled)
 
 

@@ -17,6 +17,9 @@ class SqliteQuestions(SqliteSignals):
     async def question(self, id: str) -> Question:
         return question_of(await self._one("question", "question", id=id))
 
+    async def conversation_of_question(self, id: str) -> str:
+        return str((await self._one("conversation_of_question", "question", id=id))["conversation"])
+
     async def questions(self, *, conversation: str | None = None, user: str | None = None) -> list[Question]:
         rows = await self._all("open_questions", conversation=conversation, user=user)
         return self._readable(question_of, rows)

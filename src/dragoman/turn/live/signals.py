@@ -7,12 +7,14 @@ off in the transaction that records what came of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pydantic import JsonValue
 
+from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer
 from dragoman.store.store import Signal, Store
 
@@ -53,6 +55,26 @@ class Signals:
             if signal.seq not in self._seen:
                 self._seen.add(signal.seq)
                 await self._receive(signal)
+
+    @contextmanager
+    def without_steering(self, signal: int) -> Iterator[None]:
+        """The turn does not take this message in while the block strikes it off, nor after.
+
+        It does where the block fails for another reason than that it is not there: what is stored has to be
+        taken in before the turn can end.
+        """
+        found = next((received for received in self.steering if received.signal == signal), None)
+        if found is None:
+            raise NotFound("steering message", str(signal))
+        self.steering.remove(found)
+        try:
+            yield
+        except NotFound:
+            raise
+        except BaseException:
+            self.steering.append(found)
+            self.steering.sort(key=lambda received: received.signal)
+            raise
 
     async def answer(self, question: str) -> Received[Answer]:
         """Wait for a person."""

@@ -9,6 +9,9 @@ UPDATE questions SET open = 0 WHERE turn = :turn AND open = 1;
 -- name: question
 SELECT id, body FROM questions WHERE id = :id;
 
+-- name: conversation_of_question
+SELECT conversation FROM questions WHERE id = :id;
+
 -- name: open_questions
 -- What waits for a person: the approval list.
 SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
