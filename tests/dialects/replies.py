@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -1027,6 +1027,172 @@ HARMONY = [
     Reply("words for arguments", _CALL + "the file<|call|>", errors=("no JSON object",)),
 ]
 
+
+@dataclass(frozen=True)
+class _Invoke:
+    """The tags of a model that writes `invoke`. `text` and `number` stand beside the key of a value."""
+
+    call: str
+    call_end: str
+    argument: str
+    argument_end: str
+    around: tuple[str, str] = ("", "")
+    head_end: str = ">"
+    text: str = ""
+    number: str = ""
+
+    def __call__(self, name: str, *arguments: str) -> str:
+        return f'{self.call}{name}"{self.head_end}{"".join(arguments)}{self.call_end}'
+
+    def given(self, key: str, value: str, beside: str = "") -> str:
+        return f'{self.argument}{key}"{beside}{self.head_end}{value}{self.argument_end}'
+
+
+def _invoked(tags: _Invoke) -> list[Reply]:
+    before, behind = tags.around
+    path = tags.given("path", "a", tags.text)
+    return [
+        Reply("one call", f"{before}{tags('read_file', path)}{behind}", (_read("a"),)),
+        Reply("no argument", f"Now.\n{before}\n{tags('get_time')}\n{behind}", (TIME,), "Now."),
+        Reply("nothing around it", tags("read_file", path), (_read("a"),)),
+        Reply(
+            "two calls and text on both sides",
+            f"So: {before}{tags('read_file', path)}{tags('get_time')}{behind} Good?",
+            (_read("a"), TIME),
+            "So: Good?",
+        ),
+        Reply(
+            "a number by the schema",
+            tags("read_file", path, "\n", tags.given("lines", "3", tags.number)),
+            (_read("a", lines=3),),
+        ),
+        Reply(
+            "a string that looks like a number",
+            tags("read_file", tags.given("path", "7", tags.text)),
+            (_read("7"),),
+        ),
+        Reply(
+            "a number with zeros in front",
+            tags("read_file", tags.given("lines", "07", tags.number)),
+            (("read_file", {"lines": 7}),),
+        ),
+        Reply(
+            "a closing tag in a value",
+            tags("read_file", tags.given("path", f"x{tags.argument_end}y{tags.call_end}z", tags.text)),
+            (_read(f"x{tags.argument_end}y{tags.call_end}z"),),
+        ),
+        Reply("JSON inside", tags("read_file", '{"path": "a"}'), (_read("a"),)),
+        Reply(
+            "all arguments in one",
+            tags("read_file", tags.given("arguments", '{"path": "a"}', tags.number)),
+            (_read("a"),),
+        ),
+        Reply("fenced whole", f"```xml\n{before}{tags('read_file', path)}{behind}\n```", (_read("a"),)),
+        Reply(
+            "shown in code",
+            f"```xml\nE.g.\n{tags('get_time')}\n```\nSo.",
+            text=f"```xml\nE.g.\n{tags('get_time')}\n```\nSo.",
+        ),
+        Reply("shown in backticks", f"`{tags('get_time')}`", text=f"`{tags('get_time')}`"),
+        Reply("a key twice", tags("read_file", path, path), errors=("path is there twice",)),
+        Reply(
+            "cut off in a value",
+            tags("read_file", path).partition(f"a{tags.argument_end}")[0] + "a",
+            errors=("read_file did not run: its argument path is not closed",),
+        ),
+        Reply(
+            "cut off behind a value", f'{tags.call}read_file"{tags.head_end}{path}', errors=("not closed",)
+        ),
+        Reply("cut off in the name", f"{tags.call}read_f", errors=("the reply ends",)),
+        Reply("words in it", tags("read_file", "the file a"), errors=("not what belongs there",)),
+        Reply("no name", tags("", path), errors=("it has no name",)),
+    ]
+
+
+def _prefixed(prefix: str, around: str, text: str = "", number: str = "") -> _Invoke:
+    return _Invoke(
+        f'<{prefix}invoke name="',
+        f"</{prefix}invoke>",
+        f'<{prefix}parameter name="',
+        f"</{prefix}parameter>",
+        (f"<{around}>", f"</{around}>"),
+        text=text,
+        number=number,
+    )
+
+
+_DSML = _prefixed("｜DSML｜", "｜DSML｜function_calls", ' string="true"', ' string="false"')
+_MINIMAX = _prefixed("", "minimax:tool_call")
+_K3 = _Invoke(
+    '<|open|>call tool="',
+    "<|close|>call<|sep|>",
+    '<|open|>argument key="',
+    "<|close|>argument<|sep|>",
+    ("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+    "<|sep|>",
+    ' type="string"',
+    ' type="number"',
+)
+_STEP = replace(
+    _prefixed("steptml:", ""),
+    around=(
+        "<｜tool_call_begin｜>function<｜tool_sep｜>",
+        "<｜tool_call_end｜>",
+    ),
+)
+_MINICPM = _Invoke('<function name="', "</function>", '<param name="', "</param>")
+
+DEEPSEEK_DSML = [
+    *_invoked(_DSML),
+    Reply(
+        "the outer tag of V4",
+        f"<｜DSML｜tool_calls>\n{_DSML('get_time')}\n</｜DSML｜tool_calls>",
+        (TIME,),
+    ),
+    Reply(
+        "a string that is no string",
+        _DSML("read_file", _DSML.given("lines", "3", ' string="true"')),
+        (("read_file", {"lines": 3}),),
+    ),
+    Reply(
+        "an undeclared tool, of which only the call knows the types",
+        _DSML("f", _DSML.given("a", "1", ' string="true"'), _DSML.given("b", "1", ' string="false"')),
+        (("f", {"a": "1", "b": 1}),),
+    ),
+]
+MINIMAX = [
+    *_invoked(_MINIMAX),
+    Reply(
+        "the outer tag of dots",
+        f"ok<dots_function_call>{_MINIMAX('get_time')}</dots_function_call>",
+        (TIME,),
+        "ok",
+    ),
+]
+KIMI_K3 = [
+    *_invoked(_K3),
+    Reply(
+        "an answer in front",
+        f"<|open|>response<|sep|>I look.<|close|>response<|sep|><|open|>tools<|sep|>{_K3('get_time')}"
+        "<|close|>tools<|sep|><|close|>message<|sep|>",
+        (TIME,),
+        "I look.",
+    ),
+    Reply(
+        "a call in a thought",
+        f"<|open|>think<|sep|>{_K3('get_time')}<|close|>think<|sep|><|open|>response<|sep|>No.",
+        text="No.",
+    ),
+]
+MINICPM = [
+    *_invoked(_MINICPM),
+    Reply(
+        "a section in which tags are text",
+        _MINICPM("read_file", _MINICPM.given("path", "<![CDATA[a </param></function> ]]>")),
+        (_read("a </param></function> "),),
+    ),
+]
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
@@ -1039,6 +1205,12 @@ REPLIES: dict[str, list[Reply]] = {
     "glm": GLM,
     "kimi": KIMI,
     "harmony": HARMONY,
+    "deepseek_dsml": DEEPSEEK_DSML,
+    "minimax": MINIMAX,
+    "kimi_k3": KIMI_K3,
+    "minicpm": MINICPM,
+    "step": _invoked(_STEP),
+    "muse": _invoked(_prefixed("atem:", "atem:function_calls")),
 }
 
 TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]

@@ -71,7 +71,7 @@ def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
         ("vllm/Qwen/Qwen3-4B-Thinking-2507", Traits(spills="hermes", reasoning="inside")),
         ("together/Qwen/Qwen3-Coder-480B", Traits(spills="qwen_coder")),
         ("lmstudio/never-received-of-it", Traits()),
-        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek", reasoning="apart")),
+        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek_dsml", reasoning="apart")),
     ],
 )
 def test_a_model_is_known_by_its_provider_its_family_and_its_name(

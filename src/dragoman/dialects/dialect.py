@@ -9,6 +9,7 @@ from dragoman.dialects.glm import Glm
 from dragoman.dialects.grammar import Dialect, Parsed
 from dragoman.dialects.harmony import Harmony
 from dragoman.dialects.hermes import Hermes
+from dragoman.dialects.invoke_models import INVOKE_DIALECTS
 from dragoman.dialects.json_strict import JsonStrict
 from dragoman.dialects.kimi import Kimi
 from dragoman.dialects.llama_json import LlamaJson
@@ -35,6 +36,7 @@ _DIALECTS: dict[str, Dialect] = {
         Glm(),
         Kimi(),
         Harmony(),
+        *INVOKE_DIALECTS,
     )
 }
 

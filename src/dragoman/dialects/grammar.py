@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pydantic import JsonValue
 from pydantic_core import from_json
@@ -41,7 +42,7 @@ class Parsed:
 class Dialect(ABC):
     """A way to write calls as text. A new one is a file with `read`, `calls` and a few markers.
 
-    `opens`, `drops`, `bare`, `sure` and `reserved` are explained in `scanner.Grammar`.
+    `opens`, `drops`, `bare`, `sure`, `reserved` and `thoughts` are explained in `scanner.Grammar`.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Dialect(ABC):
     bare: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()
     reserved: bool = False
+    thoughts: Mapping[str, str] = MappingProxyType({})
     ids: IdShape = "ours"
 
     @abstractmethod
