@@ -1193,6 +1193,150 @@ MINICPM = [
     ),
 ]
 
+
+def _gemma(before: str, behind: str, quote: str) -> list[Reply]:
+    def call(inside: str) -> str:
+        return f"{before}call:{inside}{behind}"
+
+    path = f"path:{quote}a{quote}"
+    return [
+        Reply("one call", call(f"read_file{{{path}}}"), (_read("a"),)),
+        Reply("no argument", f"Now. {call('get_time{}')}", (TIME,), "Now."),
+        Reply(
+            "two calls and text on both sides",
+            f"So: {call(f'read_file{{{path}}}')}{call('get_time{}')} Good?",
+            (_read("a"), TIME),
+            "So: Good?",
+        ),
+        Reply("a number", call(f"read_file{{{path},lines:3}}"), (_read("a", lines=3),)),
+        Reply("spaces", call(f"read_file{{ {path} , lines : 3 }}"), (_read("a", lines=3),)),
+        Reply("a string without tokens", call("read_file{path:a.txt,lines:3}"), (_read("a.txt", lines=3),)),
+        Reply("a string that looks like a number", call("read_file{path:7}"), (_read("7"),)),
+        Reply(
+            "what brackets and tokens a string holds",
+            call(f"read_file{{path:{quote}}}, {behind}{before}{quote}}}"),
+            (_read(f"}}, {behind}{before}"),),
+        ),
+        Reply(
+            "lists and objects",
+            call(f"search{{tags:[{quote}x{quote},[1,null]],filter:{{a:{{}},{quote}b c{quote}:true}}}}"),
+            (("search", {"tags": ["x", [1, None]], "filter": {"a": {}, "b c": True}}),),
+        ),
+        Reply("never closed", f"{before}call:read_file{{{path}}}", (_read("a"),)),
+        Reply("fenced whole", f"```\n{call('get_time{}')}\n```", (TIME,)),
+        Reply("shown in backticks", f"`{call('get_time{}')}`", text=f"`{call('get_time{}')}`"),
+        Reply(
+            "shown in code",
+            f"```\nE.g.\n{call('get_time{}')}\n```\n",
+            text=f"```\nE.g.\n{call('get_time{}')}\n```\n",
+        ),
+        Reply("cut off in a string", call("read_file{")[: -len(behind)] + path[:-1], errors=("ends",)),
+        Reply("cut off behind a value", f"{before}call:read_file{{{path}", errors=("the reply ends",)),
+        Reply("a key twice", call(f"read_file{{{path},{path}}}"), errors=("path is there twice",)),
+        Reply("quotes as in JSON", call('read_file{path:"a, b"}'), errors=("has to stand between two",)),
+        Reply("nested too deep", call(f"search{{tags:{'[' * 99}{']' * 99}}}"), errors=("too deep",)),
+        Reply("no name", call("{}"), errors=("no name",)),
+        Reply("words in it", f"{before}the time{behind}", errors=("not what belongs there",)),
+    ]
+
+
+GEMMA = [
+    *_gemma("<|tool_call>", "<tool_call|>", '<|"|>'),
+    Reply(
+        "a call in a thought",
+        "<|channel>thought\nPerhaps <|tool_call>call:get_time{}<tool_call|>.<channel|>No.",
+        text="No.",
+    ),
+]
+
+OLMO = [
+    Reply("one call", "<function_calls>read_file(path='a')</function_calls>", (_read("a"),)),
+    Reply(
+        "a call in each line, and text on both sides",
+        'So: <function_calls>\nget_time()\nread_file(path="a", lines=3)\n</function_calls> Good?',
+        (TIME, _read("a", lines=3)),
+        "So: Good?",
+    ),
+    Reply(
+        "a string over several lines",
+        "<function_calls>read_file(path='a\n\n(b\\n\"')</function_calls>",
+        (_read('a\n\n(b\n"'),),
+    ),
+    Reply("a list", "<function_calls>[get_time(), get_time()]</function_calls>", (TIME, TIME)),
+    Reply(
+        "the words of JSON",
+        "<function_calls>search(query='\\'', filter=null, tags=[true])</function_calls>",
+        (("search", {"query": "'", "filter": None, "tags": [True]}),),
+    ),
+    Reply(
+        "tags in a string",
+        "<function_calls>read_file(path='</function_calls>')",
+        (_read("</function_calls>"),),
+    ),
+    Reply("fenced whole", "```\n<function_calls>get_time()</function_calls>\n```", (TIME,)),
+    Reply(
+        "shown in backticks",
+        "`<function_calls>get_time()</function_calls>`",
+        text="`<function_calls>get_time()</function_calls>`",
+    ),
+    Reply("cut off", "<function_calls>read_file(path='a", errors=("read_file did not run: the reply ends",)),
+    Reply("no name for an argument", "<function_calls>read_file('a')</function_calls>", errors=("be named",)),
+    Reply("an expression", "<function_calls>read_file(path=a+1)</function_calls>", errors=("plain value",)),
+    Reply("words in it", "<function_calls>the time</function_calls>", errors=("not what belongs there",)),
+    Reply("words behind it", "<function_calls>get_time() now</function_calls>", errors=("behind it",)),
+]
+
+
+def _marked(before: str, behind: str, name: str, arguments: str) -> list[Reply]:
+    def one(tool: str, given: str) -> str:
+        written = f'"{name}": "{tool}", "{arguments}": {given}' if name else f'"{tool}": {given}'
+        return f"{{{written}}}"
+
+    read, time = one("read_file", '{"path": "a"}'), one("get_time", "{}")
+    return [
+        Reply("one call", f"{before}{read}{behind}", (_read("a"),)),
+        Reply("a list", f"{before}\n[\n{read}, {time}\n]\n{behind}", (_read("a"), TIME)),
+        Reply(
+            "two of them",
+            f"So: {before}{read}{behind}{before}{time}{behind} Good?",
+            (_read("a"), TIME),
+            "So: Good?",
+        ),
+        Reply(
+            "tokens in a string",
+            f"{before}{one('read_file', f'{{{chr(34)}path{chr(34)}: {chr(34)}{behind}{chr(34)}}}')}{behind}",
+            (_read(behind),),
+        ),
+        Reply("never closed", f"{before}[{time}]", (TIME,)),
+        Reply("fenced whole", f"```json\n{before}{time}{behind}\n```", (TIME,)),
+        Reply("shown in backticks", f"`{before}{time}{behind}`", text=f"`{before}{time}{behind}`"),
+        Reply("cut off", f"{before}{read[:-4]}", errors=("read_file did not run",)),
+        Reply(
+            "arguments that are none", f"{before}{one('get_time', '3')}{behind}", errors=("are no object",)
+        ),
+        Reply("words in it", f"{before}the time{behind}", errors=("not what belongs there",)),
+    ]
+
+
+def _thinking(begin: str, call: str, end: str) -> Reply:
+    return Reply("a call in a thought", f"{begin}Perhaps {call}{end}No.", text="No.")
+
+
+COHERE = [
+    *_marked("<|START_ACTION|>", "<|END_ACTION|>", "tool_name", "parameters"),
+    _thinking(
+        "<|START_THINKING|>", '<|START_ACTION|>{"tool_name": "get_time"}<|END_ACTION|>', "<|END_THINKING|>"
+    ),
+]
+APERTUS = [
+    *_marked("<|tools_prefix|>", "<|tools_suffix|>", "", ""),
+    _thinking("<|inner_prefix|>", '<|tools_prefix|>[{"get_time": {}}]<|tools_suffix|>', "<|inner_suffix|>"),
+]
+INKLING = [
+    *_marked("<|content_invoke_tool_json|>", "<|end_message|>", "name", "args"),
+    _thinking("<|content_thinking|>", '<|content_invoke_tool_json|>{"name": "get_time"}', "<|end_message|>"),
+]
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
@@ -1211,6 +1355,12 @@ REPLIES: dict[str, list[Reply]] = {
     "minicpm": MINICPM,
     "step": _invoked(_STEP),
     "muse": _invoked(_prefixed("atem:", "atem:function_calls")),
+    "gemma": GEMMA,
+    "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),
+    "olmo": OLMO,
+    "cohere": COHERE,
+    "apertus": APERTUS,
+    "inkling": INKLING,
 }
 
 TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]

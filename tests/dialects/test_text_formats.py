@@ -25,6 +25,13 @@ DIALECTS = {
     "minicpm5": "minicpm",
     "step3": "step",
     "muse_glimmer": "muse",
+    "gemma4": "gemma",
+    "functiongemma": "functiongemma",
+    "olmo3": "olmo",
+    "cohere": "cohere",
+    "apertus": "apertus",
+    "inkling": "inkling",
+    "lfm2": "llama_pythonic",
 }
 
 READ_OTHERWISE = {
@@ -33,6 +40,8 @@ READ_OTHERWISE = {
     "minicpm5: 7": "an argument that the schema does not have is left out",
     "minicpm5: 8": "a tool that does not exist is taken for another",
     "step3: 3": "words that Python has for true, false and null count without a schema",
+    "lfm2: 7": "quotes in a string that nothing escapes",
+    "lfm2: 8": "a number that Python does not have",
     "muse_glimmer: 3": "a name said twice is taken for the name",
 }
 """Cases that a parser reads in a way that we do not, and why: it would be a guess."""

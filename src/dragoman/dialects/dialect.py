@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from dragoman.dialects.deepseek import Deepseek
+from dragoman.dialects.gemma import GEMMA_DIALECTS
 from dragoman.dialects.glm import Glm
 from dragoman.dialects.grammar import Dialect, Parsed
 from dragoman.dialects.harmony import Harmony
@@ -14,7 +15,9 @@ from dragoman.dialects.json_strict import JsonStrict
 from dragoman.dialects.kimi import Kimi
 from dragoman.dialects.llama_json import LlamaJson
 from dragoman.dialects.llama_pythonic import LlamaPythonic
+from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
 from dragoman.dialects.mistral import Mistral
+from dragoman.dialects.olmo import Olmo
 from dragoman.dialects.qwen_coder import QwenCoder
 from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
@@ -37,6 +40,9 @@ _DIALECTS: dict[str, Dialect] = {
         Kimi(),
         Harmony(),
         *INVOKE_DIALECTS,
+        *GEMMA_DIALECTS,
+        Olmo(),
+        *MARKED_JSON_DIALECTS,
     )
 }
 

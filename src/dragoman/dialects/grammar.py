@@ -103,14 +103,14 @@ class Dialect(ABC):
             if payload.flaw:
                 yield from cursor.until(closer, opener)
                 yield from cursor.accept(closer)
-                return [*found, self.bad(payload.flaw, name_in(payload.text))]
+                return [*found, self.bad(payload.flaw, self.name_in(payload.text))]
             found += self.entries(payload)
             space = yield from cursor.space()
         if fenced and (yield from cursor.accept(fenced)):
             space = yield from cursor.space()
         if (yield from self.closed(cursor, space, (closer,), (opener,))):
             return found
-        return [self.bad("something else stands behind its JSON", name_in(payload.text))]
+        return [self.bad("something else stands behind its JSON", self.name_in(payload.text))]
 
     def named(
         self, cursor: Cursor, name: str, id: str, closers: Sequence[str], stops: Sequence[str]
@@ -174,7 +174,7 @@ class Dialect(ABC):
         else:
             entries = parse_arguments(payload.text)
         if entries is None:
-            return [self.bad("its JSON cannot be read", name_in(payload.text))]
+            return [self.bad("its JSON cannot be read", self.name_in(payload.text))]
         return [self.entry(entry) for entry in (entries if isinstance(entries, list) else [entries])]
 
     def entry(self, entry: JsonValue) -> FoundCall:
@@ -196,6 +196,10 @@ class Dialect(ABC):
         if arguments is None or isinstance(arguments, str):
             return self.called(name, arguments or "", id if isinstance(id, str) else "")
         return self.bad("its arguments are no object", name)
+
+    def name_in(self, text: str) -> str:
+        """The name in a call's broken JSON, if one can be made out."""
+        return name_in(text)
 
     def called(self, name: str, arguments: str, id: str = "") -> FoundCall:
         """The call of a tool with the text of its arguments."""
