@@ -1337,6 +1337,99 @@ INKLING = [
     _thinking("<|content_thinking|>", '<|content_invoke_tool_json|>{"name": "get_time"}', "<|end_message|>"),
 ]
 
+
+_PATH = "<arg_key>path</arg_key><arg_value>a</arg_value>"
+_OPEN = (
+    "<tool_call:opensource>read_file<tool_sep:opensource>",
+    "<end_of_tool_call:opensource>",
+)
+
+HUNYUAN = [
+    Reply(
+        "one call",
+        f"So.\n<tool_calls>\n<tool_call>read_file<tool_sep>\n{_PATH}\n</tool_call>\n</tool_calls>",
+        (_read("a"),),
+        "So.",
+    ),
+    Reply("no argument", "<tool_calls><tool_call>get_time<tool_sep></tool_call></tool_calls>", (TIME,)),
+    Reply("no separator, another end", f"<tool_call>read_file{_PATH}<end_of_tool_call>", (_read("a"),)),
+    Reply("the tags of the open model", f'{_OPEN[0]}{{"path": "a"}}{_OPEN[1]}', (_read("a"),)),
+    Reply(
+        "the same with tags for arguments",
+        f"{_OPEN[0]}{_PATH.replace('>', ':opensource>')}{_OPEN[1]}",
+        (_read("a"),),
+    ),
+    Reply("nothing around", "<tool_calls></tool_calls>Well.", (), "Well."),
+    Reply("fenced whole", "```\n<tool_calls><tool_call>get_time</tool_call></tool_calls>\n```", (TIME,)),
+    Reply("in backticks", "`<tool_calls>` is a tag", (), "`<tool_calls>` is a tag"),
+    Reply("cut off", f"<tool_call>read_file<tool_sep>{_PATH}", errors=("not closed with",)),
+    Reply("JSON cut off", f'{_OPEN[0]}{{"path', errors=("read_file did not run",)),
+]
+K2_HORIZON = [
+    Reply(
+        "one call",
+        "So. <ifm|tool_calls><ifm|tool_call>read_file<ifm|arg_key>path</ifm|arg_key><ifm|arg_value>a"
+        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls> Good?",
+        (_read("a"),),
+        "So. Good?",
+    ),
+    Reply(
+        "a type beside the value",
+        "<ifm|tool_call>read_file<ifm|arg_key>lines</ifm|arg_key><ifm|arg_type>integer</ifm|arg_type>"
+        "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call>",
+        (("read_file", {"lines": 3}),),
+    ),
+    Reply("JSON", '<ifm|tool_call>{"name": "get_time", "arguments": {}}</ifm|tool_call>', (TIME,)),
+    Reply("a thought", "<ifm|think><ifm|tool_call>get_time</ifm|tool_call></ifm|think>No.", (), "No."),
+    Reply("cut off", "<ifm|tool_call>read_file<ifm|arg_key>path", errors=("read_file did not run",)),
+]
+
+_MM = "]<]minimax[>["
+
+
+def _m3(name: str, inside: str = "") -> str:
+    """A call, with the token in front of every tag: `<` stands for both."""
+    return f'<invoke name="{name}">{inside}</invoke>'.replace("<", f"{_MM}<")
+
+
+MINIMAX_M3 = [
+    Reply(
+        "one call",
+        f"So.\n{_MM}<tool_call>\n{_m3('read_file', '<path>a</path><lines>3</lines>')}\n{_MM}</tool_call>",
+        (_read("a", lines=3),),
+        "So.",
+    ),
+    Reply("no argument", f"{_MM}<tool_call>{_m3('get_time')}{_MM}</tool_call>", (TIME,)),
+    Reply("two calls", f"{_m3('get_time')}\n{_m3('read_file', '<path>7</path>')}", (TIME, _read("7"))),
+    Reply(
+        "a list, an object and JSON",
+        _m3(
+            "search",
+            "<tags><item>x</item><item>2</item></tags><filter><a><b>1</b></a><c>y</c><c>z</c></filter>",
+        ),
+        (("search", {"tags": ["x", 2], "filter": {"a": {"b": 1}, "c": ["y", "z"]}}),),
+    ),
+    Reply(
+        "a list of one, and one in JSON",
+        _m3("search", "<tags><item>x</item></tags>") + _m3("search", '<tags>["x"]</tags>'),
+        (("search", {"tags": ["x"]}), ("search", {"tags": ["x"]})),
+    ),
+    Reply(
+        "tags without the token are text",
+        f'{_MM}<invoke name="read_file">{_MM}<path>\n a </path> b{_MM}</path>{_MM}</invoke>',
+        (_read("\n a </path> b"),),
+    ),
+    Reply("a thought", f"<mm:think>{_m3('get_time')}</mm:think>No.", (), "No."),
+    Reply("fenced whole", f"```\n{_MM}<tool_call>{_m3('get_time')}{_MM}</tool_call>\n```", (TIME,)),
+    Reply("in backticks", f"`{_m3('get_time')}`", (), f"`{_m3('get_time')}`"),
+    Reply("a key twice", _m3("read_file", "<path>a</path><path>b</path>"), errors=("is there twice",)),
+    Reply("a tag that is not closed", _m3("read_file", "<path>a"), errors=("path is not closed",)),
+    Reply("cut off", f'{_MM}<invoke name="read_file">{_MM}<path>a', errors=("path is not closed",)),
+    Reply("nested too deep", _m3("search", "<filter>" + "<n>" * 300 + "</n>" * 300), errors=("too deep",)),
+    Reply("words in it", _m3("read_file", "the file"), errors=("is not closed with",)),
+    Reply("no name", _m3(""), errors=("it has no name",)),
+]
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
@@ -1347,6 +1440,8 @@ REPLIES: dict[str, list[Reply]] = {
     "mistral": MISTRAL,
     "deepseek": DEEPSEEK,
     "glm": GLM,
+    "hunyuan": HUNYUAN,
+    "k2_horizon": K2_HORIZON,
     "kimi": KIMI,
     "harmony": HARMONY,
     "deepseek_dsml": DEEPSEEK_DSML,
@@ -1355,6 +1450,7 @@ REPLIES: dict[str, list[Reply]] = {
     "minicpm": MINICPM,
     "step": _invoked(_STEP),
     "muse": _invoked(_prefixed("atem:", "atem:function_calls")),
+    "minimax_m3": MINIMAX_M3,
     "gemma": GEMMA,
     "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),
     "olmo": OLMO,

@@ -32,6 +32,13 @@ DIALECTS = {
     "apertus": "apertus",
     "inkling": "inkling",
     "lfm2": "llama_pythonic",
+    "hy_v3": "hunyuan",
+    "k2_horizon": "k2_horizon",
+    "minimax_m3": "minimax_m3",
+    "seed_oss": "qwen_coder",
+    "poolside": "glm",
+    "ling3": "glm",
+    "spark": "glm",
 }
 
 READ_OTHERWISE = {
@@ -42,6 +49,11 @@ READ_OTHERWISE = {
     "step3: 3": "words that Python has for true, false and null count without a schema",
     "lfm2: 7": "quotes in a string that nothing escapes",
     "lfm2: 8": "a number that Python does not have",
+    "hy_v3: 9": "a tool that does not exist is passed over",
+    "hy_v3: 10": "words in brackets are taken for a call",
+    "minimax_m3: 3": "a number of which no schema knows is a string",
+    "minimax_m3: 13": "tags inside a value that may be an object are a string",
+    "seed_oss: 8": "a value that is not closed counts all the same",
     "muse_glimmer: 3": "a name said twice is taken for the name",
 }
 """Cases that a parser reads in a way that we do not, and why: it would be a guess."""

@@ -63,6 +63,28 @@ def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bo
     return value if kind_of(value) in kinds - {"string"} else text
 
 
+def schema_in(schema: JsonValue, key: str, tool: ToolSpec | None, depth: int = _DEPTH) -> JsonValue:
+    """The schema of an object's member, or of a list's items if the key is `item`; None without one."""
+    if not isinstance(schema, dict) or tool is None or not depth:
+        return None
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and key in properties:
+        return properties[key]
+    if key == "item" and "items" in schema:
+        return schema["items"]
+    name = schema.get("$ref")
+    branches = [_referred(name, tool)] if isinstance(name, str) else []
+    for word in ("anyOf", "oneOf", "allOf"):
+        listed = schema.get(word)
+        branches += listed if isinstance(listed, list) else ()
+    found = (schema_in(branch, key, tool, depth - 1) for branch in branches)
+    return next((one for one in found if one is not None), None)
+
+
+def allows_list(schema: JsonValue, tool: ToolSpec | None) -> bool:
+    return "array" in _kinds(schema, tool, _DEPTH)
+
+
 def has_argument(key: str, tool: ToolSpec) -> bool:
     return _schema_of(key, tool) is not None
 
