@@ -1430,6 +1430,41 @@ MINIMAX_M3 = [
     Reply("no name", _m3(""), errors=("it has no name",)),
 ]
 
+_ATEM = _prefixed("atem:", "atem:function_calls")
+MUSE = [
+    *_invoked(_ATEM),
+    Reply(
+        "messages with headers",
+        f"to=self<|message|>Perhaps {_ATEM('get_time')}<|eom|><|start|>assistant to=self<|message|>Or "
+        f"not.<|eom|><|start|>assistant to=user<|message|>So.<|start|>assistant to=f<|message|>"
+        f"{_ATEM('read_file', _ATEM.given('path', 'a'))}<|eot|>",
+        (_read("a"),),
+        "So.",
+    ),
+]
+
+
+def _plamo(name: str, arguments: str) -> str:
+    return (
+        f"<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
+        f"<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{arguments}"
+        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+    )
+
+
+PLAMO = [
+    Reply("one call", "So. " + _plamo("read_file", '{"path": "a"}') + "<|plamo:tag|>", (_read("a"),), "So."),
+    Reply("two calls", _plamo("get_time", "{}") * 2, (TIME, TIME)),
+    _thinking("<|plamo:begin_think:plamo|>", _plamo("get_time", "{}"), "<|plamo:end_think:plamo|>"),
+    Reply(
+        "cut off",
+        _plamo("read_file", '{"path').partition("<|plamo:end_tool_arg")[0],
+        errors=("read_file did",),
+    ),
+    Reply("cut off in the name", "<|plamo:begin_tool_name:plamo|>get_ti", errors=("is missing",)),
+    Reply("words for arguments", _plamo("read_file", "the file"), errors=("no JSON object",)),
+]
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
@@ -1449,7 +1484,7 @@ REPLIES: dict[str, list[Reply]] = {
     "kimi_k3": KIMI_K3,
     "minicpm": MINICPM,
     "step": _invoked(_STEP),
-    "muse": _invoked(_prefixed("atem:", "atem:function_calls")),
+    "muse": MUSE,
     "minimax_m3": MINIMAX_M3,
     "gemma": GEMMA,
     "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),
@@ -1457,6 +1492,7 @@ REPLIES: dict[str, list[Reply]] = {
     "cohere": COHERE,
     "apertus": APERTUS,
     "inkling": INKLING,
+    "plamo": PLAMO,
 }
 
 TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]

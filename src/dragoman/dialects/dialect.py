@@ -19,6 +19,7 @@ from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
 from dragoman.dialects.minimax_m3 import MinimaxM3
 from dragoman.dialects.mistral import Mistral
 from dragoman.dialects.olmo import Olmo
+from dragoman.dialects.plamo import Plamo
 from dragoman.dialects.qwen_coder import QwenCoder
 from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
@@ -45,6 +46,7 @@ _DIALECTS: dict[str, Dialect] = {
         *GEMMA_DIALECTS,
         Olmo(),
         *MARKED_JSON_DIALECTS,
+        Plamo(),
     )
 }
 

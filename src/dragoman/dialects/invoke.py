@@ -42,6 +42,8 @@ class InvokeTags:
     """Whether a string may stand in a CDATA section."""
     also: tuple[tuple[str, str], ...] = ()
     """Other tags that stand around calls."""
+    header: tuple[str, str] = ("", "")
+    """What a message begins with: left out up to its end, or up to a thought."""
     drops: tuple[str, ...] = ()
     thoughts: Mapping[str, str] = field(default_factory=dict)
 
@@ -56,7 +58,12 @@ class Invoke(Dialect):
         around = [pair for pair in (tags.around, *tags.also) if pair[0]]
         self.name = name
         self.thoughts = tags.thoughts
-        self.opens = (tags.call, *(opening for opening, _ in around), *tags.thoughts)
+        self.opens = (
+            tags.call,
+            *(opening for opening, _ in around),
+            *tags.thoughts,
+            *filter(None, tags.header[:1]),
+        )
         self.drops = (
             *(closing for _, closing in around),
             tags.call_end,
@@ -68,6 +75,12 @@ class Invoke(Dialect):
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         tags = self._tags
+        if opener == tags.header[0]:
+            yield from cursor.space()
+            if not (yield from cursor.sees(*tags.thoughts)):
+                yield from cursor.until(tags.header[1], "\n")
+                yield from cursor.accept(tags.header[1])
+            return []
         if opener in self._around:
             yield from cursor.space()
             if not (yield from cursor.accept(tags.call)):

@@ -66,6 +66,9 @@ MUSE = InvokeTags(  # Muse Glimmer
     argument_end="</atem:parameter>",
     around=("<atem:function_calls>", "</atem:function_calls>"),
     between="\n",
+    header=("<|start|>assistant", "<|message|>"),
+    drops=("<|eot|>",),
+    thoughts={"to=self<|message|>": "<|eom|>"},
 )
 
 INVOKE_DIALECTS = (

@@ -17,6 +17,7 @@ from dragoman.dialects.wording import compact, enclosed
 from dragoman.messages.parts import Arguments
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+SEED = ("<seed:tool_call>", "</seed:tool_call>")  # Seed-OSS has these around a call
 FUNCTION, FUNCTION_END = "<function=", "</function>"
 PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 
@@ -28,7 +29,7 @@ class QwenCoder(Dialect):
         "several of these. Write values as they are, without quotes; lists and objects as JSON."
     )
     opens = (OPEN, FUNCTION)
-    drops = (CLOSE, FUNCTION_END)
+    drops = (CLOSE, FUNCTION_END, *SEED)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener == OPEN:
