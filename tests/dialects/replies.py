@@ -399,6 +399,13 @@ def _qwen(name: str, **values: str) -> str:
 
 
 QWEN_CODER = [
+    Reply(
+        "the tags of Seed-OSS, and a call in its thought",
+        "<seed:think><function=get_time></function></seed:think>So.\n<seed:tool_call>\n<function=read_file>"
+        "<parameter=path>a</parameter></function>\n</seed:tool_call>",
+        (_read("a"),),
+        "So.",
+    ),
     Reply("one call", "Look:\n" + _qwen("read_file", path="a", lines="3"), (_read("a", lines=3),), "Look:"),
     Reply("no outer tag", "Look\n<function=get_time></function>\nok", (TIME,), "Look\nok"),
     Reply(
@@ -615,6 +622,12 @@ GLM = [
 ]
 
 LLAMA_JSON = [
+    Reply(
+        "the tags of other models around a list",
+        'So. <tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls> Good?',
+        (_read("a"),),
+        "So. Good?",
+    ),
     Reply("one call", '{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)),
     Reply(
         "the tag in front",
