@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -399,6 +399,13 @@ def _qwen(name: str, **values: str) -> str:
 
 
 QWEN_CODER = [
+    Reply(
+        "the tags of Seed-OSS, and a call in its thought",
+        "<seed:think><function=get_time></function></seed:think>So.\n<seed:tool_call>\n<function=read_file>"
+        "<parameter=path>a</parameter></function>\n</seed:tool_call>",
+        (_read("a"),),
+        "So.",
+    ),
     Reply("one call", "Look:\n" + _qwen("read_file", path="a", lines="3"), (_read("a", lines=3),), "Look:"),
     Reply("no outer tag", "Look\n<function=get_time></function>\nok", (TIME,), "Look\nok"),
     Reply(
@@ -615,6 +622,12 @@ GLM = [
 ]
 
 LLAMA_JSON = [
+    Reply(
+        "the tags of other models around a list",
+        'So. <tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls> Good?',
+        (_read("a"),),
+        "So. Good?",
+    ),
     Reply("one call", '{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)),
     Reply(
         "the tag in front",
@@ -1027,6 +1040,444 @@ HARMONY = [
     Reply("words for arguments", _CALL + "the file<|call|>", errors=("no JSON object",)),
 ]
 
+
+@dataclass(frozen=True)
+class _Invoke:
+    """The tags of a model that writes `invoke`. `text` and `number` stand beside the key of a value."""
+
+    call: str
+    call_end: str
+    argument: str
+    argument_end: str
+    around: tuple[str, str] = ("", "")
+    head_end: str = ">"
+    text: str = ""
+    number: str = ""
+
+    def __call__(self, name: str, *arguments: str) -> str:
+        return f'{self.call}{name}"{self.head_end}{"".join(arguments)}{self.call_end}'
+
+    def given(self, key: str, value: str, beside: str = "") -> str:
+        return f'{self.argument}{key}"{beside}{self.head_end}{value}{self.argument_end}'
+
+
+def _invoked(tags: _Invoke) -> list[Reply]:
+    before, behind = tags.around
+    path = tags.given("path", "a", tags.text)
+    return [
+        Reply("one call", f"{before}{tags('read_file', path)}{behind}", (_read("a"),)),
+        Reply("no argument", f"Now.\n{before}\n{tags('get_time')}\n{behind}", (TIME,), "Now."),
+        Reply("nothing around it", tags("read_file", path), (_read("a"),)),
+        Reply(
+            "two calls and text on both sides",
+            f"So: {before}{tags('read_file', path)}{tags('get_time')}{behind} Good?",
+            (_read("a"), TIME),
+            "So: Good?",
+        ),
+        Reply(
+            "a number by the schema",
+            tags("read_file", path, "\n", tags.given("lines", "3", tags.number)),
+            (_read("a", lines=3),),
+        ),
+        Reply(
+            "a string that looks like a number",
+            tags("read_file", tags.given("path", "7", tags.text)),
+            (_read("7"),),
+        ),
+        Reply(
+            "a number with zeros in front",
+            tags("read_file", tags.given("lines", "07", tags.number)),
+            (("read_file", {"lines": 7}),),
+        ),
+        Reply(
+            "a closing tag in a value",
+            tags("read_file", tags.given("path", f"x{tags.argument_end}y{tags.call_end}z", tags.text)),
+            (_read(f"x{tags.argument_end}y{tags.call_end}z"),),
+        ),
+        Reply("JSON inside", tags("read_file", '{"path": "a"}'), (_read("a"),)),
+        Reply(
+            "all arguments in one",
+            tags("read_file", tags.given("arguments", '{"path": "a"}', tags.number)),
+            (_read("a"),),
+        ),
+        Reply("fenced whole", f"```xml\n{before}{tags('read_file', path)}{behind}\n```", (_read("a"),)),
+        Reply(
+            "shown in code",
+            f"```xml\nE.g.\n{tags('get_time')}\n```\nSo.",
+            text=f"```xml\nE.g.\n{tags('get_time')}\n```\nSo.",
+        ),
+        Reply("shown in backticks", f"`{tags('get_time')}`", text=f"`{tags('get_time')}`"),
+        Reply("a key twice", tags("read_file", path, path), errors=("path is there twice",)),
+        Reply(
+            "cut off in a value",
+            tags("read_file", path).partition(f"a{tags.argument_end}")[0] + "a",
+            errors=("read_file did not run: its argument path is not closed",),
+        ),
+        Reply(
+            "cut off behind a value", f'{tags.call}read_file"{tags.head_end}{path}', errors=("not closed",)
+        ),
+        Reply("cut off in the name", f"{tags.call}read_f", errors=("the reply ends",)),
+        Reply("words in it", tags("read_file", "the file a"), errors=("not what belongs there",)),
+        Reply("no name", tags("", path), errors=("it has no name",)),
+    ]
+
+
+def _prefixed(prefix: str, around: str, text: str = "", number: str = "") -> _Invoke:
+    return _Invoke(
+        f'<{prefix}invoke name="',
+        f"</{prefix}invoke>",
+        f'<{prefix}parameter name="',
+        f"</{prefix}parameter>",
+        (f"<{around}>", f"</{around}>"),
+        text=text,
+        number=number,
+    )
+
+
+_DSML = _prefixed("｜DSML｜", "｜DSML｜function_calls", ' string="true"', ' string="false"')
+_MINIMAX = _prefixed("", "minimax:tool_call")
+_K3 = _Invoke(
+    '<|open|>call tool="',
+    "<|close|>call<|sep|>",
+    '<|open|>argument key="',
+    "<|close|>argument<|sep|>",
+    ("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+    "<|sep|>",
+    ' type="string"',
+    ' type="number"',
+)
+_STEP = replace(
+    _prefixed("steptml:", ""),
+    around=(
+        "<｜tool_call_begin｜>function<｜tool_sep｜>",
+        "<｜tool_call_end｜>",
+    ),
+)
+_MINICPM = _Invoke('<function name="', "</function>", '<param name="', "</param>")
+
+DEEPSEEK_DSML = [
+    *_invoked(_DSML),
+    Reply(
+        "the outer tag of V4",
+        f"<｜DSML｜tool_calls>\n{_DSML('get_time')}\n</｜DSML｜tool_calls>",
+        (TIME,),
+    ),
+    Reply(
+        "a string that is no string",
+        _DSML("read_file", _DSML.given("lines", "3", ' string="true"')),
+        (("read_file", {"lines": 3}),),
+    ),
+    Reply(
+        "an undeclared tool, of which only the call knows the types",
+        _DSML("f", _DSML.given("a", "1", ' string="true"'), _DSML.given("b", "1", ' string="false"')),
+        (("f", {"a": "1", "b": 1}),),
+    ),
+]
+MINIMAX = [
+    *_invoked(_MINIMAX),
+    Reply(
+        "the outer tag of dots",
+        f"ok<dots_function_call>{_MINIMAX('get_time')}</dots_function_call>",
+        (TIME,),
+        "ok",
+    ),
+]
+KIMI_K3 = [
+    *_invoked(_K3),
+    Reply(
+        "an answer in front",
+        f"<|open|>response<|sep|>I look.<|close|>response<|sep|><|open|>tools<|sep|>{_K3('get_time')}"
+        "<|close|>tools<|sep|><|close|>message<|sep|>",
+        (TIME,),
+        "I look.",
+    ),
+    Reply(
+        "a call in a thought",
+        f"<|open|>think<|sep|>{_K3('get_time')}<|close|>think<|sep|><|open|>response<|sep|>No.",
+        text="No.",
+    ),
+]
+MINICPM = [
+    *_invoked(_MINICPM),
+    Reply(
+        "a section in which tags are text",
+        _MINICPM("read_file", _MINICPM.given("path", "<![CDATA[a </param></function> ]]>")),
+        (_read("a </param></function> "),),
+    ),
+]
+
+
+def _gemma(before: str, behind: str, quote: str) -> list[Reply]:
+    def call(inside: str) -> str:
+        return f"{before}call:{inside}{behind}"
+
+    path = f"path:{quote}a{quote}"
+    return [
+        Reply("one call", call(f"read_file{{{path}}}"), (_read("a"),)),
+        Reply("no argument", f"Now. {call('get_time{}')}", (TIME,), "Now."),
+        Reply(
+            "two calls and text on both sides",
+            f"So: {call(f'read_file{{{path}}}')}{call('get_time{}')} Good?",
+            (_read("a"), TIME),
+            "So: Good?",
+        ),
+        Reply("a number", call(f"read_file{{{path},lines:3}}"), (_read("a", lines=3),)),
+        Reply("spaces", call(f"read_file{{ {path} , lines : 3 }}"), (_read("a", lines=3),)),
+        Reply("a string without tokens", call("read_file{path:a.txt,lines:3}"), (_read("a.txt", lines=3),)),
+        Reply("a string that looks like a number", call("read_file{path:7}"), (_read("7"),)),
+        Reply(
+            "what brackets and tokens a string holds",
+            call(f"read_file{{path:{quote}}}, {behind}{before}{quote}}}"),
+            (_read(f"}}, {behind}{before}"),),
+        ),
+        Reply(
+            "lists and objects",
+            call(f"search{{tags:[{quote}x{quote},[1,null]],filter:{{a:{{}},{quote}b c{quote}:true}}}}"),
+            (("search", {"tags": ["x", [1, None]], "filter": {"a": {}, "b c": True}}),),
+        ),
+        Reply("never closed", f"{before}call:read_file{{{path}}}", (_read("a"),)),
+        Reply("fenced whole", f"```\n{call('get_time{}')}\n```", (TIME,)),
+        Reply("shown in backticks", f"`{call('get_time{}')}`", text=f"`{call('get_time{}')}`"),
+        Reply(
+            "shown in code",
+            f"```\nE.g.\n{call('get_time{}')}\n```\n",
+            text=f"```\nE.g.\n{call('get_time{}')}\n```\n",
+        ),
+        Reply("cut off in a string", call("read_file{")[: -len(behind)] + path[:-1], errors=("ends",)),
+        Reply("cut off behind a value", f"{before}call:read_file{{{path}", errors=("the reply ends",)),
+        Reply("a key twice", call(f"read_file{{{path},{path}}}"), errors=("path is there twice",)),
+        Reply("quotes as in JSON", call('read_file{path:"a, b"}'), errors=("has to stand between two",)),
+        Reply("nested too deep", call(f"search{{tags:{'[' * 99}{']' * 99}}}"), errors=("too deep",)),
+        Reply("no name", call("{}"), errors=("no name",)),
+        Reply("words in it", f"{before}the time{behind}", errors=("not what belongs there",)),
+    ]
+
+
+GEMMA = [
+    *_gemma("<|tool_call>", "<tool_call|>", '<|"|>'),
+    Reply(
+        "a call in a thought",
+        "<|channel>thought\nPerhaps <|tool_call>call:get_time{}<tool_call|>.<channel|>No.",
+        text="No.",
+    ),
+]
+
+OLMO = [
+    Reply("one call", "<function_calls>read_file(path='a')</function_calls>", (_read("a"),)),
+    Reply(
+        "a call in each line, and text on both sides",
+        'So: <function_calls>\nget_time()\nread_file(path="a", lines=3)\n</function_calls> Good?',
+        (TIME, _read("a", lines=3)),
+        "So: Good?",
+    ),
+    Reply(
+        "a string over several lines",
+        "<function_calls>read_file(path='a\n\n(b\\n\"')</function_calls>",
+        (_read('a\n\n(b\n"'),),
+    ),
+    Reply("a list", "<function_calls>[get_time(), get_time()]</function_calls>", (TIME, TIME)),
+    Reply(
+        "the words of JSON",
+        "<function_calls>search(query='\\'', filter=null, tags=[true])</function_calls>",
+        (("search", {"query": "'", "filter": None, "tags": [True]}),),
+    ),
+    Reply(
+        "tags in a string",
+        "<function_calls>read_file(path='</function_calls>')",
+        (_read("</function_calls>"),),
+    ),
+    Reply("fenced whole", "```\n<function_calls>get_time()</function_calls>\n```", (TIME,)),
+    Reply(
+        "shown in backticks",
+        "`<function_calls>get_time()</function_calls>`",
+        text="`<function_calls>get_time()</function_calls>`",
+    ),
+    Reply("cut off", "<function_calls>read_file(path='a", errors=("read_file did not run: the reply ends",)),
+    Reply("no name for an argument", "<function_calls>read_file('a')</function_calls>", errors=("be named",)),
+    Reply("an expression", "<function_calls>read_file(path=a+1)</function_calls>", errors=("plain value",)),
+    Reply("words in it", "<function_calls>the time</function_calls>", errors=("not what belongs there",)),
+    Reply("words behind it", "<function_calls>get_time() now</function_calls>", errors=("behind it",)),
+]
+
+
+def _marked(before: str, behind: str, name: str, arguments: str) -> list[Reply]:
+    def one(tool: str, given: str) -> str:
+        written = f'"{name}": "{tool}", "{arguments}": {given}' if name else f'"{tool}": {given}'
+        return f"{{{written}}}"
+
+    read, time = one("read_file", '{"path": "a"}'), one("get_time", "{}")
+    return [
+        Reply("one call", f"{before}{read}{behind}", (_read("a"),)),
+        Reply("a list", f"{before}\n[\n{read}, {time}\n]\n{behind}", (_read("a"), TIME)),
+        Reply(
+            "two of them",
+            f"So: {before}{read}{behind}{before}{time}{behind} Good?",
+            (_read("a"), TIME),
+            "So: Good?",
+        ),
+        Reply(
+            "tokens in a string",
+            f"{before}{one('read_file', f'{{{chr(34)}path{chr(34)}: {chr(34)}{behind}{chr(34)}}}')}{behind}",
+            (_read(behind),),
+        ),
+        Reply("never closed", f"{before}[{time}]", (TIME,)),
+        Reply("fenced whole", f"```json\n{before}{time}{behind}\n```", (TIME,)),
+        Reply("shown in backticks", f"`{before}{time}{behind}`", text=f"`{before}{time}{behind}`"),
+        Reply("cut off", f"{before}{read[:-4]}", errors=("read_file did not run",)),
+        Reply(
+            "arguments that are none", f"{before}{one('get_time', '3')}{behind}", errors=("are no object",)
+        ),
+        Reply("words in it", f"{before}the time{behind}", errors=("not what belongs there",)),
+    ]
+
+
+def _thinking(begin: str, call: str, end: str) -> Reply:
+    return Reply("a call in a thought", f"{begin}Perhaps {call}{end}No.", text="No.")
+
+
+COHERE = [
+    *_marked("<|START_ACTION|>", "<|END_ACTION|>", "tool_name", "parameters"),
+    _thinking(
+        "<|START_THINKING|>", '<|START_ACTION|>{"tool_name": "get_time"}<|END_ACTION|>', "<|END_THINKING|>"
+    ),
+]
+APERTUS = [
+    *_marked("<|tools_prefix|>", "<|tools_suffix|>", "", ""),
+    _thinking("<|inner_prefix|>", '<|tools_prefix|>[{"get_time": {}}]<|tools_suffix|>', "<|inner_suffix|>"),
+]
+INKLING = [
+    *_marked("<|content_invoke_tool_json|>", "<|end_message|>", "name", "args"),
+    _thinking("<|content_thinking|>", '<|content_invoke_tool_json|>{"name": "get_time"}', "<|end_message|>"),
+]
+
+
+_PATH = "<arg_key>path</arg_key><arg_value>a</arg_value>"
+_OPEN = (
+    "<tool_call:opensource>read_file<tool_sep:opensource>",
+    "<end_of_tool_call:opensource>",
+)
+
+HUNYUAN = [
+    Reply(
+        "one call",
+        f"So.\n<tool_calls>\n<tool_call>read_file<tool_sep>\n{_PATH}\n</tool_call>\n</tool_calls>",
+        (_read("a"),),
+        "So.",
+    ),
+    Reply("no argument", "<tool_calls><tool_call>get_time<tool_sep></tool_call></tool_calls>", (TIME,)),
+    Reply("no separator, another end", f"<tool_call>read_file{_PATH}<end_of_tool_call>", (_read("a"),)),
+    Reply("the tags of the open model", f'{_OPEN[0]}{{"path": "a"}}{_OPEN[1]}', (_read("a"),)),
+    Reply(
+        "the same with tags for arguments",
+        f"{_OPEN[0]}{_PATH.replace('>', ':opensource>')}{_OPEN[1]}",
+        (_read("a"),),
+    ),
+    Reply("nothing around", "<tool_calls></tool_calls>Well.", (), "Well."),
+    Reply("fenced whole", "```\n<tool_calls><tool_call>get_time</tool_call></tool_calls>\n```", (TIME,)),
+    Reply("in backticks", "`<tool_calls>` is a tag", (), "`<tool_calls>` is a tag"),
+    Reply("cut off", f"<tool_call>read_file<tool_sep>{_PATH}", errors=("not closed with",)),
+    Reply("JSON cut off", f'{_OPEN[0]}{{"path', errors=("read_file did not run",)),
+]
+K2_HORIZON = [
+    Reply(
+        "one call",
+        "So. <ifm|tool_calls><ifm|tool_call>read_file<ifm|arg_key>path</ifm|arg_key><ifm|arg_value>a"
+        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls> Good?",
+        (_read("a"),),
+        "So. Good?",
+    ),
+    Reply(
+        "a type beside the value",
+        "<ifm|tool_call>read_file<ifm|arg_key>lines</ifm|arg_key><ifm|arg_type>integer</ifm|arg_type>"
+        "<ifm|arg_value>3</ifm|arg_value></ifm|tool_call>",
+        (("read_file", {"lines": 3}),),
+    ),
+    Reply("JSON", '<ifm|tool_call>{"name": "get_time", "arguments": {}}</ifm|tool_call>', (TIME,)),
+    Reply("a thought", "<ifm|think><ifm|tool_call>get_time</ifm|tool_call></ifm|think>No.", (), "No."),
+    Reply("cut off", "<ifm|tool_call>read_file<ifm|arg_key>path", errors=("read_file did not run",)),
+]
+
+_MM = "]<]minimax[>["
+
+
+def _m3(name: str, inside: str = "") -> str:
+    """A call, with the token in front of every tag: `<` stands for both."""
+    return f'<invoke name="{name}">{inside}</invoke>'.replace("<", f"{_MM}<")
+
+
+MINIMAX_M3 = [
+    Reply(
+        "one call",
+        f"So.\n{_MM}<tool_call>\n{_m3('read_file', '<path>a</path><lines>3</lines>')}\n{_MM}</tool_call>",
+        (_read("a", lines=3),),
+        "So.",
+    ),
+    Reply("no argument", f"{_MM}<tool_call>{_m3('get_time')}{_MM}</tool_call>", (TIME,)),
+    Reply("two calls", f"{_m3('get_time')}\n{_m3('read_file', '<path>7</path>')}", (TIME, _read("7"))),
+    Reply(
+        "a list, an object and JSON",
+        _m3(
+            "search",
+            "<tags><item>x</item><item>2</item></tags><filter><a><b>1</b></a><c>y</c><c>z</c></filter>",
+        ),
+        (("search", {"tags": ["x", 2], "filter": {"a": {"b": 1}, "c": ["y", "z"]}}),),
+    ),
+    Reply(
+        "a list of one, and one in JSON",
+        _m3("search", "<tags><item>x</item></tags>") + _m3("search", '<tags>["x"]</tags>'),
+        (("search", {"tags": ["x"]}), ("search", {"tags": ["x"]})),
+    ),
+    Reply(
+        "tags without the token are text",
+        f'{_MM}<invoke name="read_file">{_MM}<path>\n a </path> b{_MM}</path>{_MM}</invoke>',
+        (_read("\n a </path> b"),),
+    ),
+    Reply("a thought", f"<mm:think>{_m3('get_time')}</mm:think>No.", (), "No."),
+    Reply("fenced whole", f"```\n{_MM}<tool_call>{_m3('get_time')}{_MM}</tool_call>\n```", (TIME,)),
+    Reply("in backticks", f"`{_m3('get_time')}`", (), f"`{_m3('get_time')}`"),
+    Reply("a key twice", _m3("read_file", "<path>a</path><path>b</path>"), errors=("is there twice",)),
+    Reply("a tag that is not closed", _m3("read_file", "<path>a"), errors=("path is not closed",)),
+    Reply("cut off", f'{_MM}<invoke name="read_file">{_MM}<path>a', errors=("path is not closed",)),
+    Reply("nested too deep", _m3("search", "<filter>" + "<n>" * 300 + "</n>" * 300), errors=("too deep",)),
+    Reply("words in it", _m3("read_file", "the file"), errors=("is not closed with",)),
+    Reply("no name", _m3(""), errors=("it has no name",)),
+]
+
+_ATEM = _prefixed("atem:", "atem:function_calls")
+MUSE = [
+    *_invoked(_ATEM),
+    Reply(
+        "messages with headers",
+        f"to=self<|message|>Perhaps {_ATEM('get_time')}<|eom|><|start|>assistant to=self<|message|>Or "
+        f"not.<|eom|><|start|>assistant to=user<|message|>So.<|start|>assistant to=f<|message|>"
+        f"{_ATEM('read_file', _ATEM.given('path', 'a'))}<|eot|>",
+        (_read("a"),),
+        "So.",
+    ),
+]
+
+
+def _plamo(name: str, arguments: str) -> str:
+    return (
+        f"<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
+        f"<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{arguments}"
+        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+    )
+
+
+PLAMO = [
+    Reply("one call", "So. " + _plamo("read_file", '{"path": "a"}') + "<|plamo:tag|>", (_read("a"),), "So."),
+    Reply("two calls", _plamo("get_time", "{}") * 2, (TIME, TIME)),
+    _thinking("<|plamo:begin_think:plamo|>", _plamo("get_time", "{}"), "<|plamo:end_think:plamo|>"),
+    Reply(
+        "cut off",
+        _plamo("read_file", '{"path').partition("<|plamo:end_tool_arg")[0],
+        errors=("read_file did",),
+    ),
+    Reply("cut off in the name", "<|plamo:begin_tool_name:plamo|>get_ti", errors=("is missing",)),
+    Reply("words for arguments", _plamo("read_file", "the file"), errors=("no JSON object",)),
+]
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
@@ -1037,8 +1488,24 @@ REPLIES: dict[str, list[Reply]] = {
     "mistral": MISTRAL,
     "deepseek": DEEPSEEK,
     "glm": GLM,
+    "hunyuan": HUNYUAN,
+    "k2_horizon": K2_HORIZON,
     "kimi": KIMI,
     "harmony": HARMONY,
+    "deepseek_dsml": DEEPSEEK_DSML,
+    "minimax": MINIMAX,
+    "kimi_k3": KIMI_K3,
+    "minicpm": MINICPM,
+    "step": _invoked(_STEP),
+    "muse": MUSE,
+    "minimax_m3": MINIMAX_M3,
+    "gemma": GEMMA,
+    "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),
+    "olmo": OLMO,
+    "cohere": COHERE,
+    "apertus": APERTUS,
+    "inkling": INKLING,
+    "plamo": PLAMO,
 }
 
 TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]

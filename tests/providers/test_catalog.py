@@ -71,7 +71,15 @@ def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
         ("vllm/Qwen/Qwen3-4B-Thinking-2507", Traits(spills="hermes", reasoning="inside")),
         ("together/Qwen/Qwen3-Coder-480B", Traits(spills="qwen_coder")),
         ("lmstudio/never-received-of-it", Traits()),
-        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek", reasoning="apart")),
+        ("vllm/deepseek-ai/DeepSeek-V3.2", Traits(spills="deepseek_dsml")),
+        ("vllm/deepseek-ai/DeepSeek-V3.1", Traits(spills="deepseek")),
+        ("vllm/MiniMaxAI/MiniMax-M2", Traits(spills="minimax")),
+        ("vllm/moonshotai/Kimi-K3", Traits(spills="kimi_k3")),
+        ("ollama/gemma4:e4b", Traits(spills="gemma")),
+        ("ollama/functiongemma:270m", Traits(spills="functiongemma")),
+        ("vllm/allenai/Olmo-3-7B-Instruct", Traits(spills="olmo")),
+        ("vllm/stepfun-ai/Step-3.5-Flash", Traits(spills="qwen_coder")),
+        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek_dsml", reasoning="apart")),
     ],
 )
 def test_a_model_is_known_by_its_provider_its_family_and_its_name(

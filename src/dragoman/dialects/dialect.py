@@ -5,15 +5,21 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from dragoman.dialects.deepseek import Deepseek
-from dragoman.dialects.glm import Glm
+from dragoman.dialects.gemma import GEMMA_DIALECTS
+from dragoman.dialects.glm import GLM_DIALECTS
 from dragoman.dialects.grammar import Dialect, Parsed
 from dragoman.dialects.harmony import Harmony
 from dragoman.dialects.hermes import Hermes
+from dragoman.dialects.invoke_models import INVOKE_DIALECTS
 from dragoman.dialects.json_strict import JsonStrict
 from dragoman.dialects.kimi import Kimi
 from dragoman.dialects.llama_json import LlamaJson
 from dragoman.dialects.llama_pythonic import LlamaPythonic
+from dragoman.dialects.marked_json import MARKED_JSON_DIALECTS
+from dragoman.dialects.minimax_m3 import MinimaxM3
 from dragoman.dialects.mistral import Mistral
+from dragoman.dialects.olmo import Olmo
+from dragoman.dialects.plamo import Plamo
 from dragoman.dialects.qwen_coder import QwenCoder
 from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
@@ -32,9 +38,15 @@ _DIALECTS: dict[str, Dialect] = {
         LlamaPythonic(),
         Mistral(),
         Deepseek(),
-        Glm(),
+        *GLM_DIALECTS,
         Kimi(),
         Harmony(),
+        *INVOKE_DIALECTS,
+        MinimaxM3(),
+        *GEMMA_DIALECTS,
+        Olmo(),
+        *MARKED_JSON_DIALECTS,
+        Plamo(),
     )
 }
 

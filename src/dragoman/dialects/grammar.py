@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pydantic import JsonValue
 from pydantic_core import from_json
@@ -41,7 +42,7 @@ class Parsed:
 class Dialect(ABC):
     """A way to write calls as text. A new one is a file with `read`, `calls` and a few markers.
 
-    `opens`, `drops`, `bare`, `sure` and `reserved` are explained in `scanner.Grammar`.
+    `opens`, `drops`, `bare`, `sure`, `reserved` and `thoughts` are explained in `scanner.Grammar`.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Dialect(ABC):
     bare: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()
     reserved: bool = False
+    thoughts: Mapping[str, str] = MappingProxyType({})
     ids: IdShape = "ours"
 
     @abstractmethod
@@ -101,14 +103,14 @@ class Dialect(ABC):
             if payload.flaw:
                 yield from cursor.until(closer, opener)
                 yield from cursor.accept(closer)
-                return [*found, self.bad(payload.flaw, name_in(payload.text))]
+                return [*found, self.bad(payload.flaw, self.name_in(payload.text))]
             found += self.entries(payload)
             space = yield from cursor.space()
         if fenced and (yield from cursor.accept(fenced)):
             space = yield from cursor.space()
         if (yield from self.closed(cursor, space, (closer,), (opener,))):
             return found
-        return [self.bad("something else stands behind its JSON", name_in(payload.text))]
+        return [self.bad("something else stands behind its JSON", self.name_in(payload.text))]
 
     def named(
         self, cursor: Cursor, name: str, id: str, closers: Sequence[str], stops: Sequence[str]
@@ -172,7 +174,7 @@ class Dialect(ABC):
         else:
             entries = parse_arguments(payload.text)
         if entries is None:
-            return [self.bad("its JSON cannot be read", name_in(payload.text))]
+            return [self.bad("its JSON cannot be read", self.name_in(payload.text))]
         return [self.entry(entry) for entry in (entries if isinstance(entries, list) else [entries])]
 
     def entry(self, entry: JsonValue) -> FoundCall:
@@ -194,6 +196,10 @@ class Dialect(ABC):
         if arguments is None or isinstance(arguments, str):
             return self.called(name, arguments or "", id if isinstance(id, str) else "")
         return self.bad("its arguments are no object", name)
+
+    def name_in(self, text: str) -> str:
+        """The name in a call's broken JSON, if one can be made out."""
+        return name_in(text)
 
     def called(self, name: str, arguments: str, id: str = "") -> FoundCall:
         """The call of a tool with the text of its arguments."""

@@ -17,6 +17,11 @@ from dragoman.wire.arguments import parse_arguments
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
+AROUND = (  # what Granite, xLAM, Hunyuan A13B, Jamba, LongCat, InternLM 2 and GigaChat 3 have around it
+    *("<|tool_call|>", "<tool_call>", "</tool_call>", "<tool_calls>", "</tool_calls>"),
+    *("<longcat_tool_call>", "</longcat_tool_call>", "<|action_start|><|plugin|>", "<|action_end|>"),
+    *("<|message_sep|>\n\nfunction call<|role_sep|>", "<|function_call|>"),
+)
 
 _GAP = (r"\s{0,64}",)
 
@@ -28,7 +33,7 @@ class LlamaJson(Dialect):
         "calls, several objects with a semicolon between them."
     )
     opens = (TAG,)
-    drops = ENDS
+    drops = (*ENDS, *AROUND)
     bare = (r"[{\[]", *_GAP, r"\{?", *_GAP, '"')
     sure = (*bare, *'name"', *_GAP, ":", *_GAP, '"', r'[^"\n]{1,99}', '"', *_GAP, ",", *_GAP, '"', "[pa]")
 

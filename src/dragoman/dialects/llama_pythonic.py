@@ -1,4 +1,4 @@
-"""`[name(a=1, b="x"), other()]`, a list of Python calls with plain values: Llama 3.2, Llama 4, ToolACE.
+"""`[name(a=1, b="x"), other()]`, a list of Python calls with plain values: Llama 3.2, Llama 4, LFM2, ToolACE.
 
 Such a list is a call if all its items are calls with named arguments; of those without any, and of those
 that are malformed or cut off, only the ones that name a tool there is. Any other is text.
@@ -6,6 +6,7 @@ that are malformed or cut off, only the ones that name a tool there is. Any othe
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +17,8 @@ from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.python_text import NotALiteral, PythonMachine, keywords, listed_calls
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 
-TAGS = ("<|python_start|>", "<|python_tag|>")
-ENDS = ("<|python_end|>", "<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>")
+TAGS = ("<|python_start|>", "<|python_tag|>", "<|tool_call_start|>")
+ENDS = ("<|python_end|>", "<|tool_call_end|>", "<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>")
 
 _GAP = r"\s{0,64}"
 _FIRST_NAME = re.compile(r"\[\s*([\w.]+)")
@@ -29,10 +30,10 @@ class LlamaPythonic(Dialect):
         "To call tools, write a list of calls as in Python, and nothing else. Name every argument; values "
         "are strings, numbers, True, False, None, lists and dicts."
     )
-    opens = TAGS
-    drops = ENDS
-    bare = (r"\[", _GAP, r"[A-Za-z_]", r"[\w.]{0,99}", _GAP, r"\(")
-    sure = bare
+    opens: tuple[str, ...] = TAGS
+    drops: tuple[str, ...] = ENDS
+    bare: tuple[str, ...] = (r"\[", _GAP, r"[A-Za-z_]", r"[\w.]{0,99}", _GAP, r"\(")
+    sure: tuple[str, ...] = bare
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener:
@@ -40,7 +41,7 @@ class LlamaPythonic(Dialect):
             if not (yield from cursor.sees("[")):
                 yield from cursor.until(*ENDS, *TAGS)
                 return [self.bad(f"no list of calls stands behind {opener}")]
-        machine = PythonMachine()
+        machine = PythonMachine(lines=bool(opener))
         text = yield from cursor.value(machine)
         first = _FIRST_NAME.match(text)
         known = bool(opener) or (first is not None and tool_named(first[1], tools) is not None)
@@ -53,20 +54,24 @@ class LlamaPythonic(Dialect):
         calls = listed_calls(text)
         if calls is None:
             return [self.bad("it is no list of calls", first[1] if first else "")] if known else None
+        found = self.checked(calls)
+        meant = known or all(isinstance(one, TextCall) and one.arguments for one in found)
+        return found if meant else None
+
+    def checked(self, calls: Sequence[tuple[str, ast.Call]]) -> list[FoundCall]:
         found: list[FoundCall] = []
         for name, call in calls:
             try:
                 found.append(TextCall(name, keywords(call)))
             except NotALiteral as error:
                 found.append(self.bad(str(error), name))
-        meant = known or all(isinstance(one, TextCall) and one.arguments for one in found)
-        return found if meant else None
+        return found
 
     def system(self, prompt: str, tools: Tools) -> str:
         return super().system(prompt, [replace(tool, name=_identifier(tool.name)) for tool in tools])
 
     def calls(self, calls: Sequence[TextCall]) -> str:
-        return f"[{', '.join(_written(call) for call in calls)}]"
+        return f"[{', '.join(written_call(call) for call in calls)}]"
 
 
 def _identifier(name: str) -> str:
@@ -74,7 +79,7 @@ def _identifier(name: str) -> str:
     return re.sub(r"[^\w.]", "_", name)
 
 
-def _written(call: TextCall) -> str:
+def written_call(call: TextCall) -> str:
     named = [f"{key}={value!r}" for key, value in call.arguments.items() if _is_name(key)]
     others = {key: value for key, value in call.arguments.items() if not _is_name(key)}
     return f"{_identifier(call.name)}({', '.join([*named, *([f'**{others!r}'] if others else [])])})"

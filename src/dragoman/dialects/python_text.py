@@ -13,6 +13,8 @@ from dragoman.messages.parts import Arguments
 
 _NOTABLE = re.compile(r"[\"'()\[\]{}]|\n[ \t\r]*+\n")
 _IN_STRING = {quote: re.compile(rf"[\\\n]|{quote}") for quote in ("'", '"', "'''", '"""')}
+_STRING = re.compile(r"""'{3}.*?'{3}|"{3}.*?"{3}|'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+\"""", re.DOTALL)
+_ESCAPE_OR_END = re.compile(r"\\.|\n", re.DOTALL)
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _JSON_NAMES = {"true": True, "false": False, "null": None}
 
@@ -22,10 +24,14 @@ class NotALiteral(ValueError):
 
 
 class PythonMachine:
-    """Follows brackets and strings. A blank line, or a line that ends inside a string, breaks it."""
+    """Follows brackets and strings. A blank line, or a line that ends inside a string, breaks it.
 
-    def __init__(self) -> None:
+    With `lines` neither does: it is certain then that a call is meant, and models forget to escape them.
+    """
+
+    def __init__(self, *, lines: bool = False) -> None:
         self.state = ""
+        self._lines = lines
         self._closers: list[str] = []
         self._quote = ""
 
@@ -50,7 +56,7 @@ class PythonMachine:
     def _in_string(self, text: str, at: int, mark: str) -> int:
         if mark == "\\":
             return min(at + 2, len(text))
-        if mark == "\n" and len(self._quote) == 1:
+        if mark == "\n" and len(self._quote) == 1 and not self._lines:
             self.state = "broken"
             return at
         if mark == self._quote:
@@ -58,6 +64,8 @@ class PythonMachine:
         return at + len(mark)
 
     def _in_code(self, text: str, at: int, mark: str) -> int:
+        if mark[0] == "\n" and self._lines:
+            return at + len(mark)
         if mark in ("'", '"'):
             if text.startswith(mark * 3, at):
                 self._quote = mark * 3
@@ -78,15 +86,27 @@ class PythonMachine:
 
 def listed_calls(text: str) -> list[tuple[str, ast.Call]] | None:
     """The calls in a list of calls, with their names. None if it is no such list."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Python thinks of escapes in strings helps nobody here
-            tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    tree = _parsed(text) or ("\n" in text and _parsed(_STRING.sub(_escaped, text)))
     items = tree.elts if isinstance(tree, ast.List) else []
     calls = [(_dotted(item.func), item) for item in items if isinstance(item, ast.Call)]
     return calls if calls and len(calls) == len(items) and all(name for name, _ in calls) else None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Python thinks of escapes in strings helps nobody here
+            return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _escaped(string: re.Match[str]) -> str:
+    """A string in which no line ends, unless three quotes allow it."""
+    text = string[0]
+    if text.startswith(("'''", '"""')):
+        return text
+    return _ESCAPE_OR_END.sub(lambda found: "\\n" if found[0] == "\n" else found[0], text)
 
 
 def keywords(call: ast.Call) -> Arguments:

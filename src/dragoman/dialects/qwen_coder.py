@@ -8,6 +8,7 @@ cannot be distinguished from one that was never closed, and is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, tool_named
@@ -17,6 +18,8 @@ from dragoman.dialects.wording import compact, enclosed
 from dragoman.messages.parts import Arguments
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+SEED = ("<seed:tool_call>", "</seed:tool_call>")  # Seed-OSS has these around a call
+SEED_THOUGHT = ("<seed:think>", "</seed:think>")
 FUNCTION, FUNCTION_END = "<function=", "</function>"
 PARAMETER, PARAMETER_END = "<parameter=", "</parameter>"
 
@@ -27,8 +30,9 @@ class QwenCoder(Dialect):
         "To call a tool, write its name and each argument between tags, as below; for several calls, "
         "several of these. Write values as they are, without quotes; lists and objects as JSON."
     )
-    opens = (OPEN, FUNCTION)
-    drops = (CLOSE, FUNCTION_END)
+    opens = (OPEN, FUNCTION, SEED_THOUGHT[0])
+    drops = (CLOSE, FUNCTION_END, *SEED, SEED_THOUGHT[1])
+    thoughts = MappingProxyType(dict([SEED_THOUGHT]))
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         if opener == OPEN:

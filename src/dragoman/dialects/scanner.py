@@ -11,7 +11,7 @@ What counts as protocol, and what as text about it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -58,6 +58,8 @@ class Grammar(Protocol):
     sure: tuple[str, ...]
     """The same, as far as it takes to suspect one even in a code block."""
     reserved: bool
+    thoughts: Mapping[str, str]
+    """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
@@ -131,6 +133,9 @@ class Scanner:
         """Read what a marker begins. False if that was only text."""
         cursor = self._cursor
         opener = mark if mark in self._grammar.opens else ""
+        if opener in self._grammar.thoughts:
+            yield from self._thought(opener)
+            return True
         before = cursor.taken
         cursor.at += len(opener)
         found = yield from self._grammar.read(cursor, opener, self._tools)
@@ -146,6 +151,22 @@ class Scanner:
         else:
             self.found += (replace(one, raw=raw) if isinstance(one, BadCall) else one for one in found)
         return True
+
+    def _thought(self, opener: str) -> Steps[None]:
+        """Show what stands behind the marker as reasoning, up to what ends it."""
+        cursor, end = self._cursor, self._grammar.thoughts[opener]
+        cursor.at += len(opener)
+        cursor.cut()
+        self._shown.gap()
+        self._shown.switch("reasoning")
+        while not (ended := cursor.seek(marks(end))) and not cursor.over:
+            self._shown.add(cursor.cut())
+            yield
+        self._shown.add(cursor.cut())
+        if ended:
+            cursor.at += len(ended)
+            cursor.cut()
+            self._shown.switch("text")
 
     # ── code ──────────────────────────────────────────────────────────────────────────────────────
 

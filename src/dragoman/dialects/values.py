@@ -6,6 +6,7 @@ numbers, booleans, null, objects and lists are what they look like, and all else
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -15,6 +16,7 @@ from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.messages.request import ToolSpec
 
 _SPELLINGS: dict[str, JsonValue] = {"True": True, "False": False, "None": None}  # as Python has them
+_PADDED = re.compile(r"-?0[0-9]{1,30}")  # an integer with zeros in front, which JSON does not have
 _DEPTH = 5  # of schemas that refer to each other
 
 
@@ -35,9 +37,21 @@ def read_value(cursor: Cursor, next: str, closer: str, follows: tuple[str, ...])
         parts += (mark, space)
 
 
-def value_of(text: str, key: str, tool: ToolSpec | None) -> JsonValue:
-    kinds = set(_kinds(_schema_of(key, tool), tool, _DEPTH))
+def value_of(text: str, key: str, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
+    """The value of an argument. `is_text` says that the model called it a string: only a schema that has no
+    place for one knows better.
+    """
+    return value_in(text, _schema_of(key, tool), tool, is_text=is_text)
+
+
+def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
+    """The same, with the schema of the value in that of the tool."""
+    kinds = set(_kinds(schema, tool, _DEPTH))
     bare = text.strip()
+    if is_text and (not kinds or "string" in kinds):
+        return text
+    if "integer" in kinds and _PADDED.fullmatch(bare):
+        return int(bare)
     try:
         value: JsonValue = _SPELLINGS[bare] if bare in _SPELLINGS else from_json(bare, allow_inf_nan=False)
     except ValueError:
@@ -46,7 +60,33 @@ def value_of(text: str, key: str, tool: ToolSpec | None) -> JsonValue:
         return text if isinstance(value, str) or bare in _SPELLINGS else value
     if "string" not in kinds:
         return value  # if it does not fit either, whoever checks the arguments can say what would
-    return value if _kind(value) in kinds - {"string"} else text
+    return value if kind_of(value) in kinds - {"string"} else text
+
+
+def schema_in(schema: JsonValue, key: str, tool: ToolSpec | None, depth: int = _DEPTH) -> JsonValue:
+    """The schema of an object's member, or of a list's items if the key is `item`; None without one."""
+    if not isinstance(schema, dict) or tool is None or not depth:
+        return None
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and key in properties:
+        return properties[key]
+    if key == "item" and "items" in schema:
+        return schema["items"]
+    name = schema.get("$ref")
+    branches = [_referred(name, tool)] if isinstance(name, str) else []
+    for word in ("anyOf", "oneOf", "allOf"):
+        listed = schema.get(word)
+        branches += listed if isinstance(listed, list) else ()
+    found = (schema_in(branch, key, tool, depth - 1) for branch in branches)
+    return next((one for one in found if one is not None), None)
+
+
+def allows_list(schema: JsonValue, tool: ToolSpec | None) -> bool:
+    return "array" in _kinds(schema, tool, _DEPTH)
+
+
+def has_argument(key: str, tool: ToolSpec) -> bool:
+    return _schema_of(key, tool) is not None
 
 
 def _schema_of(key: str, tool: ToolSpec | None) -> JsonValue:
@@ -67,7 +107,7 @@ def _kinds(schema: JsonValue, tool: ToolSpec | None, depth: int) -> Iterator[str
         *(allowed if isinstance(allowed, list) else ()),
         *([schema["const"]] if "const" in schema else ()),
     ]:
-        yield _kind(value)
+        yield kind_of(value)
     for word in ("anyOf", "oneOf", "allOf"):
         branches = schema.get(word)
         for branch in branches if isinstance(branches, list) else ():
@@ -83,7 +123,8 @@ def _referred(name: str, tool: ToolSpec) -> JsonValue:
     return place
 
 
-def _kind(value: JsonValue) -> str:
+def kind_of(value: JsonValue) -> str:
+    """The type of a value, as schemas call it."""
     match value:
         case None:
             return "null"

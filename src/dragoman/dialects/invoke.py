@@ -1,0 +1,170 @@
+"""`<invoke name="NAME"><parameter name="KEY">value</parameter>…</invoke>`, with the tags of several models.
+
+Values stand as they are, with nothing escaped: a closing tag inside one is distinguished from its end by what
+follows. Some models note beside the key what a value is; of the others, the tool's schema decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from dragoman.dialects.cursor import Cursor, Steps
+from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.dialects.values import has_argument, kind_of, read_value, value_of
+from dragoman.dialects.wording import compact
+from dragoman.messages.parts import Arguments
+
+_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+
+
+@dataclass(slots=True, frozen=True)
+class InvokeTags:
+    """How one model spells a call. `call` and `argument` go up to the quote in front of the name."""
+
+    call: str
+    call_end: str
+    argument: str
+    argument_end: str
+    around: tuple[str, str] = ("", "")
+    """What stands around all calls of a reply, as it is written."""
+    head_end: str = ">"
+    between: str = ""
+    """What is written between tags for the eye."""
+    text: str = ""
+    """What stands beside the key of a string, as it is."""
+    other: str = ""
+    """The same of any other value; `{kind}` is its type in JSON."""
+    cdata: bool = False
+    """Whether a string may stand in a CDATA section."""
+    also: tuple[tuple[str, str], ...] = ()
+    """Other tags that stand around calls."""
+    header: tuple[str, str] = ("", "")
+    """What a message begins with: left out up to its end, or up to a thought."""
+    drops: tuple[str, ...] = ()
+    thoughts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Invoke(Dialect):
+    how = (
+        "To call a tool, write its name and each argument between tags, as below; for several calls, "
+        "several of these. Write strings as they are, without quotes; all other values as JSON."
+    )
+
+    def __init__(self, name: str, tags: InvokeTags) -> None:
+        around = [pair for pair in (tags.around, *tags.also) if pair[0]]
+        self.name = name
+        self.thoughts = tags.thoughts
+        self.opens = (
+            tags.call,
+            *(opening for opening, _ in around),
+            *tags.thoughts,
+            *filter(None, tags.header[:1]),
+        )
+        self.drops = (
+            *(closing for _, closing in around),
+            tags.call_end,
+            *tags.thoughts.values(),
+            *tags.drops,
+        )
+        self._tags = tags
+        self._around = dict(around)
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        tags = self._tags
+        if opener == tags.header[0]:
+            yield from cursor.space()
+            if not (yield from cursor.sees(*tags.thoughts)):
+                yield from cursor.until(tags.header[1], "\n")
+                yield from cursor.accept(tags.header[1])
+            return []
+        if opener in self._around:
+            yield from cursor.space()
+            if not (yield from cursor.accept(tags.call)):
+                if (yield from cursor.accept(self._around[opener])):
+                    return []
+                return (yield from self.stray(cursor, opener, self._around[opener]))
+        head = yield from self._head(cursor)
+        if head is None:
+            return (yield from self.stray(cursor, tags.call, tags.call_end))
+        name, _ = head
+        yield from cursor.space()
+        if (yield from cursor.sees("{")):
+            found = yield from self.named(cursor, name, "", (tags.call_end,), (tags.call,))
+        elif (yield from cursor.sees(tags.argument, tags.call_end)):
+            found = [(yield from self._arguments(cursor, name, tools))]
+        else:
+            return (yield from self.stray(cursor, tags.call, tags.call_end))
+        space = yield from cursor.space()
+        if not self._around or not (yield from cursor.accept(*self._around.values())):
+            cursor.back(len(space))
+        return found
+
+    def _head(self, cursor: Cursor) -> Steps[tuple[str, str] | None]:
+        """The name in a tag that was begun, and what stands behind it in the tag."""
+        end = self._tags.head_end
+        name, mark = yield from cursor.until('"', "\n")
+        if mark != '"':
+            return None
+        cursor.at += 1
+        beside, mark = yield from cursor.until(end, "\n")
+        if mark != end:
+            return None
+        cursor.at += len(end)
+        return name.strip(), beside
+
+    def _arguments(self, cursor: Cursor, name: str, tools: Tools | None) -> Steps[FoundCall]:
+        tags, tool = self._tags, tool_named(name, tools)
+        arguments: Arguments = {}
+        while (yield from cursor.accept(tags.argument)):
+            head = yield from self._head(cursor)
+            key, beside = head or ("", "")
+            section = _CDATA if tags.cdata and (yield from cursor.accept(_CDATA)) else ""
+            closer = f"{_CDATA_END}{tags.argument_end}" if section else tags.argument_end
+            text = (yield from read_value(cursor, tags.argument, closer, (tags.call_end,))) if head else None
+            if text is None or key in arguments:
+                yield from cursor.until(tags.call_end, tags.call)
+                yield from cursor.accept(tags.call_end)
+                why = "is there twice" if key in arguments else f"is not closed with {tags.argument_end}"
+                return self.bad(f"its argument {key} {why}", name)
+            is_text = bool(section) or (bool(tags.text) and tags.text in beside)
+            arguments[key] = value_of(text, key, tool, is_text=is_text)
+            yield from cursor.space()
+        if not (yield from cursor.accept(tags.call_end)):
+            yield from cursor.until(tags.call_end, tags.call)
+            yield from cursor.accept(tags.call_end)
+            return self.bad(f"it is not closed with {tags.call_end}", name)
+        inner = arguments.get("arguments")
+        if isinstance(inner, dict) and len(arguments) == 1 and tool and not has_argument("arguments", tool):
+            arguments = inner  # models that were trained on several formats wrap them like this
+        return TextCall(name, arguments) if name else self.bad("it has no name")
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        before, behind = self._tags.around
+        parts = [before, *map(self._written, calls), behind]
+        return self._tags.between.join(part for part in parts if part)
+
+    def _written(self, call: TextCall) -> str:
+        tags = self._tags
+        written = "".join(
+            f'{tags.argument}{key}"{self._beside(value)}{tags.head_end}{self._value(value)}'
+            f"{tags.argument_end}{tags.between}"
+            for key, value in call.arguments.items()
+        )
+        head = f'{tags.call}{call.name}"{tags.head_end}{tags.between}'
+        return f"{head}{written}{tags.call_end}"
+
+    def _beside(self, value: JsonValue) -> str:
+        tags = self._tags
+        noted = tags.text if isinstance(value, str) else tags.other.format(kind=kind_of(value))
+        return f" {noted}" if noted else ""
+
+    def _value(self, value: JsonValue) -> str:
+        if not isinstance(value, str):
+            return compact(value)
+        if self._tags.cdata and value.startswith(_CDATA):
+            return f"{_CDATA}{value}{_CDATA_END}"
+        return value

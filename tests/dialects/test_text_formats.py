@@ -1,0 +1,137 @@
+"""Replies of open models in the formats they were trained on, as public parsers read them (D1, D2).
+
+They are not part of the project: `text-formats.json` in the folder that `DRAGOMAN_RECORDINGS` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.dialects.dialect import Parsed, dialect
+from dragoman.dialects.scanner import Scanner, Tools
+from dragoman.messages.request import ToolSpec
+from tests.sweeps import WHOLE
+
+DIALECTS = {
+    "deepseek_dsml": "deepseek_dsml",
+    "minimax_m2": "minimax",
+    "dots": "minimax",
+    "kimi_k3": "kimi_k3",
+    "minicpm5": "minicpm",
+    "step3": "step",
+    "muse_glimmer": "muse",
+    "gemma4": "gemma",
+    "functiongemma": "functiongemma",
+    "olmo3": "olmo",
+    "cohere": "cohere",
+    "apertus": "apertus",
+    "inkling": "inkling",
+    "lfm2": "llama_pythonic",
+    "plamo3": "plamo",
+    "hy_v3": "hunyuan",
+    "k2_horizon": "k2_horizon",
+    "minimax_m3": "minimax_m3",
+    "seed_oss": "qwen_coder",
+    "reka": "qwen_coder",
+    "granite_thinking": "qwen_coder",
+    "granite3": "llama_json",
+    "xlam": "llama_json",
+    "internlm2": "llama_json",
+    "jamba": "llama_json",
+    "hunyuan_a13b": "llama_json",
+    "longcat": "llama_json",
+    "gigachat3": "llama_json",
+    "poolside": "glm",
+    "ling3": "glm",
+    "spark": "glm",
+}
+
+READ_OTHERWISE = {
+    "minicpm5: 2": "a mark of the tokenizer in place of a space",
+    "minicpm5: 3": "a mark of the tokenizer in place of a space",
+    "minicpm5: 7": "an argument that the schema does not have is left out",
+    "minicpm5: 8": "a tool that does not exist is taken for another",
+    "step3: 3": "words that Python has for true, false and null count without a schema",
+    "lfm2: 7": "quotes in a string that nothing escapes",
+    "lfm2: 8": "a number that Python does not have",
+    "hy_v3: 9": "a tool that does not exist is passed over",
+    "hy_v3: 10": "words in brackets are taken for a call",
+    "minimax_m3: 3": "a number of which no schema knows is a string",
+    "minimax_m3: 13": "tags inside a value that may be an object are a string",
+    "seed_oss: 8": "a value that is not closed counts all the same",
+    "plamo3: 4": "a call that is cut off counts without arguments",
+    "muse_glimmer: 3": "a name said twice is taken for the name",
+}
+"""Cases that a parser reads in a way that we do not, and why: it would be a guess."""
+
+
+def cases() -> list[Any]:
+    folder = os.environ.get("DRAGOMAN_RECORDINGS")
+    path = Path(folder or "") / "text-formats.json"
+    if not folder or not path.exists():
+        reason = "DRAGOMAN_RECORDINGS is not set, or has no text-formats.json: there are no such replies here"
+        return [pytest.param("", {}, marks=pytest.mark.skip(reason=reason))]
+    found, seen = [], dict.fromkeys(DIALECTS, 0)
+    for case in json.loads(path.read_text())["cases"]:
+        if case["format"] in seen:
+            seen[case["format"]] += 1
+            title = f"{case['format']}: {seen[case['format']]}"
+            if title not in READ_OTHERWISE:
+                found.append(pytest.param(DIALECTS[case["format"]], case, id=title))
+    return found
+
+
+@pytest.mark.parametrize(("name", "case"), cases())
+def test_d1_a_reply_in_a_models_own_format_has_the_calls_it_holds(name: str, case: dict[str, Any]) -> None:
+    """D1: what a model was trained to write is read as the calls it means."""
+    parsed, expect = dialect(name).parse(case["text"], tools_of(case)), case["expect"]
+
+    if "calls" in expect:
+        assert [{"name": call.name, "arguments": call.arguments} for call in parsed.calls] == expect["calls"]
+        return
+    assert len(parsed.calls) == expect["count"]
+    for place, tool in expect.get("names", {}).items():
+        assert parsed.calls[int(place)].name == tool
+    for place, keys, wanted in expect["arg"]:
+        value: Any = parsed.calls[place].arguments
+        for key in keys:
+            value = value[key]
+        assert value == wanted or value == _as_it_looks(wanted, case)
+
+
+@pytest.mark.parametrize(("name", "case"), cases())
+def test_d2_such_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: dict[str, Any]) -> None:
+    """D2: calls and text do not depend on how the reply is cut into pieces."""
+    text, tools = case["text"], tools_of(case)
+    whole = dialect(name).parse(text, tools)
+
+    assert in_pieces(name, list(text), tools) == whole
+    for cut in range(1, len(text), 1 if WHOLE else max(1, len(text) // 12)):
+        assert in_pieces(name, [text[:cut], text[cut:]], tools) == whole
+
+
+def in_pieces(name: str, pieces: list[str], tools: Tools | None) -> Parsed:
+    scanner = Scanner(dialect(name), tools)
+    seen = [one for piece in pieces for one in scanner.feed(piece)] + scanner.end()
+    text, reasoning = ("".join(text for by, text in seen if by == voice) for voice in ("text", "reasoning"))
+    return Parsed(text, tuple(scanner.found), reasoning)
+
+
+def tools_of(case: dict[str, Any]) -> Tools | None:
+    return [
+        ToolSpec(tool["name"], tool.get("description", ""), tool.get("parameters") or {})
+        for tool in case["tools"] or ()
+    ] or None
+
+
+def _as_it_looks(wanted: Any, case: dict[str, Any]) -> Any:
+    """Without the tools, a value that looks like JSON is taken for it; not every parser does so."""
+    try:
+        return wanted if case["tools"] or not isinstance(wanted, str) else json.loads(wanted)
+    except ValueError:
+        return wanted
