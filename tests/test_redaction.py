@@ -134,7 +134,7 @@ def test_a_number_is_a_secret_under_the_name_of_one(name: str) -> None:
         "https://example.org/v1/models?limit=5#top does not answer",
         "git@github.com:owner/project.git",
         "--token ${GITHUB_TOKEN} and Bearer ${TOKEN} and http://${USER}:${PASSWORD}@host/",
-        "/home/ada/notes/secret-plans.txt, line 3: password_from",
+        "notes/secret-plans.txt, line 3: password_from",
         "npx -y @modelcontextprotocol/server-filesystem /srv/data",
     ],
 )

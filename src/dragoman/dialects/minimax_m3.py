@@ -26,7 +26,7 @@ THOUGHT, THOUGHT_END = "<mm:think>", "</mm:think>"
 _DEEPEST = 200
 
 
-class Unreadable(ValueError):
+class BrokenTags(ValueError):
     """A tag is not what it has to be. The text says why, for the model."""
 
 
@@ -58,7 +58,7 @@ class MinimaxM3(Dialect):
                 cursor, "invoke", tool.parameters if tool else None, tool, 0
             )
             found = TextCall(name.strip(), arguments) if name.strip() else self.bad("it has no name")
-        except Unreadable as fault:
+        except BrokenTags as fault:
             yield from cursor.until(CALL_END, CALL, OPEN)
             yield from cursor.accept(CALL_END)
             found = self.bad(str(fault), name)
@@ -76,13 +76,13 @@ class MinimaxM3(Dialect):
         yield from cursor.space()
         while not (yield from cursor.accept(f"{TOKEN}</{tag}>")):
             if not (yield from cursor.accept(f"{TOKEN}<")):
-                raise Unreadable(f"it is not closed with {TOKEN}</{tag}>")
+                raise BrokenTags(f"it is not closed with {TOKEN}</{tag}>")
             key, mark = yield from cursor.until(">", "\n", TOKEN)
             if mark != ">" or not key or key[0] == "/":
-                raise Unreadable(f"<{key[:40]} is no tag that belongs there")
+                raise BrokenTags(f"<{key[:40]} is no tag that belongs there")
             cursor.at += 1
             if key in members and depth == 0:
-                raise Unreadable(f"its argument {key} is there twice")
+                raise BrokenTags(f"its argument {key} is there twice")
             value = yield from self._value(cursor, key, schema_in(schema, key, tool), tool, depth)
             earlier = members.get(key)
             if key not in members:
@@ -100,11 +100,11 @@ class MinimaxM3(Dialect):
     ) -> Steps[JsonValue]:
         text, mark = yield from cursor.until(TOKEN)
         if not mark:
-            raise Unreadable(f"its argument {key} is not closed with {TOKEN}</{key}>")
+            raise BrokenTags(f"its argument {key} is not closed with {TOKEN}</{key}>")
         if (yield from cursor.accept(f"{TOKEN}</{key}>")):
             return value_in(text, schema, tool)
         if text.strip() or depth == _DEEPEST:
-            raise Unreadable(f"its argument {key} is not closed, or nested too deep")
+            raise BrokenTags(f"its argument {key} is not closed, or nested too deep")
         children = yield from self._children(cursor, key, schema, tool, depth + 1)
         if list(children) == ["item"] and allows_list(schema, tool):
             items = children["item"]

@@ -21,9 +21,9 @@ from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, end
 from dragoman.cli.terminal.prompts import LinePrompts
 from dragoman.config.build import build_runtime, catalog_of
 from dragoman.config.settings import Settings
-from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnSetAside
+from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import Part, Text
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import wire
@@ -83,6 +83,8 @@ def run(flags: RunFlags) -> int:
 
 async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.TurnEnd:
     message, tools = _read_message(flags), load_tools(flags.tools)
+    if not message.strip() and not flags.attach and not flags.conversation:
+        raise ConfigError("the message is blank: say something, or attach a file")
     chosen = await _choose_model(flags, settings)
     chosen.models(None)  # a missing key is an error before anything is stored
     with _temporary_store(flags) as store:
@@ -99,45 +101,42 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.Tur
         for warning in built.warnings:
             print(f"· left out: {warning}", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
-            if not message.strip() and not flags.attach and not flags.conversation:
-                raise ConfigError("the message is blank: say something, or attach a file")
             files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
             conversation = await _open_conversation(flags, runtime)
-            left = await _interrupted(runtime, conversation.id) if flags.conversation else None
-            if not message and flags.conversation and not files:
-                return await _follow(runtime, await _resume(left, conversation.id), output)
-            if left is not None:
-                await _close(runtime, left)
-            turn = await conversation.send([Text(message), *files], agent=flags.agent)
+            said: list[Part] = [*([Text(message)] if message else []), *files]
+            if not said:
+                return await _follow(runtime, await _resume(runtime, conversation.id), output)
+            try:
+                turn = await conversation.send(said, agent=flags.agent)
+            except TurnBusy as busy:
+                await _close(runtime, busy)
+                turn = await conversation.send(said, agent=flags.agent)
             return await _follow(runtime, turn, output)
 
 
 # ── a turn that nobody runs ───────────────────────────────────────────────────────────────────────
 
 
-async def _interrupted(runtime: Runtime, conversation: str) -> TurnHandle | None:
+async def _resume(runtime: Runtime, conversation: str) -> TurnHandle:
     for row in await runtime.store.live_turns(conversation):
         if await runtime.store.is_abandoned(row.id):
-            return runtime.turn(row.id)
-    return None
+            print(f"· going on with turn {row.id}", file=sys.stderr)
+            turn = runtime.turn(row.id)
+            await turn.resume()
+            return turn
+    raise BadRequest(f"nothing was interrupted in conversation {conversation}: say something")
 
 
-async def _resume(turn: TurnHandle | None, conversation: str) -> TurnHandle:
-    if turn is None:
-        raise BadRequest(f"nothing was interrupted in conversation {conversation}: say something")
-    print(f"· going on with turn {turn.id}", file=sys.stderr)
-    await turn.resume()
-    return turn
-
-
-async def _close(runtime: Runtime, turn: TurnHandle) -> None:
-    """What is said next is not to wait for it."""
-    row = await runtime.store.turn(turn.id)
+async def _close(runtime: Runtime, busy: TurnBusy) -> None:
+    """End the turn that is in the way, if it was interrupted: what is said next is not to wait for it."""
+    turn, row = runtime.turn(busy.turn), await runtime.store.turn(busy.turn)
+    if not await runtime.store.is_abandoned(turn.id):
+        raise busy
     if row.state == State.WAITING:
         raise BadRequest(
             f"turn {turn.id} waits for an answer: `dragoman questions` shows what it asks, and "
             f"`dragoman run --continue {row.conversation}` goes on with it"
-        )
+        ) from busy
     await turn.cancel("it was interrupted, and something else was said")
     try:
         if await turn.resume():

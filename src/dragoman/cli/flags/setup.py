@@ -55,7 +55,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman trust ~/work/project`")
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman trust project`")
 def trust(
     folder: Annotated[
         Path | None, typer.Argument(help="The folder, if not the one whose dragoman.toml holds here.")
