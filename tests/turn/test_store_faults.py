@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Runtime, ScriptedModel, tool
+from dragoman import Runtime, ScriptedModel, allow_once, tool
 from dragoman.errors import StoreUnavailable
 from dragoman.messages.parts import CallState
 from dragoman.store.sqlite import SqliteStore
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
-from tests.runtimes import only_call
+from tests.runtimes import add, only_call, runtime_with
 
 
 async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) -> None:
@@ -51,3 +51,39 @@ async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) 
         assert (result.state, result.text) == ("completed", "done")
         assert only_call(result).state is CallState.COMPLETED
         assert (await (await runtime.send("somebody else")).result()).state == "completed"
+
+
+class Fading(SqliteStore):
+    """Claims a turn, and is gone then, for reading and for giving it up."""
+
+    gone = False
+
+    async def facts(self, turn: str) -> list[str]:
+        self._check()
+        return await super().facts(turn)
+
+    async def release(self, turn: str, epoch: int) -> None:
+        self._check()
+        await super().release(turn, epoch)
+
+    def _check(self) -> None:
+        if self.gone:
+            raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
+
+
+async def test_a_turn_is_not_kept_by_who_could_not_read_it(tmp_path: Path) -> None:
+    """S3, T14: neither set aside for good, nor owned by a process that does not run it."""
+    async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+    store = Fading(tmp_path / "chat.db")
+    async with runtime_with(tmp_path, [says("2")], tools=[add], allow=(), store=store) as second:
+        store.gone = True
+        with pytest.raises(StoreUnavailable):
+            await second.turn(turn.id).resume()
+        store.gone = False
+        async with asyncio.timeout(PATIENCE):
+            while not await second.turn(turn.id).resume():  # noqa: ASYNC110 - it is given up in the background
+                await asyncio.sleep(0.05)
+        await second.answer(turn.question, allow_once())
+        assert (await second.turn(turn.id).result()).text == "2"

@@ -1,4 +1,4 @@
-"""A stored turn, made ready to run here: claimed, read, and checked for what it needs."""
+"""A stored turn, made ready to run here: read, and checked for what it needs."""
 
 from __future__ import annotations
 
@@ -14,24 +14,14 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 
 
-async def load_turn(services: Services, turn: str) -> TurnLog | None:
-    """The turn, ours from now on. None where it is over or its owner is alive.
-
-    TurnSetAside where it cannot be read, or what it was started with is not here: it stays as it is.
-    """
-    store = services.store
-    epoch = await store.claim(turn)
-    if epoch is None:
-        return None
+async def load_turn(services: Services, turn: str) -> TurnLog:
+    """A turn that is ours. TurnSetAside where it cannot be read, or what it was started with is not here; it
+    is the caller's to give up then, as it is where the store fails."""
     try:
         return await _load(services, turn)
-    except StoreUnavailable:
-        await store.release(turn, epoch)
-        raise  # it is tried again
+    except (TurnSetAside, StoreUnavailable):
+        raise
     except (DragomanError, ValidationError, ValueError, LookupError) as error:
-        await store.release(turn, epoch)
-        if isinstance(error, TurnSetAside):
-            raise
         why = " ".join(str(error).split())[:200]
         raise TurnSetAside(turn, f"it cannot be read ({why})") from error
 

@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 
 from dragoman.background import Background
-from dragoman.errors import Fenced, NotFound, TurnInterrupted, TurnSetAside
+from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
 from dragoman.store.store import Started, Store
 from dragoman.turn.drivers.load import load_path, load_turn
 from dragoman.turn.drivers.paths import Paths
@@ -106,14 +106,19 @@ class TaskDriver:
     # ── taking turns up from their facts ──────────────────────────────────────────────────────────
 
     async def _adopt(self, turn: str) -> bool:
+        epoch = await self._store.claim(turn)
+        if epoch is None:
+            return False  # it is over, or its owner is alive
         try:
             log = await load_turn(self._services, turn)
-        except TurnSetAside as aside:
-            self._set_aside[turn] = aside.why
-            _log.warning("%s; it is left as it is, and can be cancelled or deleted", aside)
+        except BaseException as error:
+            self._broken_off[turn] = epoch  # if that cannot be stored now, it is when the store is back
+            with suppress(StoreUnavailable):
+                await self._release_all()
+            if isinstance(error, TurnSetAside):
+                self._set_aside[turn] = error.why
+                _log.warning("%s; it is left as it is, and can be cancelled or deleted", error)
             raise
-        if log is None:
-            return False
         self._launch(log)
         return True
 
