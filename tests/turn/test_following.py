@@ -41,8 +41,10 @@ OWNER = textwrap.dedent(
 
 
 @pytest.mark.slow
-async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path) -> None:
-    """E2: while they come, in order and without a gap; a second follower goes on where the first left off."""
+@pytest.mark.parametrize("late", [False, True], ids=["while it runs", "when it is over"])
+async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path, late: bool) -> None:
+    """E2: while they come, in order and without a gap; a second follower goes on where the first left off,
+    also when the turn ended in between."""
     heard = tmp_path / "heard"
     owner = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", OWNER, tmp_path / "chat.db", heard), stdout=asyncio.subprocess.PIPE
@@ -57,6 +59,8 @@ async def test_a_follower_in_another_process_gets_the_deltas(tmp_path: Path) -> 
                 break
         assert (await follower.store.turn(turn)).live  # they came while it ran
         heard.touch()
+        if late:
+            await owner.wait()
         rest = [event async for event in follower.turn(turn).events(after=first[-1].seq)]
     await owner.wait()
     numbers = [event.seq for event in (*first, *rest)]

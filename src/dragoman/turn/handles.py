@@ -92,11 +92,11 @@ class TurnHandle:
     # ── watching ──────────────────────────────────────────────────────────────────────────────────
 
     async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
-        """Every event after this number until the turn ends, wherever it runs; of a turn that is over, what
-        it said."""
+        """Every event after this number until the turn ends, wherever it runs; of one that has long been over,
+        what it said."""
         live = await self._attached()
         followed = live.log.events.follow(after) if live is not None else None
-        if followed is None and (await self._store.turn(self.id)).live:
+        if followed is None and await self._can_be_followed():
             followed = self._engine.bus.follow(self.id, after)
         if followed is None:
             for message in await self._messages():
@@ -109,6 +109,10 @@ class TurnHandle:
             yield event
         if not ended and not (await self._store.turn(self.id)).live:
             yield await self._end()  # whoever ran it did not live to tell
+
+    async def _can_be_followed(self) -> bool:
+        """Another process runs it, or did so a moment ago and has left its events for who is behind."""
+        return (await self._store.turn(self.id)).live or bool(await self._store.events(self.id, 0, 1))
 
     async def _end(self) -> e.TurnEnd:
         turn = await self.turn()
