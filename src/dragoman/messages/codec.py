@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -20,8 +21,12 @@ class Codec(Generic[T]):
     def _adapter(self) -> TypeAdapter[T]:
         return TypeAdapter(self._type)
 
+    @cached_property
+    def _to_json(self) -> Callable[[T], bytes]:
+        return self._adapter.serializer.to_json  # what `dump_json` calls, without its many arguments
+
     def dump(self, value: T) -> str:
-        return self._adapter.dump_json(value).decode()
+        return self._to_json(value).decode()
 
     def load(self, text: str | bytes) -> T:
         return self._adapter.validate_json(text)

@@ -133,9 +133,12 @@ class Error:
 Part: TypeAlias = Annotated[Text | Reasoning | ToolCall | File | Summary | Error, Field(discriminator="type")]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def canonical(value: Json) -> str:
     """One spelling for equal JSON values."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 def arguments_hash(tool: str, arguments: Arguments) -> str:

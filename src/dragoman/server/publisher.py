@@ -220,18 +220,21 @@ class Publisher:
         """What a turn of another process publishes, as if it ran here."""
         store = self._runtime.store
         try:
-            async for event in self._runtime.bus.follow(turn):
-                if self._runtime.bus.here(turn) is not None:
-                    return  # it was taken up here, and is heard without us
-                feed = self._conversations.get(conversation)
-                if feed is None:
-                    return  # nobody reads it any more
-                if isinstance(event, e.TurnStart):
-                    _publish_message(feed, turn, await store.message(event.message))
-                question = await store.question(event.question) if isinstance(event, e.CallAsked) else None
-                _publish(feed, turn, event, question)
-                if _changes_list(event):
-                    self.changed(conversation)
+            async for batch in self._runtime.bus.follow(turn):
+                for event in batch:
+                    if self._runtime.bus.here(turn) is not None:
+                        return  # it was taken up here, and is heard without us
+                    feed = self._conversations.get(conversation)
+                    if feed is None:
+                        return  # nobody reads it any more
+                    if isinstance(event, e.TurnStart):
+                        _publish_message(feed, turn, await store.message(event.message))
+                    question = None
+                    if isinstance(event, e.CallAsked):
+                        question = await store.question(event.question)
+                    _publish(feed, turn, event, question)
+                    if _changes_list(event):
+                        self.changed(conversation)
         finally:
             self._followed.discard(turn)
         await self._publish_snapshot(conversation)  # and whatever it did not live to publish

@@ -92,21 +92,22 @@ class TurnHandle:
     # ── watching ──────────────────────────────────────────────────────────────────────────────────
 
     async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
-        """Every event after this number until the turn ends, wherever it runs; of one that has long been over,
+        """Every event after this number until the turn ends, wherever it runs; of one that is over for long,
         what it said."""
         live = await self._attached()
-        followed = live.log.events.follow(after) if live is not None else None
-        if followed is None and await self._can_be_followed():
-            followed = self._engine.bus.follow(self.id, after)
-        if followed is None:
+        batches = live.log.events.batches(after) if live is not None else None
+        if batches is None and await self._can_be_followed():
+            batches = self._engine.bus.follow(self.id, after)
+        if batches is None:
             for message in await self._messages():
                 yield e.MessageAdded(message)
             yield await self._end()
             return
         ended = False
-        async for event in followed:
-            ended = ended or isinstance(event, e.TurnEnd)
-            yield event
+        async for batch in batches:
+            for event in batch:
+                yield event
+            ended = isinstance(batch[-1], e.TurnEnd)
         if not ended and not (await self._store.turn(self.id)).live:
             yield await self._end()  # whoever ran it did not live to tell
 

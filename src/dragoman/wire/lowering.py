@@ -99,6 +99,8 @@ def may_replay(reasoning: Reasoning, wire: str, model: str) -> bool:
 
 # ── calls ─────────────────────────────────────────────────────────────────────────────────────────
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 NO_RESULT = "There is no result: the call was not finished."
 EMPTY_RESULT = "(no output)"
 
@@ -135,7 +137,7 @@ def _visible(call: ToolCall) -> ToolResult | None:
 
 def safe_name(call: ToolCall) -> str:
     """The tool's name, or the nearest to what the model made up that a server accepts."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", call.tool)[:64] or "unknown"
+    return _UNSAFE.sub("_", call.tool)[:64] or "unknown"
 
 
 def asked_arguments(call: ToolCall) -> Arguments:
@@ -165,10 +167,10 @@ class CallIds:
     def _shaped(self, call: ToolCall, origin: str) -> str:
         if self._shape == "kimi":
             return f"functions.{safe_name(call)}:{len(self._given)}"
+        if self._shape == "ours" and _PLAIN_ID.fullmatch(origin):
+            return origin
         digest = hashlib.sha256(origin.encode()).hexdigest()
-        if self._shape == "mistral":
-            return digest[:9]
-        return origin if re.fullmatch(r"[A-Za-z0-9_-]{1,40}", origin) else f"call_{digest[:24]}"
+        return digest[:9] if self._shape == "mistral" else f"call_{digest[:24]}"
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────

@@ -111,9 +111,8 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         }
         db.execute(self._sql["add_turn"], turn)
         db.execute(self._sql["add_fact"], {"turn": start.turn, "seq": 1, "epoch": 1, "body": start.fact})
-        touched: dict[str, object] = {"id": start.conversation, "at": start.at}
-        db.execute(self._sql["set_leaf"], {**touched, "leaf": first})
-        db.execute(self._sql["touch_conversation"], touched)
+        grown = {"id": start.conversation, "at": start.at, "from": conversation.leaf, "to": first}
+        db.execute(self._sql["grow_conversation"], grown)
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, row["revision"] + 1)
 
@@ -132,8 +131,9 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
                 raise Fenced(turn, epoch)
             what = f"turn {turn}: what it wrote before this could not be stored"
             raise StoreUnavailable(what, "it goes on from there when the store can be used", retryable=True)
-        for place, fact in enumerate(change.facts, seq):
-            db.execute(self._sql["add_fact"], {"turn": turn, "seq": place, "epoch": epoch, "body": fact})
+        fact = {"turn": turn, "epoch": epoch}
+        facts = [{**fact, "seq": place, "body": body} for place, body in enumerate(change.facts, seq)]
+        db.executemany(self._sql["add_fact"], facts)
         for message in change.messages:
             self._add_message(db, message)
         for call in change.calls:
@@ -158,10 +158,8 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         key: dict[str, object] = {"id": change.conversation}
         if change.messages or change.calls:
             at = max((message.created for message in change.messages), default=0)
-            db.execute(self._sql["touch_conversation"], {**key, "at": at})
-        if change.leaf is not None:
-            before, to = change.leaf
-            db.execute(self._sql["move_leaf"], {**key, "from": before, "to": to})
+            before, to = change.leaf or (None, None)
+            db.execute(self._sql["grow_conversation"], {**key, "at": at, "from": before, "to": to})
         if change.usage is not None:
             before = db.execute(self._sql["usage_of"], key).fetchone()["usage"]
             if (usage := added_usage(before, change.usage)) is not None:

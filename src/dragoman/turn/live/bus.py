@@ -83,16 +83,13 @@ class EventBus:
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────
 
-    async def follow(self, turn: str, after: int = 0) -> AsyncIterator[Event]:
-        """Every event after this number, each once, until the turn is over or nobody runs it any more."""
-        if (live := self.here(turn)) is not None:
-            async for event in live.log.events.follow(after):
-                yield event
-            return
-        async for event in self._follow_elsewhere(turn, after):
-            yield event
+    def follow(self, turn: str, after: int = 0) -> AsyncIterator[list[Event]]:
+        """Every event after this number, each once, until the turn is over or nobody runs it any more: all
+        that has come since the last look at once."""
+        live = self.here(turn)
+        return self._follow_elsewhere(turn, after) if live is None else live.log.events.batches(after)
 
-    async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[Event]:
+    async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[list[Event]]:
         owner: str | None = None
         at, patience, ended = after, _PATIENCE, False
         while patience > 0 and not ended:
@@ -101,14 +98,13 @@ class EventBus:
                 await self._store.post(turn, "follow", {})
                 owner = row.owner
             while found := await self._store.events(turn, at, _MANY):
-                for number, body in found:
-                    event = EVENT.load(body)
-                    ended = isinstance(event, TurnEnd)
-                    yield event
-                    at = number
+                batch = [EVENT.load(body) for _, body in found]
+                ended = isinstance(batch[-1], TurnEnd)
+                yield batch
+                at = found[-1][0]
             if (live := self.here(turn)) is not None:  # it was taken up here
-                async for event in live.log.events.follow(at):
-                    yield event
+                async for batch in live.log.events.batches(at):
+                    yield batch
                 return
             if not ended:
                 await asyncio.sleep(_GLANCE)

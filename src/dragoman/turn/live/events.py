@@ -92,15 +92,9 @@ class EventLog(Generic[S]):
 
     # ── listening ─────────────────────────────────────────────────────────────────────────────────
 
-    async def follow(self, after: int = 0) -> AsyncIterator[Event]:
-        """Every event after this number, each once, until the turn is over."""
-        async for batch in self.batches(after):
-            for event in batch:
-                yield event
-
     async def batches(self, after: int = 0) -> AsyncIterator[list[Event]]:
-        """The same, all that has come since the last look at once. Of an earlier owner's numbers none are
-        left: all of ours are new."""
+        """Every event after this number, each once, until the turn is over: all that has come since the last
+        look at once. Of an earlier owner's numbers none are left: all of ours are new."""
         at = after
         while True:
             if batch := self.since(at):

@@ -27,6 +27,8 @@ from dragoman.turn.machine import State, Turn, advance, replay
 if TYPE_CHECKING:  # which knows the log through its view
     from dragoman.turn.plugin import Appending
 
+_MOMENT = 0.003  # seconds: what is recorded so close together is written together, if nobody waits for it
+
 
 @dataclass(slots=True, frozen=True)
 class Snapshot:
@@ -81,6 +83,7 @@ class TurnLog:
         self.events: EventLog[Snapshot] = EventLog(row.epoch)
         self.publish = self.events.publish
         self._pending: Change | None = None  # recorded in this moment, and not yet handed to the store
+        self._soon: asyncio.TimerHandle | None = None  # hands it over
         self._last_write: asyncio.Future[None] | None = None
         self._last_state = self.turn.state
         self._count = len(facts)
@@ -146,7 +149,7 @@ class TurnLog:
         stamped = self._stamped(facts)
         turn = reduce(advance, stamped, self.turn)
         if self._pending is None:
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._flush)
         self._take(turn, stamped, change or Change())
 
     async def stored(self) -> None:
@@ -185,6 +188,9 @@ class TurnLog:
         change, self._pending = self._pending, None
         if change is None:
             return self._last_write
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         change.conversation = self.conversation.id
         change.state, change.live = self.turn.state, not self.turn.state.ended
         change.steerable = _steerable(self.turn)

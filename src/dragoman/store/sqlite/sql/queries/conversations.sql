@@ -31,13 +31,14 @@ UPDATE conversations SET settings = :settings WHERE id = :id;
 -- name: set_leaf
 UPDATE conversations SET leaf = :leaf, updated = max(updated, :at) WHERE id = :id;
 
--- name: move_leaf
--- Only where the person still looks at the branch that grew.
-UPDATE conversations SET leaf = :to WHERE id = :id AND leaf IS :from;
-
--- name: touch_conversation
--- Whoever has a copy of the tree sees by the revision that it is old.
-UPDATE conversations SET revision = revision + 1, updated = max(updated, :at) WHERE id = :id;
+-- name: grow_conversation
+-- Whoever has a copy of the tree sees by the revision that it is old. The leaf moves only where the person
+-- still looks at the branch that grew.
+UPDATE conversations SET
+    revision = revision + 1,
+    updated = max(updated, :at),
+    leaf = iif(:to IS NOT NULL AND leaf IS :from, :to, leaf)
+WHERE id = :id;
 
 -- name: usage_of
 SELECT usage FROM conversations WHERE id = :id;
