@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import sqlite
+from dragoman.store import sql, sqlite
 from dragoman.store.sqlite.queries import migrations, queries, schema
 
 
@@ -61,23 +61,26 @@ def test_every_query_can_be_prepared(name: str) -> None:
         assert db.execute(f"EXPLAIN {statement}", parameters).fetchone() is not None
 
 
-CODE = "".join(file.read_text("utf-8") for file in Path(sqlite.__path__[0]).glob("*.py"))
+FOLDERS = [Path(room.__path__[0]) for room in (sql, sqlite)]
+CODE = "".join(file.read_text("utf-8") for folder in FOLDERS for file in folder.glob("*.py"))
 
 
 def test_every_query_is_used_and_every_query_that_is_used_is_there() -> None:
     """S2"""
     raw = {name for name in queries() if name.startswith("raw_")}  # named after their tables
-    assert sorted(queries().keys() - raw - set(re.findall(r'"(\w+)"', CODE))) == []
-    looked_up = re.findall(r'(?:_sql\[|_all\(|_one\(|_step\(db, )"(\w+)"', CODE)
+    used = set(re.findall(r'"(\w+)"', CODE))
+    locked = {name.removeprefix("lock_") for name in used}
+    assert sorted(queries().keys() - raw - used - locked) == []
+    looked_up = re.findall(r'(?:_sql\[|_all\(|_one\(|_run\(|_step\(db, )"(\w+)"', CODE)
     assert sorted(set(looked_up) - queries().keys()) == []
 
 
 def test_no_name_stands_for_two_queries() -> None:
     """S2"""
-    folder = Path(sqlite.__path__[0]) / "sql" / "queries"
-    text = "\n".join(file.read_text("utf-8") for file in folder.glob("*.sql"))
+    text = "\n".join(file.read_text("utf-8") for folder in FOLDERS for file in folder.rglob("queries/*.sql"))
     names = re.findall(r"^-- name: (\w+)$", text, re.MULTILINE)
-    assert len(names) == len(set(names)) == len(queries())
+    made = {name for name in queries() if name.startswith("lock_")}
+    assert len(names) == len(set(names)) == len(queries()) - len(made)
 
 
 @pytest.mark.parametrize(

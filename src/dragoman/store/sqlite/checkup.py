@@ -19,9 +19,9 @@ from dragoman.errors import NotFound, StoreUnavailable, Unreadable
 from dragoman.messages.codec import Codec
 from dragoman.store.blobs.folder import FolderBlobs
 from dragoman.store.codecs import CALL, JSON, MESSAGE, QUESTION, USAGE
+from dragoman.store.sql.rows import load
 from dragoman.store.sqlite.migrate import connect
 from dragoman.store.sqlite.queries import schema
-from dragoman.store.sqlite.rows import load
 
 _DAY = 24 * 3600.0  # seconds after which a blob that nothing mentions is one nobody will
 _SHOWN = 20  # of each kind

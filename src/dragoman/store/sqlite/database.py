@@ -1,34 +1,31 @@
-"""An open database file: one thread that writes, a few that read, and what every operation is made of."""
+"""An open SQLite file: one thread that writes, and a few that read."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import sqlite3
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, closing
+import time
+from collections.abc import Awaitable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from dragoman.errors import ConfigError, NotFound, StoreUnavailable, Unreadable
+from dragoman.errors import ConfigError, StoreUnavailable
+from dragoman.store.sql.database import Connection, Operation, SqlDatabase
 from dragoman.store.sqlite.faults import translate
 from dragoman.store.sqlite.migrate import connect, migrate
 from dragoman.store.sqlite.owner import Owner
 from dragoman.store.sqlite.queries import queries
 from dragoman.store.sqlite.readers import READERS, Readers
-from dragoman.store.sqlite.rows import blobs_in
 from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
-V = TypeVar("V")
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # two letters at least: C: is a drive
 
-_log = logging.getLogger("dragoman.store")
 
-
-class Database:
+class SqliteDatabase(SqlDatabase):
     """One database file, and the folder `<file>.files` beside it, which holds blobs and locks.
 
     Another program that writes to the file is waited for, up to `busy_timeout` seconds. The turns of one
@@ -36,6 +33,7 @@ class Database:
     """
 
     def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
+        super().__init__()
         self.path = Path(path)
         _refuse_urls(self.path)
         if self.path.name in ("", ":memory:"):
@@ -47,16 +45,16 @@ class Database:
         self._lease = lease
         self._sql = queries()
         self._version_seen = -1
-        self._reported: set[tuple[str, str]] = set()
 
     def __getattr__(self, name: str) -> NoReturn:
         """Reached only for what `open` makes."""
-        if name in ("_writer", "_readers", "_watch", "_owner", "_upkeep"):
+        if name in ("_writer", "_readers", "_watch", "_owner", "_owner_name", "_upkeep"):
             raise ConfigError("the store is not open: use the runtime with `async with`")
         raise AttributeError(name)
 
     async def open(self) -> None:
         writer, readers, watch, self._owner = await asyncio.to_thread(self._connect)
+        self._owner_name = self._owner.name
         self._writer = Writer(writer, self.path)
         self._readers = Readers(readers, self.path)
         self._watch = watch
@@ -106,45 +104,35 @@ class Database:
             raise ConfigError(f"cannot open {where}{reason}") from error
         return writer, readers, watch, owner
 
-    # ── what the store's operations are made of ───────────────────────────────────────────────────
+    # ── how operations are run ────────────────────────────────────────────────────────────────────
 
-    async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._readers.run(read)
+    def _write(
+        self, operation: Operation[T], *, sync: bool = False, line: str | None = None
+    ) -> asyncio.Future[T]:
+        return self._writer.submit(operation, sync=sync)  # one thread: all of them are one line
 
-    async def _all(self, name: str, **key: object) -> list[sqlite3.Row]:
-        return await self._read(lambda db: db.execute(self._sql[name], key).fetchall())
+    def _read(self, operation: Operation[T], *, slow: bool = False) -> Awaitable[T]:
+        return self._readers.run_slow(operation) if slow else self._readers.run(operation)
 
-    async def _one(self, name: str, noun: str, *, id: str) -> sqlite3.Row:
-        rows = await self._all(name, id=id)
-        if not rows:
-            raise NotFound(noun, id)
-        return rows[0]
+    @contextmanager
+    def _snapshot(self, db: Connection) -> Iterator[None]:
+        db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            db.execute("COMMIT")
 
-    async def _change(self, noun: str, id: str, name: str, **key: object) -> None:
-        row = {"id": id, **key}
-        changed = await self._writer.submit(lambda db: db.execute(self._sql[name], row).rowcount)
-        if not changed:
-            raise NotFound(noun, id)
+    def _is_alive(self, db: Connection, owner: str) -> bool:
+        return self._owner.alive(owner)
 
-    def _readable(self, value: Callable[[sqlite3.Row], V], rows: Iterable[sqlite3.Row]) -> list[V]:
-        """The values of these rows, without those that cannot be read. Each of them is logged once."""
-        values = []
-        for row in rows:
-            try:
-                values.append(value(row))
-            except Unreadable as error:
-                if (error.noun, error.id) not in self._reported:
-                    self._reported.add((error.noun, error.id))
-                    _log.warning("%s", error)
-        return values
-
-    def _mention_blobs(
-        self, db: sqlite3.Connection, noun: str, owner: str, conversation: str, *bodies: object
-    ) -> None:
-        """Written with the row that mentions them: what any row mentions is not removed."""
-        for blob in blobs_in(*bodies):
-            row = {"blob": blob, "noun": noun, "owner": owner, "conversation": conversation}
-            db.execute(self._sql["add_blob_reference"], row)
+    def _known_since(self, db: Connection) -> float:
+        """Written into the file's header at the first look: a new file beside old blobs (the old one was
+        moved away, to be mended) must not take them for unused."""
+        minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if not minutes:
+            minutes = int(time.time()) // 60
+            db.execute(f"PRAGMA user_version = {minutes}")
+        return minutes * 60.0
 
 
 def _refuse_urls(path: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
@@ -56,13 +55,3 @@ class Readers:
             raise translate(error, self._path) from error
         finally:
             self._free.put(connection)
-
-
-@contextmanager
-def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """Several reads of the same moment, whatever is committed between them."""
-    db.execute("BEGIN")
-    try:
-        yield
-    finally:
-        db.execute("COMMIT")

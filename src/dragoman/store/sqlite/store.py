@@ -6,14 +6,14 @@ from pathlib import Path
 
 from dragoman.store.blobs.cache import CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
-from dragoman.store.sqlite.people import SqlitePeople
-from dragoman.store.sqlite.queue import SqliteQueue
-from dragoman.store.sqlite.raw import SqliteRaw
+from dragoman.store.sql.people import SqlPeople
+from dragoman.store.sql.queue import SqlQueue
+from dragoman.store.sql.raw import SqlRaw
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
 from dragoman.store.store import Mention
 
 
-class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
+class SqliteStore(SqlQueue, SqlPeople, SqlRaw, SqliteUpkeep):
     """Implements `store.Store`. Any number of processes may use one file."""
 
     def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
@@ -25,8 +25,7 @@ class SqliteStore(SqliteQueue, SqlitePeople, SqliteRaw, SqliteUpkeep):
         return await self._blobs.put(data)
 
     async def add_upload(self, blob: str, user: str, now: float) -> None:
-        row = {"blob": blob, "user": user, "created": now}
-        await self._writer.submit(lambda db: db.execute(self._sql["add_upload"], row).rowcount)
+        await self._run("add_upload", blob=blob, user=user, created=now)
 
     async def mentions(self, blob: str, user: str) -> list[Mention]:
         rows = await self._all("mentions", blob=blob, user=user)

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from dragoman.errors import DragomanError
-from dragoman.store.sqlite.deletion import SqliteDeletion
-from dragoman.store.sqlite.events import SqliteEvents
+from dragoman.store.sql.deletion import SqlDeletion
+from dragoman.store.sql.events import SqlEvents
+from dragoman.store.sqlite.search import SqliteSearch
 
 _QUIET = 1.0  # seconds without a new text after which the index is brought up to date
 _AT_LEAST = 10.0  # seconds after which it is, also where there is no quiet
@@ -19,7 +20,7 @@ _SWEEP = 3600.0  # seconds between looks for blobs that may be removed by now
 _log = logging.getLogger("dragoman.store")
 
 
-class SqliteUpkeep(SqliteDeletion, SqliteEvents):
+class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
     """Tasks that live as long as the store is open. What fails in them is logged, and tried again later."""
 
     async def open(self) -> None:
@@ -33,6 +34,10 @@ class SqliteUpkeep(SqliteDeletion, SqliteEvents):
         await asyncio.wait(self._upkeep)
         await _logged(self._forget_deleted_texts)
         await super().close()
+
+    async def _remove(self, conversation: str) -> None:
+        await super()._remove(conversation)
+        self._texts_changed = True  # some are left behind, to be taken out of the index
 
     async def _keep_up(self) -> None:
         now = asyncio.get_running_loop().time
@@ -58,12 +63,12 @@ class SqliteUpkeep(SqliteDeletion, SqliteEvents):
                 await _logged(lambda: self._all("checkpoint"))
 
     async def _bring_index_up_to_date(self) -> None:
-        while await self._writer.submit(self._tend_index):  # noqa: ASYNC110 - it is this loop that works
+        while await self._write(self._tend_index):  # noqa: ASYNC110 - it is this loop that works
             await asyncio.sleep(_PAUSE)
 
     async def _forget_deleted_texts(self) -> None:
         """Nothing of a deleted conversation is in the file when the store is closed."""
-        while await self._writer.submit(self._forget_texts):
+        while await self._write(self._forget_texts):
             pass
 
 

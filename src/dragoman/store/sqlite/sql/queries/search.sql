@@ -37,6 +37,9 @@ SELECT 'delete', id, text FROM texts WHERE message IS NULL AND id <= :last;
 -- name: forget_texts
 DELETE FROM texts WHERE message IS NULL AND id <= :last;
 
+-- name: total_changes
+SELECT total_changes();
+
 -- name: merge_index
 INSERT INTO text_index (text_index, rank) VALUES ('merge', :pages);
 
@@ -47,7 +50,7 @@ FROM (SELECT rowid FROM text_index WHERE text_index MATCH :query ORDER BY rowid 
   CROSS JOIN texts t ON t.id = i.rowid
   CROSS JOIN messages m ON m.seq = t.message
   CROSS JOIN conversations c ON c.id = m.conversation
-WHERE c.deleted = 0 AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
+WHERE c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY i.rowid DESC;
 
 -- name: scan_texts
@@ -56,10 +59,10 @@ ORDER BY i.rowid DESC;
 SELECT t.text, m.id AS message, m.conversation, c.title
 FROM texts t CROSS JOIN messages m ON m.seq = t.message CROSS JOIN conversations c ON c.id = m.conversation
 WHERE t.id > max(:after, (SELECT max(id) FROM texts) - :scanned) AND instr(lower(t.text), :part)
-  AND c.deleted = 0 AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
+  AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY t.id DESC;
 
 -- name: titles
 SELECT id, title FROM conversations
-WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce(user, 'local') = :user)
+WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY updated DESC, id LIMIT :scanned;

@@ -1,8 +1,7 @@
-"""The queue in SQLite: turns that begin when the one before them on their branch is over."""
+"""The queue: turns that begin when the one before them on their branch is over."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,15 +9,16 @@ from dragoman.errors import Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part
 from dragoman.store.codecs import JSON, MESSAGE
-from dragoman.store.sqlite.rows import load
-from dragoman.store.sqlite.turns import SqliteTurns
+from dragoman.store.sql.database import Connection, Row
+from dragoman.store.sql.rows import load
+from dragoman.store.sql.turns import SqlTurns
 from dragoman.store.turns import Queued, Start, Started
 
 
-class SqliteQueue(SqliteTurns):
+class SqlQueue(SqlTurns):
     async def begin_queued(self, turn: str) -> Started | None:
-        def write(db: sqlite3.Connection) -> Started | None:
-            row = db.execute(self._sql["queued"], {"turn": turn, "conversation": None}).fetchone()
+        def write(db: Connection) -> Started | None:
+            row = db.execute(self._sql["lock_queued"], {"turn": turn, "conversation": None}).fetchone()
             if row is None:
                 return None
             message, fact = _read(row)
@@ -34,7 +34,7 @@ class SqliteQueue(SqliteTurns):
                     db.execute(self._sql["set_leaf"], {"id": row["conversation"], "leaf": leaf, "at": 0})
             return started
 
-        return await self._writer.submit(write)
+        return await self._write(write)
 
     async def is_queued(self, turn: str) -> bool:
         return bool(await self._all("queued", turn=turn, conversation=None))
@@ -43,13 +43,11 @@ class SqliteQueue(SqliteTurns):
         return self._readable(_queued_of, await self._all("queued", turn=turn, conversation=conversation))
 
     async def unqueue(self, turn: str) -> bool:
-        return bool(
-            await self._writer.submit(lambda db: db.execute(self._sql["dequeue"], {"turn": turn}).rowcount)
-        )
+        return bool(await self._run("dequeue", turn=turn))
 
     async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
-        def write(db: sqlite3.Connection) -> bool:
-            row = db.execute(self._sql["queued"], {"turn": turn, "conversation": None}).fetchone()
+        def write(db: Connection) -> bool:
+            row = db.execute(self._sql["lock_queued"], {"turn": turn, "conversation": None}).fetchone()
             if row is None:
                 return False
             message, fact = _read(row)
@@ -59,28 +57,30 @@ class SqliteQueue(SqliteTurns):
             self._mention_blobs(db, "queue", turn, row["conversation"], body)
             return True
 
-        return await self._writer.submit(write)
+        return await self._write(write)
 
     async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
-        def write(db: sqlite3.Connection) -> None:
-            rows = db.execute(self._sql["queued"], {"turn": None, "conversation": conversation}).fetchall()
+        def write(db: Connection) -> None:
+            rows = db.execute(
+                self._sql["lock_queued"], {"turn": None, "conversation": conversation}
+            ).fetchall()
             wanted = {turn: place for place, turn in enumerate(turns)}
             ordered = sorted(rows, key=lambda row: wanted.get(row["turn"], len(wanted)))  # the rest as it was
             for row in ordered:
                 db.execute(self._sql["dequeue"], {"turn": row["turn"]})
                 db.execute(self._sql["enqueue"], dict(row))
 
-        await self._writer.submit(write)
+        await self._write(write)
 
     async def queue(self) -> list[str]:
         return [one.turn for one in self._readable(_queued_of, await self._all("queue"))]
 
 
-def _queued_of(row: sqlite3.Row) -> Queued:
+def _queued_of(row: Row) -> Queued:
     return Queued(row["turn"], row["conversation"], _read(row)[0])
 
 
-def _read(row: sqlite3.Row) -> tuple[Message, str]:
+def _read(row: Row) -> tuple[Message, str]:
     """What it begins with: its message, and its first fact."""
     body = load(JSON, "queued turn", row["turn"], row["body"])
     try:

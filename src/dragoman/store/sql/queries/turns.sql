@@ -58,7 +58,7 @@ INSERT INTO facts (turn, seq, epoch, body) VALUES (:turn, :seq, :epoch, :body);
 
 -- name: facts
 -- With how many there are to be, to see whether one is missing.
-SELECT f.seq, f.body, json_valid(f.body) AS valid, t.facts AS count
+SELECT f.seq, f.body, t.facts AS count
 FROM turns t LEFT JOIN facts f ON f.turn = t.id WHERE t.id = :turn ORDER BY f.seq;
 
 -- ── events ───────────────────────────────────────────────────────────────────────────────────────
@@ -105,7 +105,7 @@ WITH RECURSIVE
     SELECT leaf FROM conversations WHERE id = :conversation
     UNION ALL
     SELECT m.parent FROM path JOIN messages m ON m.id = path.id WHERE m.id <> (SELECT id FROM waited))
-SELECT CASE WHEN (SELECT id FROM waited) IN path THEN (SELECT leaf FROM conversations WHERE id = :conversation)
+SELECT CASE WHEN (SELECT id FROM waited) IN (SELECT id FROM path) THEN (SELECT leaf FROM conversations WHERE id = :conversation)
   ELSE (SELECT id FROM waited) END AS id;
 
 -- name: requeue

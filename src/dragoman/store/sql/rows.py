@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, get_args
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import Unreadable
@@ -18,12 +17,11 @@ from dragoman.messages.parts import Error, Part, ToolCall, ToolResult
 from dragoman.messages.questions import Action, Grant, Question, Rule
 from dragoman.messages.usage import Usage
 from dragoman.store.codecs import CALL, JSON, MESSAGE, QUESTION, RESULT, USAGE
+from dragoman.store.sql.database import Row
 from dragoman.store.turns import TurnRow
 
 T = TypeVar("T")
 Calls = Mapping[str, ToolCall | Unreadable]
-
-_BLOB = re.compile(r'"blob":"([0-9a-f]{64})"')
 
 
 def load(codec: Codec[T], noun: str, id: str, body: str | bytes | None) -> T:
@@ -36,9 +34,12 @@ def load(codec: Codec[T], noun: str, id: str, body: str | bytes | None) -> T:
         raise Unreadable(noun, id, f"{where}: {fault['msg']}" if where else fault["msg"]) from error
 
 
-def blobs_in(*bodies: object) -> set[str]:
-    """The keys of blobs that these mention."""
-    return {key for body in bodies if isinstance(body, str) for key in _BLOB.findall(body)}
+def is_json(body: str | bytes) -> bool:
+    try:
+        from_json(body)
+    except ValueError:
+        return False
+    return True
 
 
 # ── messages and calls ────────────────────────────────────────────────────────────────────────────
@@ -59,7 +60,7 @@ def message_row(message: Message) -> dict[str, object]:
     }
 
 
-def message_of(row: sqlite3.Row, calls: Calls) -> Message:
+def message_of(row: Row, calls: Calls) -> Message:
     """The message, or one that says in its place that it cannot be read."""
     try:
         message = load(MESSAGE, "message", row["id"], row["body"])
@@ -85,7 +86,7 @@ def _in_place_of(error: Unreadable) -> Error:
     return Error(f"{error}. Everything else can be.", "unreadable")
 
 
-def calls_of(rows: Iterable[sqlite3.Row]) -> Calls:
+def calls_of(rows: Iterable[Row]) -> Calls:
     calls: dict[str, ToolCall | Unreadable] = {}
     for row in rows:
         try:
@@ -123,13 +124,13 @@ def conversation_row(conversation: Conversation) -> dict[str, object]:
     }
 
 
-def conversation_of(row: sqlite3.Row) -> Conversation:
+def conversation_of(row: Row) -> Conversation:
     settings = load(JSON, "conversation", row["id"], row["settings"])
     usage = load(USAGE, "conversation", row["id"], row["usage"])
     return replace(_bare_conversation(row), settings=settings, usage=usage)
 
 
-def listed_conversation(row: sqlite3.Row) -> Conversation:
+def listed_conversation(row: Row) -> Conversation:
     """The same for a list, which shows what cannot be read too."""
     try:
         return conversation_of(row)
@@ -138,7 +139,7 @@ def listed_conversation(row: sqlite3.Row) -> Conversation:
         return replace(_bare_conversation(row), title=title)
 
 
-def _bare_conversation(row: sqlite3.Row) -> Conversation:
+def _bare_conversation(row: Row) -> Conversation:
     return Conversation(
         row["id"],
         row["title"],
@@ -162,7 +163,7 @@ def added_usage(before: str, usage: Usage) -> str | None:
 # ── turns, questions, grants ──────────────────────────────────────────────────────────────────────
 
 
-def turn_of(row: sqlite3.Row) -> TurnRow:
+def turn_of(row: Row) -> TurnRow:
     return TurnRow(
         row["id"],
         row["conversation"],
@@ -176,7 +177,7 @@ def turn_of(row: sqlite3.Row) -> TurnRow:
     )
 
 
-def question_of(row: sqlite3.Row) -> Question:
+def question_of(row: Row) -> Question:
     return load(QUESTION, "question", row["id"], row["body"])
 
 
@@ -194,7 +195,7 @@ def grant_row(grant: Grant) -> dict[str, object]:
     }
 
 
-def grant_of(row: sqlite3.Row) -> Grant:
+def grant_of(row: Row) -> Grant:
     if row["action"] not in get_args(Action):
         raise Unreadable("grant", row["id"], "its action is none of allow, ask and deny")
     rule = Rule(row["permission"], row["pattern"], row["action"])

@@ -15,9 +15,6 @@ SELECT * FROM turns WHERE conversation = :id ORDER BY created, id;
 -- name: raw_facts
 SELECT f.* FROM facts f JOIN turns t ON t.id = f.turn WHERE t.conversation = :id ORDER BY t.created, f.turn, f.seq;
 
--- name: raw_questions
-SELECT * FROM questions WHERE conversation = :id ORDER BY rowid;
-
 -- name: raw_signals
 SELECT s.* FROM signals s JOIN turns t ON t.id = s.turn WHERE t.conversation = :id ORDER BY s.seq;
 

@@ -1,14 +1,12 @@
-"""Deleting conversations from SQLite: hidden at once, removed in small steps, finished after a crash."""
+"""Deleting conversations: hidden at once, removed in small steps, finished after a crash."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 
 from dragoman.errors import NotFound
-from dragoman.store.blobs.blobs import Blobs
-from dragoman.store.sqlite.search import SqliteSearch
+from dragoman.store.sql.database import Connection, SqlDatabase
 
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
@@ -17,11 +15,9 @@ _UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
 _AT_ONCE = 500  # blobs that are asked about in one query
 
 
-class SqliteDeletion(SqliteSearch):
-    _blobs: Blobs
-
+class SqlDeletion(SqlDatabase):
     async def delete_conversation(self, id: str) -> None:
-        def mark(db: sqlite3.Connection) -> list[str]:
+        def mark(db: Connection) -> list[str]:
             inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
             for each in inner:
                 key = {"id": each}
@@ -31,7 +27,7 @@ class SqliteDeletion(SqliteSearch):
                     db.execute(self._sql[name], key)
             return inner
 
-        for each in await self._writer.submit(mark):
+        for each in await self._write(mark):
             await self._remove(each)
         await self._sweep_blobs()
 
@@ -45,16 +41,15 @@ class SqliteDeletion(SqliteSearch):
     async def _remove(self, conversation: str) -> None:
         key = {"id": conversation}
 
-        def last(db: sqlite3.Connection) -> None:
+        def last(db: Connection) -> None:
             db.execute(self._sql["give_up_blobs"], key)
             db.execute(self._sql["remove_conversation"], key)
 
-        while await self._writer.submit(lambda db: self._remove_some(db, conversation)):
+        while await self._write(lambda db: self._remove_some(db, conversation)):
             pass
-        await self._writer.submit(last)
-        self._texts_changed = True  # some are left behind, to be taken out of the index
+        await self._write(last)
 
-    def _remove_some(self, db: sqlite3.Connection, conversation: str) -> bool:
+    def _remove_some(self, db: Connection, conversation: str) -> bool:
         """Turns first, since they name messages. Whether there is more."""
         end = time.perf_counter() + _STEP
         key = {"id": conversation, "limit": _ROWS}
@@ -71,28 +66,14 @@ class SqliteDeletion(SqliteSearch):
             if row["mentioned"] or await self._blobs.delete(row["blob"], unused_for=_UNUSED):
                 done.append(row["blob"])
         if done:
-            gone = {"blobs": json.dumps(done)}
-            await self._writer.submit(lambda db: db.execute(self._sql["forget_unwanted"], gone).rowcount)
+            await self._run("forget_unwanted", blobs=json.dumps(done))
 
     async def _sweep_uploads(self) -> None:
         """Remove what was put here more than a day ago, and nothing has mentioned."""
-        old = {"before": time.time() - _UPLOADED}
-        await self._writer.submit(lambda db: db.execute(self._sql["forget_uploads"], old).rowcount)
-        since = await self._writer.submit(_account)
+        await self._run("forget_uploads", before=time.time() - _UPLOADED)
+        since = await self._write(self._known_since)
         keys = [key async for key in self._blobs.keys(since=since)]
         for start in range(0, len(keys), _AT_ONCE):
             some = json.dumps(keys[start : start + _AT_ONCE])
             for row in await self._all("unmentioned_blobs", blobs=some):
                 await self._blobs.delete(row["blob"], unused_for=_UPLOADED)
-
-
-def _account(db: sqlite3.Connection) -> float:
-    """Since when this database knows what is mentioned; written into its header at the first look.
-
-    A new file beside old blobs (the old one was moved away, to be mended) must not take them for unused.
-    """
-    minutes = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if not minutes:
-        minutes = int(time.time()) // 60
-        db.execute(f"PRAGMA user_version = {minutes}")
-    return minutes * 60.0

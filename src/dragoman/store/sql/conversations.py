@@ -1,9 +1,8 @@
-"""Conversations in SQLite: added, listed, changed. `deletion` removes them."""
+"""Conversations: added, listed, changed. `deletion` removes them."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
@@ -13,18 +12,19 @@ from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.store.codecs import JSON
 from dragoman.store.conversations import Busy
-from dragoman.store.sqlite.messages import SqliteMessages
-from dragoman.store.sqlite.rows import conversation_of, conversation_row, listed_conversation, load
+from dragoman.store.sql.database import Connection, Row
+from dragoman.store.sql.messages import SqlMessages
+from dragoman.store.sql.rows import conversation_of, conversation_row, listed_conversation, load
 
 
-class SqliteConversations(SqliteMessages):
+class SqlConversations(SqlMessages):
     async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
-        def write(db: sqlite3.Connection) -> None:
+        def write(db: Connection) -> None:
             db.execute(self._sql["add_conversation"], conversation_row(conversation))
             for message in messages:
                 self._add_message(db, message)
 
-        await self._writer.submit(write)
+        await self._write(write)
 
     async def conversation(self, id: str) -> Conversation:
         return conversation_of(await self._one("conversation", "conversation", id=id))
@@ -52,22 +52,23 @@ class SqliteConversations(SqliteMessages):
     async def change_settings(
         self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
     ) -> None:
-        def write(db: sqlite3.Connection) -> None:
+        def write(db: Connection) -> None:
             row = self._conversation_row(db, conversation)
             settings = change(load(JSON, "conversation", conversation, row["settings"]))
             db.execute(self._sql["set_settings"], {"id": conversation, "settings": JSON.dump(settings)})
 
-        await self._writer.submit(write)
+        await self._write(write)
 
     async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
-        def write(db: sqlite3.Connection) -> None:
+        def write(db: Connection) -> None:
             self._own_message(db, conversation, leaf)
             db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": at})
 
-        await self._writer.submit(write)
+        await self._write(write)
 
-    def _conversation_row(self, db: sqlite3.Connection, id: str) -> sqlite3.Row:
-        row: sqlite3.Row | None = db.execute(self._sql["conversation"], {"id": id}).fetchone()
+    def _conversation_row(self, db: Connection, id: str) -> Row:
+        """For who is about to write: nobody else changes it before that."""
+        row: Row | None = db.execute(self._sql["lock_conversation"], {"id": id}).fetchone()
         if row is None:
             raise NotFound("conversation", id)
         return row

@@ -1,19 +1,19 @@
-"""Questions and grants in SQLite: written with a turn's facts, answered once, with a signal to the turn."""
+"""Questions and grants: written with a turn's facts, answered once, with a signal to the turn."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.errors import AlreadyAnswered, NotFound, Unreadable
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.store.codecs import QUESTION
-from dragoman.store.sqlite.rows import grant_of, grant_row, question_of
-from dragoman.store.sqlite.signals import SqliteSignals
+from dragoman.store.sql.database import Connection
+from dragoman.store.sql.rows import grant_of, grant_row, question_of
+from dragoman.store.sql.signals import SqlSignals
 
 
-class SqliteQuestions(SqliteSignals):
+class SqlQuestions(SqlSignals):
     async def question(self, id: str) -> Question:
         return question_of(await self._one("question", "question", id=id))
 
@@ -28,7 +28,7 @@ class SqliteQuestions(SqliteSignals):
         return self._readable(question_of, await self._all("questions_of_turn", turn=turn))
 
     async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
-        def write(db: sqlite3.Connection) -> Question:
+        def write(db: Connection) -> Question:
             asked = self._question(db, question)
             if asked.answer is not None or asked.closed is not None:
                 how = asked.answer.verdict if asked.answer else asked.closed
@@ -42,7 +42,7 @@ class SqliteQuestions(SqliteSignals):
                 db.execute(self._sql["add_grant"], grant_row(grant))
             return settled
 
-        return await self._writer.submit(write)
+        return await self._write(write)
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
         return self._readable(grant_of, await self._all("grants", conversation=conversation, user=user))
@@ -52,13 +52,13 @@ class SqliteQuestions(SqliteSignals):
 
     # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
 
-    def _question(self, db: sqlite3.Connection, id: str) -> Question:
-        row = db.execute(self._sql["question"], {"id": id}).fetchone()
+    def _question(self, db: Connection, id: str) -> Question:
+        row = db.execute(self._sql["lock_question"], {"id": id}).fetchone()
         if row is None:
             raise NotFound("question", id)
         return question_of(row)
 
-    def _add_question(self, db: sqlite3.Connection, question: Question) -> None:
+    def _add_question(self, db: Connection, question: Question) -> None:
         row = {
             "id": question.id,
             "conversation": question.conversation,
@@ -69,7 +69,7 @@ class SqliteQuestions(SqliteSignals):
         db.execute(self._sql["add_question"], row)
         self._mention_blobs(db, "question", question.id, question.conversation, row["body"])
 
-    def _close_question(self, db: sqlite3.Connection, id: str, why: str) -> None:
+    def _close_question(self, db: Connection, id: str, why: str) -> None:
         try:
             question = self._question(db, id)
         except Unreadable:  # it must not stop its turn from ending

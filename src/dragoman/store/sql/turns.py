@@ -1,28 +1,28 @@
-"""Turns and their facts in SQLite: begun, written to by one owner, claimed by the next."""
+"""Turns and their facts: begun, written to by one owner, claimed by the next."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from dataclasses import replace
 
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnBusy, Unreadable
 from dragoman.messages.message import Message
 from dragoman.store.codecs import JSON, MESSAGE
-from dragoman.store.sqlite.conversations import SqliteConversations
-from dragoman.store.sqlite.questions import SqliteQuestions
-from dragoman.store.sqlite.rows import added_usage, conversation_of, turn_of
+from dragoman.store.sql.conversations import SqlConversations
+from dragoman.store.sql.database import Connection
+from dragoman.store.sql.questions import SqlQuestions
+from dragoman.store.sql.rows import added_usage, conversation_of, is_json, turn_of
 from dragoman.store.turns import Change, Start, Started, TurnRow, Unread
 
 
-class SqliteTurns(SqliteConversations, SqliteQuestions):
+class SqlTurns(SqlConversations, SqlQuestions):
     async def start(self, start: Start) -> Started | None:
-        return await self._writer.submit(lambda db: self._start(db, start))
+        return await self._write(lambda db: self._start(db, start))
 
     def append(
         self, turn: str, epoch: int, seq: int, change: Change, *, sync: bool = False
     ) -> asyncio.Future[None]:
-        return self._writer.submit(lambda db: self._append(db, turn, epoch, seq, change), sync=sync)
+        return self._write(lambda db: self._append(db, turn, epoch, seq, change), sync=sync, line=turn)
 
     async def turn(self, id: str) -> TurnRow:
         return turn_of(await self._one("turn", "turn", id=id))
@@ -43,7 +43,7 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         for place, row in enumerate(rows, 1):
             if row["seq"] != place:
                 raise Unreadable("turn", turn, f"its fact {place} is missing")
-            if not row["valid"]:
+            if not is_json(row["body"]):
                 raise Unreadable("turn", turn, f"its fact {place} is no JSON")
         if rows and len(rows) != rows[0]["count"]:
             raise Unreadable("turn", turn, f"it has {len(rows)} facts of {rows[0]['count']}")
@@ -52,38 +52,35 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
     async def claim(self, turn: str) -> int | None:
         if (epoch := await self._read(lambda db: self._abandoned_epoch(db, turn))) is None:
             return None
-        key = {"id": turn, "owner": self._owner.name, "epoch": epoch}
-        claimed = await self._writer.submit(
-            lambda db: db.execute(self._sql["claim_turn"], key).fetchone(), sync=True
-        )
+        key = {"id": turn, "owner": self._owner_name, "epoch": epoch}
+        claimed = await self._write(lambda db: db.execute(self._sql["claim_turn"], key).fetchone(), sync=True)
         return claimed["epoch"] if claimed else None
 
     async def is_abandoned(self, turn: str) -> bool:
         return await self._read(lambda db: self._abandoned_epoch(db, turn)) is not None
 
-    def _abandoned_epoch(self, db: sqlite3.Connection, turn: str) -> int | None:
+    def _abandoned_epoch(self, db: Connection, turn: str) -> int | None:
         """The epoch of a turn that is not over and has no living owner."""
         row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
         if row is None:
             raise NotFound("turn", turn)
-        owned = row["owner"] is not None and self._owner.alive(row["owner"])
+        owned = row["owner"] is not None and self._is_alive(db, row["owner"])
         return row["epoch"] if row["live"] and not owned else None
 
     async def close_turn(self, turn: str) -> None:
-        def write(db: sqlite3.Connection) -> None:
+        def write(db: Connection) -> None:
             db.execute(self._sql["close_turn"], {"id": turn})
             db.execute(self._sql["close_questions_of"], {"turn": turn})
             db.execute(self._sql["drop_signals"], {"turn": turn})
 
-        await self._writer.submit(write)
+        await self._write(write)
 
     async def release(self, turn: str, epoch: int) -> None:
-        key = {"id": turn, "epoch": epoch}
-        await self._writer.submit(lambda db: db.execute(self._sql["release_turn"], key).rowcount)
+        await self._run("release_turn", id=turn, epoch=epoch)
 
     # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
 
-    def _start(self, db: sqlite3.Connection, start: Start) -> Started | None:
+    def _start(self, db: Connection, start: Start) -> Started | None:
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
         message = start.message
@@ -106,7 +103,7 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
             "conversation": start.conversation,
             "message": first,
             "state": "preparing",
-            "owner": self._owner.name,
+            "owner": self._owner_name,
             "created": start.at,
         }
         db.execute(self._sql["add_turn"], turn)
@@ -116,13 +113,13 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, row["revision"] + 1)
 
-    def _enqueue(self, db: sqlite3.Connection, start: Start, message: Message, busy: str) -> None:
+    def _enqueue(self, db: Connection, start: Start, message: Message, busy: str) -> None:
         body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})
         row = {"turn": start.turn, "after": busy, "conversation": start.conversation, "body": body}
         db.execute(self._sql["enqueue"], row)
         self._mention_blobs(db, "queue", start.turn, start.conversation, body)
 
-    def _append(self, db: sqlite3.Connection, turn: str, epoch: int, seq: int, change: Change) -> None:
+    def _append(self, db: Connection, turn: str, epoch: int, seq: int, change: Change) -> None:
         count = len(change.facts)
         moved = {"id": turn, "epoch": epoch, "before": seq - 1, "count": count, "state": change.state}
         if not db.execute(self._sql["move_turn"], moved).rowcount:
@@ -145,7 +142,7 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
         for signal in change.signals:
             db.execute(self._sql["drop_signal"], {"seq": signal})
         if not change.steerable:
-            if db.execute(self._sql["steering"], {"turn": turn}).fetchone()[0]:
+            if self._has_steering(db, turn):
                 raise Unread
             db.execute(self._sql["shut_turn"], {"id": turn})
         if not change.live:
@@ -153,7 +150,7 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
             db.execute(self._sql["drop_signals"], {"turn": turn})
         self._touch(db, change)
 
-    def _touch(self, db: sqlite3.Connection, change: Change) -> None:
+    def _touch(self, db: Connection, change: Change) -> None:
         """The conversation's own row: its revision, its leaf, its usage."""
         key: dict[str, object] = {"id": change.conversation}
         if change.messages or change.calls:
@@ -161,6 +158,6 @@ class SqliteTurns(SqliteConversations, SqliteQuestions):
             before, to = change.leaf or (None, None)
             db.execute(self._sql["grow_conversation"], {**key, "at": at, "from": before, "to": to})
         if change.usage is not None:
-            before = db.execute(self._sql["usage_of"], key).fetchone()["usage"]
+            before = db.execute(self._sql["lock_usage_of"], key).fetchone()["usage"]
             if (usage := added_usage(before, change.usage)) is not None:
                 db.execute(self._sql["set_usage"], {**key, "usage": usage})

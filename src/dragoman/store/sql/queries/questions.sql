@@ -12,15 +12,6 @@ SELECT id, body FROM questions WHERE id = :id;
 -- name: conversation_of_question
 SELECT conversation FROM questions WHERE id = :id;
 
--- name: open_questions
--- What waits for a person: the approval list.
-SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
-WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation) AND (:user IS NULL OR coalesce(c.user, 'local') = :user)
-ORDER BY q.rowid;
-
--- name: questions_of_turn
-SELECT id, body FROM questions WHERE turn = :turn ORDER BY rowid;
-
 -- name: settle_question
 -- Only the first one finds it open.
 UPDATE questions SET open = 0, body = :body WHERE id = :id AND open = 1;
@@ -34,22 +25,15 @@ UPDATE questions SET open = 0 WHERE id = :id;
 -- name: add_signal
 INSERT INTO signals (turn, kind, body) VALUES (:turn, :kind, :body);
 
--- name: delivered
--- Whether a client's result for this call is there already, or was taken.
-SELECT 1 FROM signals WHERE turn = :turn AND kind = 'result'
-  AND CASE WHEN json_valid(body) THEN json_extract(body, '$.call') = :call END
-UNION ALL SELECT 1 FROM calls WHERE id = :call AND state <> 'running';
+-- name: call_not_running
+-- Whether the result of a call was taken.
+SELECT 1 FROM calls WHERE id = :id AND state <> 'running';
 
 -- name: followed
 SELECT 1 FROM signals WHERE turn = :turn AND kind = 'follow';
 
 -- name: signals
 SELECT seq, kind, body FROM signals WHERE turn = :turn ORDER BY seq;
-
--- name: steering
--- How many steering messages are there, without any that nobody can read.
-SELECT count(*) FROM signals WHERE turn = :turn AND kind = 'steer'
-  AND CASE WHEN json_valid(body) THEN json_type(body) = 'object' END;
 
 -- name: drop_signal
 DELETE FROM signals WHERE seq = :seq;
@@ -66,16 +50,16 @@ SELECT DISTINCT turn FROM signals;
 -- ── grants ───────────────────────────────────────────────────────────────────────────────────────
 
 -- name: add_grant
-INSERT INTO grants (id, conversation, permission, pattern, action, created, user, workspace, expires)
+INSERT INTO grants (id, conversation, permission, pattern, action, created, "user", workspace, expires)
 VALUES (:id, :conversation, :permission, :pattern, :action, :created, :user, :workspace, :expires);
 
 -- name: grants
 -- The rules that hold in a conversation, which are its user's; or all of a user's, or all there are.
-SELECT id, conversation, permission, pattern, action, created, user, workspace, expires FROM grants
+SELECT id, conversation, permission, pattern, action, created, "user", workspace, expires FROM grants
 WHERE (:conversation IS NULL OR (
     (conversation IS NULL OR conversation = :conversation)
-    AND coalesce(user, 'local') = (SELECT coalesce(user, 'local') FROM conversations WHERE id = :conversation)))
-  AND (:user IS NULL OR coalesce(user, 'local') = :user)
+    AND coalesce("user", 'local') = (SELECT coalesce("user", 'local') FROM conversations WHERE id = :conversation)))
+  AND (:user IS NULL OR coalesce("user", 'local') = :user)
 ORDER BY conversation IS NOT NULL, created, id;
 
 -- name: revoke_grant

@@ -1,33 +1,25 @@
-"""People in SQLite: their keys and prompts, what they spent, and the tools they pinned."""
+"""People: their keys and prompts, what they spent, and the tools they pinned."""
 
 from __future__ import annotations
-
-import sqlite3
 
 from dragoman.errors import BadRequest
 from dragoman.store.codecs import USAGE
 from dragoman.store.people import Person, Spent
-from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.rows import load
+from dragoman.store.sql.database import Row, SqlDatabase
+from dragoman.store.sql.rows import load
 
 
-class SqlitePeople(Database):
+class SqlPeople(SqlDatabase):
     async def pin(self, user: str, tool: str) -> str | None:
         rows = await self._all("pin", user=user, tool=tool)
         return rows[0]["fingerprint"] if rows else None
 
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None:
-        key = {"user": user, "tool": tool, "fingerprint": fingerprint}
-        await self._writer.submit(lambda db: db.execute(self._sql["set_pin"], key).rowcount)
+        await self._run("set_pin", user=user, tool=tool, fingerprint=fingerprint)
 
     async def add_person(self, name: str, key: str, created: float) -> None:
-        def write(db: sqlite3.Connection) -> None:
-            try:
-                db.execute(self._sql["add_person"], {"id": name, "key": key, "created": created})
-            except sqlite3.IntegrityError as error:
-                raise BadRequest(f"there is somebody called {name} already") from error
-
-        await self._writer.submit(write)
+        if not await self._run("add_person", id=name, key=key, created=created):
+            raise BadRequest(f"there is somebody called {name} already")
 
     async def person_with_key(self, key: str) -> str | None:
         rows = await self._all("person_with_key", key=key)
@@ -47,8 +39,7 @@ class SqlitePeople(Database):
         return {row["name"]: row["text"] for row in await self._all("prompts", user=user)}
 
     async def set_prompt(self, user: str, name: str, text: str) -> None:
-        key = {"user": user, "name": name, "text": text}
-        await self._writer.submit(lambda db: db.execute(self._sql["set_prompt"], key).rowcount)
+        await self._run("set_prompt", user=user, name=name, text=text)
 
     async def remove_prompt(self, user: str, name: str) -> None:
         await self._change("prompt", name, "remove_prompt", user=user)
@@ -57,5 +48,5 @@ class SqlitePeople(Database):
         return self._readable(_spent_of, await self._all("replies", user=user))
 
 
-def _spent_of(row: sqlite3.Row) -> Spent:
+def _spent_of(row: Row) -> Spent:
     return Spent(row["model"], row["day"], load(USAGE, "usage of message", row["id"], row["usage"]))

@@ -31,44 +31,33 @@ DELETE FROM messages WHERE seq IN (
 
 -- name: give_up_blobs
 -- Those that only conversations mention that are being deleted.
-INSERT OR IGNORE INTO unwanted_blobs
+INSERT INTO unwanted_blobs
 SELECT r.blob FROM blob_references r WHERE r.conversation = :id AND NOT EXISTS (
   SELECT 1 FROM blob_references other JOIN conversations c ON c.id = other.conversation
-  WHERE other.blob = r.blob AND c.deleted = 0);
+  WHERE other.blob = r.blob AND c.deleted = 0)
+ON CONFLICT DO NOTHING;
 
 -- name: remove_conversation
 DELETE FROM conversations WHERE id = :id AND deleted = 1;
 
 -- name: add_blob_reference
-INSERT OR IGNORE INTO blob_references (blob, noun, owner, conversation)
-VALUES (:blob, :noun, :owner, :conversation);
+INSERT INTO blob_references (blob, noun, owner, conversation)
+VALUES (:blob, :noun, :owner, :conversation) ON CONFLICT DO NOTHING;
 
 -- name: add_upload
-INSERT INTO uploads (blob, user, created) VALUES (:blob, :user, :created)
-ON CONFLICT (blob, user) DO UPDATE SET created = excluded.created;
+INSERT INTO uploads (blob, "user", created) VALUES (:blob, :user, :created)
+ON CONFLICT (blob, "user") DO UPDATE SET created = excluded.created;
 
 -- name: forget_uploads
 DELETE FROM uploads WHERE created < :before;
 
 -- name: mentions
 -- Where a person's conversations mention a blob, and whether they uploaded it.
-SELECT 'upload' AS noun, '' AS owner FROM uploads WHERE blob = :blob AND user = :user
+SELECT 'upload' AS noun, '' AS owner FROM uploads WHERE blob = :blob AND "user" = :user
 UNION ALL
 SELECT r.noun, r.owner FROM blob_references r JOIN conversations c ON c.id = r.conversation
-WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c.user, 'local') = :user;
+WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c."user", 'local') = :user;
 
 -- name: unwanted_blobs
 SELECT blob, EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = unwanted_blobs.blob) AS mentioned
 FROM unwanted_blobs;
-
--- name: forget_unwanted
--- They are gone, or somebody mentions them again.
-DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
-
--- name: unmentioned_blobs
--- Of these, those that no row mentions: uploads that no message came for.
-SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = value);
-
--- name: checkpoint
--- As far as it goes without anybody having to wait.
-PRAGMA wal_checkpoint(PASSIVE);

@@ -1,35 +1,33 @@
-"""A conversation's rows as SQLite has them: how a damaged one is taken out of the store."""
+"""A conversation's rows as the database has them: how a damaged one is taken out of the store."""
 
 from __future__ import annotations
 
 import base64
-import sqlite3
 
 from pydantic import JsonValue
 
 from dragoman.errors import NotFound
-from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.readers import snapshot
+from dragoman.store.sql.database import Connection, Row, SqlDatabase
 
 _FORMAT = "dragoman.rows/1"
 _TABLES = ("conversations", "messages", "calls", "turns", "facts", "questions", "signals", "queue", "grants")
 
 
-class SqliteRaw(Database):
+class SqlRaw(SqlDatabase):
     async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
-        def read(db: sqlite3.Connection) -> dict[str, JsonValue]:
+        def read(db: Connection) -> dict[str, JsonValue]:
             key = {"id": conversation}
-            with snapshot(db):
+            with self._snapshot(db):
                 rows = {table: db.execute(self._sql[f"raw_{table}"], key).fetchall() for table in _TABLES}
             return {table: [_columns(row) for row in found] for table, found in rows.items()}
 
-        tables = await self._readers.run_slow(read)
+        tables = await self._read(read, slow=True)
         if not tables["conversations"]:
             raise NotFound("conversation", conversation)
         return {"format": _FORMAT, "tables": tables}
 
 
-def _columns(row: sqlite3.Row) -> dict[str, JsonValue]:
+def _columns(row: Row) -> dict[str, JsonValue]:
     return {name: _json(row[name]) for name in row.keys()}  # noqa: SIM118 - a row iterates over its values
 
 

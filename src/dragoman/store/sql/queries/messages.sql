@@ -2,7 +2,7 @@
 
 -- name: add_message
 INSERT INTO messages (id, conversation, parent, turn, role, body)
-VALUES (:id, :conversation, :parent, :turn, :role, :body);
+VALUES (:id, :conversation, :parent, :turn, :role, :body) RETURNING seq;
 
 -- name: messages
 SELECT id, conversation, parent, turn, role, body FROM messages WHERE conversation = :conversation ORDER BY seq;

@@ -1,25 +1,24 @@
-"""Messages and calls in SQLite: a call is a row of its own, since it changes while its message does not."""
+"""Messages and calls: a call is a row of its own, since it changes while its message does not."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 
 from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.store.codecs import CALL, RESULT
-from dragoman.store.sqlite.readers import snapshot
-from dragoman.store.sqlite.rows import call_row, calls_of, load, message_of, message_row
-from dragoman.store.sqlite.search import SqliteSearch, text_of_call
+from dragoman.store.sql.database import Connection, SqlDatabase
+from dragoman.store.sql.rows import call_row, calls_of, load, message_of, message_row
+from dragoman.store.sql.texts import text_of_call
 
 
-class SqliteMessages(SqliteSearch):
+class SqlMessages(SqlDatabase):
     async def messages(self, conversation: str) -> tuple[list[Message], int]:
-        def read(db: sqlite3.Connection) -> tuple[list[Message], int]:
+        def read(db: Connection) -> tuple[list[Message], int]:
             key = {"conversation": conversation}
-            with snapshot(db):
+            with self._snapshot(db):
                 info = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
                 if info is None:
                     raise NotFound("conversation", conversation)
@@ -45,9 +44,9 @@ class SqliteMessages(SqliteSearch):
 
     # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
 
-    def _add_message(self, db: sqlite3.Connection, message: Message) -> None:
+    def _add_message(self, db: Connection, message: Message) -> None:
         row = message_row(message)
-        seq = db.execute(self._sql["add_message"], row).lastrowid
+        seq = db.execute(self._sql["add_message"], row).fetchone()["seq"]
         self._mention_blobs(db, "message", message.id, message.conversation, row["body"])
         self._add_text(db, seq, message.text)
         for call in message.calls:
@@ -58,7 +57,7 @@ class SqliteMessages(SqliteSearch):
                 self._add_text(db, seq, text_of_call(call))
 
     def _change_call(
-        self, db: sqlite3.Connection, conversation: str, call: ToolCall, held: ToolResult | None
+        self, db: Connection, conversation: str, call: ToolCall, held: ToolResult | None
     ) -> None:
         row = call_row(call, held)
         if not db.execute(self._sql["change_call"], row).rowcount:
@@ -67,7 +66,7 @@ class SqliteMessages(SqliteSearch):
         if call.state.settled:
             self._add_text_of_call(db, call)
 
-    def _own_message(self, db: sqlite3.Connection, conversation: str, id: str) -> None:
+    def _own_message(self, db: Connection, conversation: str, id: str) -> None:
         row = db.execute(self._sql["message"], {"id": id}).fetchone()
         # Another's is answered like one that is nowhere.
         if row is None or row["conversation"] != conversation:

@@ -1,0 +1,143 @@
+"""What the operations of a store are made of, whichever SQL database it is in.
+
+An operation is a plain function of a connection. How it is run (in a thread, or on the event loop), in which
+transaction, and how often it is tried is the engine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from dragoman.errors import NotFound, Unreadable
+from dragoman.messages.parts import ToolCall
+from dragoman.store.blobs.blobs import Blobs
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+_BLOB = re.compile(r'"blob":"([0-9a-f]{64})"')
+
+_log = logging.getLogger("dragoman.store")
+
+
+class Row(Protocol):
+    """A row, by the names of its columns."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+    def keys(self) -> Iterable[str]: ...
+
+
+class Cursor(Protocol):
+    """What a statement gave."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """Runs statements whose parameters have names."""
+
+    def execute(self, statement: str, key: Mapping[str, object] = ..., /) -> Cursor: ...
+
+    def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> Cursor: ...
+
+
+Operation: TypeAlias = Callable[[Connection], T]
+
+
+class SqlDatabase(ABC):
+    """A database that is open, and the statements that it understands, by name."""
+
+    _sql: Mapping[str, str]
+    _blobs: Blobs
+    _owner_name: str  # of this process, as an owner of turns
+
+    def __init__(self) -> None:
+        self._reported: set[tuple[str, str]] = set()
+
+    @abstractmethod
+    def _write(
+        self, operation: Operation[T], *, sync: bool = False, line: str | None = None
+    ) -> asyncio.Future[T]:
+        """Run it in a transaction of its own. The future is done when the commit is; with `sync`, when it is
+        on disk. Those of one `line` come one after the other. It may be tried again."""
+
+    @abstractmethod
+    def _read(self, operation: Operation[T], *, slow: bool = False) -> Awaitable[T]:
+        """Run it beside those that write. A slow one never takes the place of all others."""
+
+    @abstractmethod
+    def _snapshot(self, db: Connection) -> AbstractContextManager[None]:
+        """Several reads of the same moment, whatever is committed between them."""
+
+    @abstractmethod
+    def _is_alive(self, db: Connection, owner: str) -> bool:
+        """Whether the process of this name still runs, and is not paused."""
+
+    @abstractmethod
+    def _add_text(self, db: Connection, message: int, text: str) -> None:
+        """Let a search find the message by this text; by its number."""
+
+    @abstractmethod
+    def _add_text_of_call(self, db: Connection, call: ToolCall) -> None: ...
+
+    @abstractmethod
+    def _known_since(self, db: Connection) -> float:
+        """Since when it is known here which blobs are mentioned: older ones may be another database's."""
+
+    # ── the commonest operations ──────────────────────────────────────────────────────────────────
+
+    async def _all(self, name: str, /, **key: object) -> list[Any]:
+        return await self._read(lambda db: db.execute(self._sql[name], key).fetchall())
+
+    async def _one(self, name: str, noun: str, *, id: str) -> Row:
+        rows: list[Row] = await self._all(name, id=id)
+        if not rows:
+            raise NotFound(noun, id)
+        return rows[0]
+
+    async def _run(self, name: str, /, **key: object) -> int:
+        """How many rows it changed."""
+        return await self._write(lambda db: db.execute(self._sql[name], key).rowcount)
+
+    async def _change(self, noun: str, id: str, name: str, /, **key: object) -> None:
+        if not await self._run(name, id=id, **key):
+            raise NotFound(noun, id)
+
+    def _readable(self, value: Callable[[Row], V], rows: Iterable[Row]) -> list[V]:
+        """The values of these rows, without those that cannot be read. Each of them is logged once."""
+        values = []
+        for row in rows:
+            try:
+                values.append(value(row))
+            except Unreadable as error:
+                if (error.noun, error.id) not in self._reported:
+                    self._reported.add((error.noun, error.id))
+                    _log.warning("%s", error)
+        return values
+
+    def _mention_blobs(
+        self, db: Connection, noun: str, owner: str, conversation: str, *bodies: object
+    ) -> None:
+        """Written with the row that mentions them: what any row mentions is not removed."""
+        for blob in blobs_in(*bodies):
+            row = {"blob": blob, "noun": noun, "owner": owner, "conversation": conversation}
+            db.execute(self._sql["add_blob_reference"], row)
+
+
+def blobs_in(*bodies: object) -> set[str]:
+    """The keys of blobs that these mention."""
+    return {key for body in bodies if isinstance(body, str) for key in _BLOB.findall(body)}

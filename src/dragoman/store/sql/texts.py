@@ -1,0 +1,69 @@
+"""What of a message and its calls can be found by a search, and how what was found is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from dragoman.messages.parts import ToolCall
+
+_CHUNK = 20_000  # characters: a longer text is several rows, so that indexing one takes milliseconds
+_OVERLAP = 200  # of one row with the next: what stands on the border is found too
+_AROUND = 60  # characters of a snippet before and after what was found
+
+
+def text_of_call(call: ToolCall) -> str:
+    """What of a call can be found: the tool, its arguments and its result."""
+    result = call.result.text if call.result is not None else ""
+    return "\n".join((call.tool, *_words_of(call.arguments), result))
+
+
+def chunks(text: str) -> Iterator[str]:
+    """The text in rows."""
+    text = text.replace("\0", " ").strip()
+    for start in range(0, len(text), _CHUNK - _OVERLAP):
+        if start and start + _OVERLAP >= len(text):
+            return  # the chunk before holds it
+        yield text[start : start + _CHUNK]
+
+
+def words_of(query: str) -> list[str]:
+    """What has to be found; nothing where it could be in no text: half a character (a lone surrogate) is in
+    none."""
+    try:
+        query.encode()
+    except UnicodeEncodeError:
+        return []
+    return query.replace("\0", " ").split()
+
+
+def has_all(text: str, words: Sequence[str]) -> bool:
+    folded = text.casefold()
+    return all(word.casefold() in folded for word in words)
+
+
+def snippet_of(text: str, words: Sequence[str]) -> str:
+    """What stands around the first word, with every word that is searched for between « and »."""
+    pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
+    first = pattern.search(text)
+    at = first.start() if first is not None else 0  # None where only the folding of case made them equal
+    start, end = max(0, at - _AROUND), at + 2 * _AROUND
+    marked = pattern.sub(lambda match: f"«{match[0]}»", text[start:end])
+    return f"{'…' if start else ''}{marked}{'…' if end < len(text) else ''}"
+
+
+def _words_of(value: JsonValue) -> Iterator[str]:
+    match value:
+        case dict():
+            for name, inner in value.items():
+                yield name
+                yield from _words_of(inner)
+        case list():
+            for inner in value:
+                yield from _words_of(inner)
+        case None | bool():
+            pass
+        case _:
+            yield str(value)
