@@ -55,6 +55,13 @@ class Connection(Protocol):
     def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> Cursor: ...
 
 
+class Write(asyncio.Future[T]):
+    """A write that was handed over cannot be called back: whoever waits and is cancelled waits it out."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        return False
+
+
 Operation: TypeAlias = Callable[[Connection], T]
 
 

@@ -27,6 +27,12 @@ class SqlEvents(SqlDatabase):
         await self._run("drop_events", turn=turn)
 
     async def _drop_ended_events(self) -> None:
-        """A turn at a time: whoever else writes need not wait for all of them."""
-        for row in await self._all("turns_with_ended_events"):
-            await self.drop_events(row["turn"])
+        """Those that nobody else will drop: who ran the turn is gone. A turn at a time, so that whoever else
+        writes need not wait for all of them."""
+
+        def left_behind(db: Connection) -> list[str]:
+            rows = db.execute(self._sql["turns_with_ended_events"]).fetchall()
+            return [row["id"] for row in rows if not row["owner"] or not self._is_alive(db, row["owner"])]
+
+        for turn in await self._read(left_behind):
+            await self.drop_events(turn)

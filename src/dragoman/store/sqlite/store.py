@@ -6,30 +6,17 @@ from pathlib import Path
 
 from dragoman.store.blobs.cache import CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
+from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sql.people import SqlPeople
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
-from dragoman.store.store import Mention
 
 
-class SqliteStore(SqlQueue, SqlPeople, SqlRaw, SqliteUpkeep):
+class SqliteStore(SqliteUpkeep, SqlQueue, SqlPeople, SqlRaw, SqlAttachments):
     """Implements `store.Store`. Any number of processes may use one file."""
 
     def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
         super().__init__(path, busy_timeout=busy_timeout, lease=lease)
         self._folder = FolderBlobs(self.files / "blobs")
         self._blobs = CachedBlobs(self._folder)
-
-    async def put_blob(self, data: bytes) -> str:
-        return await self._blobs.put(data)
-
-    async def add_upload(self, blob: str, user: str, now: float) -> None:
-        await self._run("add_upload", blob=blob, user=user, created=now)
-
-    async def mentions(self, blob: str, user: str) -> list[Mention]:
-        rows = await self._all("mentions", blob=blob, user=user)
-        return [Mention(row["noun"], row["owner"]) for row in rows]
-
-    async def blob(self, key: str) -> bytes:
-        return await self._blobs.read(key)

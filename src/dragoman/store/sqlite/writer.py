@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from dragoman.errors import EngineError
+from dragoman.store.sql.database import Write
 from dragoman.store.sqlite.faults import translate
 
 T = TypeVar("T")
@@ -21,13 +22,6 @@ _Job = tuple[Operation[Any], "asyncio.Future[Any]", bool]
 _Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 _log = logging.getLogger("dragoman.store")
-
-
-class _Write(asyncio.Future[T]):
-    """A write that was handed over cannot be called back: whoever waits and is cancelled waits it out."""
-
-    def cancel(self, msg: Any | None = None) -> bool:
-        return False
 
 
 class Writer:
@@ -47,7 +41,7 @@ class Writer:
         """Run it in a transaction. The future is done when the commit is; with `sync`, when it is on disk."""
         if self._closed:
             raise EngineError("the store is closed: nothing more can be written to it")
-        future: asyncio.Future[T] = _Write(loop=self._loop)
+        future: asyncio.Future[T] = Write(loop=self._loop)
         self._jobs.put((operation, future, sync))
         return future
 

@@ -74,7 +74,7 @@ SELECT seq, body FROM events WHERE turn = :turn AND seq > :after ORDER BY seq LI
 DELETE FROM events WHERE turn = :turn;
 
 -- name: turns_with_ended_events
-SELECT DISTINCT turn FROM events WHERE turn NOT IN (SELECT id FROM turns WHERE live = 1);
+SELECT t.id, t.owner FROM turns t WHERE t.live = 0 AND t.id IN (SELECT DISTINCT turn FROM events);
 
 -- ── the queue ────────────────────────────────────────────────────────────────────────────────────
 

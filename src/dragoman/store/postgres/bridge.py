@@ -1,0 +1,105 @@
+"""Runs the store's operations, which are plain functions, on connections that have to be awaited.
+
+The function runs in a greenlet, on the event loop's own thread. Where it runs a statement, what has to be
+awaited is handed out, awaited here, and its result handed back in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+if TYPE_CHECKING:
+    import asyncpg
+
+T = TypeVar("T")
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")  # not the type in `::json`
+_MAYBE = re.compile(r"(:[a-z_]+)(?= IS (?:NOT )?NULL)")  # which alone does not tell the server the type of it
+_GIVES_ROWS = re.compile(r"\s*(?:SELECT|WITH)\b|.*\bRETURNING\b", re.IGNORECASE | re.DOTALL)
+
+
+async def run(operation: Callable[[Connection], T], connection: asyncpg.Connection[Any]) -> T:
+    """What the operation returns or raises."""
+    work = greenlet(operation)
+    awaited = work.switch(Connection(connection))
+    while not work.dead:
+        try:
+            result = await awaited
+        except BaseException as error:
+            awaited = work.throw(error)
+        else:
+            awaited = work.switch(result)
+    returned: T = awaited
+    return returned
+
+
+def _wait(work: Awaitable[T]) -> T:
+    """The result of something that only the event loop can do."""
+    outside = getcurrent().parent
+    assert outside is not None, "only an operation waits like this"
+    result: T = outside.switch(work)
+    return result
+
+
+class Connection:
+    """Satisfies `sql.Connection`, inside an operation."""
+
+    def __init__(self, connection: asyncpg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, key: Mapping[str, object] | None = None, /) -> Result:
+        text, names, gives_rows = prepared(statement)
+        values = [_storable(key[name]) for name in names] if key is not None else []
+        if gives_rows:
+            rows = _wait(self._connection.fetch(text, *values))
+            return Result(rows, len(rows))
+        return Result([], _count(_wait(self._connection.execute(text, *values))))
+
+    def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> Result:
+        text, names, _ = prepared(statement)
+        values = [[_storable(row[name]) for name in names] for row in rows]
+        _wait(self._connection.executemany(text, values))
+        return Result([], len(values))
+
+
+class Result:
+    """Satisfies `sql.Cursor`."""
+
+    def __init__(self, rows: list[Any], rowcount: int) -> None:
+        self._rows = iter(rows)
+        self.rowcount = rowcount
+
+    def fetchone(self) -> Any:
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+
+@cache
+def prepared(statement: str) -> tuple[str, tuple[str, ...], bool]:
+    """The statement with numbers for its parameters, their names in that order, and whether it gives rows."""
+    statement = _MAYBE.sub(r"\1::text", statement)
+    names = tuple(dict.fromkeys(_PARAMETER.findall(statement)))
+    places = {name: f"${place}" for place, name in enumerate(names, 1)}
+    text = _PARAMETER.sub(lambda match: places[match[1]], statement)
+    return text, names, _GIVES_ROWS.match(statement) is not None
+
+
+def _storable(value: object) -> object:
+    """PostgreSQL has no place for the character zero in a text. In JSON it is written out, and stays."""
+    return value.replace("\0", "�") if isinstance(value, str) and "\0" in value else value
+
+
+def _count(status: str) -> int:
+    """The number at the end of `UPDATE 3`."""
+    last = status.rpartition(" ")[2]
+    return int(last) if last.isdecimal() else 0

@@ -1,0 +1,231 @@
+"""An open PostgreSQL database: a pool of connections, and how operations are run on them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from dragoman.errors import ConfigError, DragomanError, EngineError
+from dragoman.store.postgres.faults import CONFLICTS, translate
+from dragoman.store.sql.database import Connection, Operation, SqlDatabase, Write
+from dragoman.store.sql.statements import statements
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from dragoman.store.postgres.session import Session
+
+T = TypeVar("T")
+
+_ATTEMPTS = 8  # of a write that others get in the way of
+_SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_SETTINGS = {
+    "application_name": "dragoman",
+    "statement_timeout": "60000",  # milliseconds
+    "idle_in_transaction_session_timeout": "60000",
+    "timezone": "UTC",
+}
+
+
+@cache
+def queries() -> Any:
+    own = files("dragoman.store.postgres") / "sql" / "queries"
+    return statements(own, lock=" FOR NO KEY UPDATE")
+
+
+class PostgresDatabase(SqlDatabase):
+    """A database by its address, such as `postgresql://user@host/dragoman?schema=team&sslmode=require`.
+
+    The tables are in a schema of their own, `dragoman` where none is named. `connections` is how many a
+    process uses at most, beside the one that holds its lock.
+    """
+
+    def __init__(self, url: str, *, connections: int = 10, lease: float = 20.0) -> None:
+        super().__init__()
+        self._sql = queries()
+        self._url, self.schema = _parse(url)
+        self.name = _shown(self._url)
+        self._size = connections
+        self._lease = lease
+        self._lines: dict[str, asyncio.Task[Any]] = {}
+        self._writes: set[asyncio.Task[Any]] = set()
+        self._slow = asyncio.Semaphore(max(1, connections // 2))
+        self._closed = False
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Reached only for what `open` makes."""
+        if name in ("_pool", "_session", "_owner_name", "_upkeep"):
+            raise ConfigError("the store is not open: use the runtime with `async with`")
+        raise AttributeError(name)
+
+    async def open(self) -> None:
+        try:
+            import asyncpg
+            import greenlet  # noqa: F401 - what the bridge stands on
+        except ImportError as error:
+            raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
+        from dragoman.store.postgres.migrate import migrate
+        from dragoman.store.postgres.session import Session
+
+        settings = {**_SETTINGS, "search_path": f'"{self.schema}", public'}
+        try:
+            first = await asyncpg.connect(self._url, server_settings=settings, timeout=15)
+            try:
+                await migrate(first, self.schema)
+            finally:
+                await first.close()
+            self._pool: asyncpg.Pool[Any] = await asyncpg.create_pool(
+                self._url,
+                min_size=1,
+                max_size=self._size,
+                server_settings=settings,
+                timeout=15,
+                command_timeout=90,
+            )
+            self._session: Session = Session(
+                lambda: asyncpg.connect(self._url, server_settings=settings, timeout=15),
+                self._run,
+                channel=self.schema,
+                lease=self._lease,
+            )
+            await self._session.open()
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+            reason = translate(error, self.name)
+            raise ConfigError(f"cannot open the store {self.name}: {reason}") from None
+        self._owner_name = self._session.name
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._writes:
+            await asyncio.wait(set(self._writes))
+        await self._session.close()
+        async with self._connection() as connection:
+            await connection.execute("DELETE FROM owners WHERE name = $1", self._owner_name)
+        await self._pool.close()
+
+    async def has_new_writes(self) -> bool:
+        return await self._translated(self._session.has_new_writes)
+
+    # ── how operations are run ────────────────────────────────────────────────────────────────────
+
+    def _write(
+        self, operation: Operation[T], *, sync: bool = False, line: str | None = None
+    ) -> asyncio.Future[T]:
+        if self._closed:
+            raise EngineError("the store is closed: nothing more can be written to it")
+        written: asyncio.Future[T] = Write(loop=asyncio.get_running_loop())
+        before = self._lines.get(line) if line is not None else None
+        task = asyncio.create_task(self._carry_out(operation, written, before))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        if line is not None:
+            self._lines[line] = task
+            task.add_done_callback(lambda done: self._leave(line, done))
+        return written
+
+    def _leave(self, line: str, task: asyncio.Task[Any]) -> None:
+        if self._lines.get(line) is task:
+            del self._lines[line]
+
+    async def _carry_out(
+        self, operation: Operation[T], written: asyncio.Future[T], before: asyncio.Task[Any] | None
+    ) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        try:
+            written.set_result(await self._translated(lambda: self._attempt(operation)))
+        except BaseException as error:
+            written.set_exception(EngineError(f"a write raised {error!r}") if _untakeable(error) else error)
+
+    async def _attempt(self, operation: Operation[T]) -> T:
+        """Again where another write was in the way: the operation sees what that one left."""
+        from dragoman.store.postgres.bridge import run
+
+        for attempt in range(_ATTEMPTS):
+            try:
+                async with self._connection() as connection, connection.transaction():
+                    return await run(operation, connection)
+            except Exception as error:
+                if getattr(error, "sqlstate", None) not in CONFLICTS or attempt == _ATTEMPTS - 1:
+                    raise
+            await asyncio.sleep(random.random() * 0.01 * 2**attempt)
+        raise AssertionError
+
+    async def _read(self, operation: Operation[T], *, slow: bool = False) -> T:
+        from dragoman.store.postgres.bridge import run
+
+        async def read() -> T:
+            async with self._connection() as connection:
+                return await run(operation, connection)
+
+        if self._closed:
+            raise EngineError("the store is closed: nothing more can be read from it")
+        if not slow:
+            return await self._translated(read)
+        async with self._slow:
+            return await self._translated(read)
+
+    @contextmanager
+    def _snapshot(self, db: Connection) -> Iterator[None]:
+        db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield
+        finally:
+            db.execute("COMMIT")
+
+    def _is_alive(self, db: Connection, owner: str) -> bool:
+        if owner == self._owner_name:
+            return True
+        row = db.execute(self._sql["owner"], {"name": owner}).fetchone()
+        if row is None or row["silent"] > self._lease:
+            return False
+        return not db.execute(self._sql["is_unlocked"], {"lock": row["lock"]}).fetchone()["free"]
+
+    def _known_since(self, db: Connection) -> float:
+        return float(db.execute(self._sql["first_use"]).fetchone()["at"])
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        async with self._pool.acquire(timeout=30) as connection:
+            yield connection
+
+    async def _translated(self, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await work()
+        except (DragomanError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            raise translate(error, self.name) from error.__cause__
+
+
+def _untakeable(error: BaseException) -> bool:
+    """What no future takes, or would look like its own cancelling."""
+    return isinstance(error, StopIteration | asyncio.CancelledError)
+
+
+def _parse(url: str) -> tuple[str, str]:
+    """The address as the driver takes it, and the schema it names."""
+    try:
+        parts = urlsplit(url)
+        options = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        raise ConfigError("the address of the store is no address") from None
+    schema = dict(options).get("schema", "dragoman")
+    if not _SCHEMA.fullmatch(schema):
+        raise ConfigError("the schema of a store is a name of small letters, digits and underscores")
+    query = urlencode([(name, value) for name, value in options if name != "schema"])
+    return urlunsplit(parts._replace(query=query)), schema
+
+
+def _shown(url: str) -> str:
+    """As a person may read it: host and database, no name, no password, no options."""
+    parts = urlsplit(url)
+    host = (parts.netloc.rpartition("@")[2]) or "localhost"
+    return f"postgresql://{host}{parts.path}"

@@ -1,0 +1,57 @@
+"""Brings a schema of the database to today's tables; of several nodes that start at once, one does it."""
+
+from __future__ import annotations
+
+import logging
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from dragoman.errors import ConfigError
+from dragoman.store.sql.statements import numbered
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_VERSIONS = """
+CREATE TABLE IF NOT EXISTS schema_version (
+  version  BIGINT PRIMARY KEY,
+  applied  TIMESTAMPTZ NOT NULL DEFAULT now()
+)"""
+_INDEX = "CREATE INDEX IF NOT EXISTS texts_by_trigram ON texts USING gin (lower(text) gin_trgm_ops)"
+_log = logging.getLogger("dragoman.store")
+
+
+async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
+    """A step at a time, each in a transaction of its own."""
+    steps = numbered(files("dragoman.store.postgres") / "sql" / "migrations")
+    lock = f"dragoman migration {schema}"
+    await db.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", lock)
+    try:
+        if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
+            await db.execute(f'CREATE SCHEMA "{schema}"')
+        await db.execute(_VERSIONS)
+        version = await db.fetchval("SELECT coalesce(max(version), 0) FROM schema_version")
+        if version > steps[-1][0]:
+            raise ConfigError(
+                f"the store was written by a newer Dragoman (schema {version}, this one knows "
+                f"{steps[-1][0]}): upgrade Dragoman, or name another database"
+            )
+        for number, script in steps:
+            if number > version:
+                async with db.transaction():
+                    await db.execute(script)
+                    await db.execute("INSERT INTO schema_version (version) VALUES ($1)", number)
+        await _index(db)
+    finally:
+        await db.execute("SELECT pg_advisory_unlock(hashtextextended($1, 0))", lock)
+
+
+async def _index(db: asyncpg.Connection[Any]) -> None:
+    """An index for searches, if the server has what it takes. Without it they are slow, and right."""
+    import asyncpg
+
+    try:
+        await db.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public")
+        await db.execute(_INDEX)
+    except asyncpg.PostgresError as error:
+        _log.warning("searches have no index, since the extension pg_trgm is missing: %s", error)

@@ -1,0 +1,69 @@
+"""Search in PostgreSQL: the server finds texts by their trigrams, and what it gives is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.messages.parts import ToolCall
+from dragoman.store.conversations import Found
+from dragoman.store.postgres.database import PostgresDatabase
+from dragoman.store.sql.database import Connection
+from dragoman.store.sql.texts import chunks, has_all, snippet_of, text_of_call, words_of
+
+_PAGE = 200  # texts that are looked at at once
+_LAST = 2**62  # comes after every text
+
+
+class PostgresSearch(PostgresDatabase):
+    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+        if not (words := words_of(query)):
+            return []
+
+        def read(db: Connection) -> list[Found]:
+            with self._snapshot(db):
+                titles = self._search_titles(db, words, user, limit)
+                found = self._search_texts(db, words, user, limit)
+            seen = {one.conversation for one in found}
+            return [one for one in titles if one.conversation not in seen] + found
+
+        return (await self._read(read, slow=True))[:limit]
+
+    def _search_titles(
+        self, db: Connection, words: Sequence[str], user: str | None, limit: int
+    ) -> list[Found]:
+        rows = db.execute(self._sql["search_titles"], {"user": user, "parts": _parts(words), "limit": limit})
+        return [
+            Found(None, row["id"], row["title"], snippet_of(row["title"], words))
+            for row in rows
+            if has_all(row["title"], words)
+        ]
+
+    def _search_texts(
+        self, db: Connection, words: Sequence[str], user: str | None, limit: int
+    ) -> list[Found]:
+        found: dict[str, Found] = {}
+        key: dict[str, object] = {"user": user, "parts": _parts(words), "limit": _PAGE, "before": _LAST}
+        while rows := db.execute(self._sql["search_texts"], key).fetchall():
+            for row in rows:
+                if row["message"] not in found and has_all(row["text"], words):
+                    snippet = snippet_of(row["text"], words)
+                    found[row["message"]] = Found(row["message"], row["conversation"], row["title"], snippet)
+                    if len(found) == limit:
+                        return list(found.values())
+            key["before"] = rows[-1]["id"]
+        return list(found.values())
+
+    def _add_text(self, db: Connection, message: int, text: str) -> None:
+        for chunk in chunks(text):
+            db.execute(self._sql["add_text"], {"message": message, "text": chunk})
+
+    def _add_text_of_call(self, db: Connection, call: ToolCall) -> None:
+        for chunk in chunks(text_of_call(call)):
+            db.execute(self._sql["add_text_of_call"], {"id": call.id, "text": chunk})
+
+
+def _parts(words: Sequence[str]) -> list[str]:
+    """Patterns of words that the server can look for itself: their small letters are the same everywhere."""
+    plain = (word.lower() for word in words if word.isascii() or word.lower() == word.upper())
+    escaped = (word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") for word in plain)
+    return [f"%{word}%" for word in escaped] or ["%"]

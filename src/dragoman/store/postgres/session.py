@@ -1,0 +1,95 @@
+"""This process as an owner of turns: one connection of its own, which holds its lock and hears of writes.
+
+It is alive as long as that connection holds the lock and has renewed its lease. The lock is the server's,
+which frees it as soon as the process is gone; the lease is for one that is stopped, or cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from dragoman.messages.ids import new_id
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_RENEWALS = 4  # in the time of one lease
+_AGAIN = 0.5  # seconds before a connection that broke is tried again
+_FORGOTTEN = 24 * 3600.0  # seconds after which nobody asks for a dead owner any more
+_log = logging.getLogger("dragoman.store")
+
+
+class Session:
+    """Connects again when the connection breaks: until then, and after a pause, others may take its turns."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection[Any]]],
+        sql: Callable[..., Awaitable[Any]],
+        *,
+        channel: str,
+        lease: float,
+    ) -> None:
+        self.name = f"{new_id('run')}_{os.getpid()}"
+        self.lease = lease
+        self._connect = connect
+        self._run = sql
+        self._channel = channel
+        self._lock = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big", signed=True)
+        self._connection: asyncpg.Connection[Any] | None = None
+        self._locked = False
+        self._in_use = asyncio.Lock()
+        self._written = True
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        await self._run("remove_dead_owners", silent=_FORGOTTEN)
+        await self._run("add_owner", name=self.name, lock=self._lock)
+        await self._listen()
+        self._task = asyncio.create_task(self._renew_regularly(), name="dragoman-lease")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def has_new_writes(self) -> bool:
+        """What was committed before this has been heard: the server tells it before it answers."""
+        async with self._in_use:
+            if self._connection is None or self._connection.is_closed():
+                return True  # nobody can tell us: there may be
+            await self._connection.execute("SELECT 1")
+        written, self._written = self._written, False
+        return written
+
+    async def _listen(self) -> None:
+        """Be connected, and hold the lock: it is free when the server has noticed that an earlier connection
+        of ours is gone."""
+        async with self._in_use:
+            if self._connection is None or self._connection.is_closed():
+                self._connection, self._locked = await self._connect(), False
+                await self._connection.add_listener(self._channel, self._heard)
+                self._written = True
+            if not self._locked:
+                self._locked = await self._connection.fetchval("SELECT pg_try_advisory_lock($1)", self._lock)
+
+    def _heard(self, *_: object) -> None:
+        self._written = True
+
+    async def _renew_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(self.lease / _RENEWALS)
+            try:
+                await self._listen()
+                if not await self._run("renew_owner", name=self.name):
+                    await self._run("add_owner", name=self.name, lock=self._lock)
+            except Exception as error:
+                _log.warning("the lease of this process could not be renewed: %s", error)
+                await asyncio.sleep(_AGAIN)

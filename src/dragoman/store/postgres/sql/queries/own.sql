@@ -1,0 +1,113 @@
+-- What PostgreSQL says in words of its own.
+
+-- name: revisions
+SELECT id, revision FROM conversations
+WHERE id IN (SELECT json_array_elements_text(:ids::text::json)) AND deleted = 0;
+
+-- name: busy_conversations
+-- What the list shows beside a conversation: whether a turn is alive in it, and how much waits for a person.
+SELECT c.id,
+  EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.id AND t.live = 1) AS live,
+  (SELECT count(*) FROM questions q WHERE q.conversation = c.id AND q.open = 1) AS waiting
+FROM json_array_elements_text(:ids::text::json) AS c (id);
+
+-- name: replies
+-- What each reply of a person's conversations used, by model and day.
+SELECT id, body ->> 'model' AS model, (body -> 'usage')::text AS usage,
+  to_char(to_timestamp((body ->> 'created')::double precision) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day
+FROM (
+  SELECT m.id, m.seq, json_or_empty(m.body) AS body
+  FROM messages m JOIN conversations c ON c.id = m.conversation
+  WHERE coalesce(c."user", 'local') = :user AND c.deleted = 0) replies
+WHERE json_typeof(body -> 'usage') = 'object' ORDER BY seq;
+
+-- name: open_questions
+-- What waits for a person: the approval list.
+SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation
+WHERE q.open = 1 AND (:conversation IS NULL OR q.conversation = :conversation)
+  AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+ORDER BY q.seq;
+
+-- name: questions_of_turn
+SELECT id, body FROM questions WHERE turn = :turn ORDER BY seq;
+
+-- name: raw_questions
+SELECT * FROM questions WHERE conversation = :id ORDER BY seq;
+
+-- name: forget_unwanted
+-- They are gone, or somebody mentions them again.
+DELETE FROM unwanted_blobs WHERE blob IN (SELECT json_array_elements_text(:blobs::text::json));
+
+-- name: unmentioned_blobs
+-- Of these, those that no row mentions: uploads that no message came for.
+SELECT b.key AS blob FROM json_array_elements_text(:blobs::text::json) AS b (key)
+WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = b.key);
+
+-- ── texts ────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_text
+INSERT INTO texts (message, text) VALUES (:message, :text);
+
+-- name: add_text_of_call
+INSERT INTO texts (message, text)
+SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id = :id;
+
+-- name: search_texts
+-- Texts before one in which all these parts are, the newest first.
+SELECT t.id, t.text, m.id AS message, m.conversation, c.title
+FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
+WHERE t.id < :before AND lower(t.text) LIKE ALL (:parts::text[])
+  AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+ORDER BY t.id DESC LIMIT :limit;
+
+-- name: search_titles
+SELECT id, title FROM conversations
+WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
+  AND lower(title) LIKE ALL (:parts::text[])
+ORDER BY updated DESC, id LIMIT :limit;
+
+-- ── owners ───────────────────────────────────────────────────────────────────────────────────────
+
+-- name: add_owner
+INSERT INTO owners (name, lock, beat) VALUES (:name, :lock, extract(epoch FROM clock_timestamp()));
+
+-- name: renew_owner
+UPDATE owners SET beat = extract(epoch FROM clock_timestamp()) WHERE name = :name;
+
+-- name: owner
+SELECT lock, extract(epoch FROM clock_timestamp())::double precision - beat AS silent FROM owners WHERE name = :name;
+
+-- name: is_unlocked
+-- Whether nobody holds an owner's lock: then its process is gone.
+SELECT pg_try_advisory_xact_lock_shared(:lock) AS free;
+
+-- name: remove_owner
+DELETE FROM owners WHERE name = :name;
+
+-- name: remove_dead_owners
+DELETE FROM owners WHERE beat < extract(epoch FROM clock_timestamp()) - :silent
+  AND pg_try_advisory_xact_lock_shared(lock);
+
+-- ── blobs ────────────────────────────────────────────────────────────────────────────────────────
+
+-- name: touch_blob
+UPDATE blobs SET put = :now WHERE key = :key AND data = :data;
+
+-- name: put_blob
+INSERT INTO blobs (key, put, data) VALUES (:key, :now, :data)
+ON CONFLICT (key) DO UPDATE SET put = excluded.put, data = excluded.data;
+
+-- name: blob
+SELECT data FROM blobs WHERE key = :key;
+
+-- name: delete_blob
+DELETE FROM blobs WHERE key = :key AND put <= :before;
+
+-- name: blob_is_there
+SELECT 1 FROM blobs WHERE key = :key;
+
+-- name: blobs_since
+SELECT key FROM blobs WHERE put >= :since;
+
+-- name: first_use
+SELECT extract(epoch FROM applied)::double precision AS at FROM schema_version ORDER BY version LIMIT 1;

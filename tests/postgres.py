@@ -1,0 +1,91 @@
+"""A PostgreSQL server of the tests' own: in a folder, on a socket, gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.patience import PATIENCE
+
+
+def programs() -> Path | None:
+    """Where the server's programs are: on the path, or where Debian puts them."""
+    if (found := shutil.which("initdb")) is not None:
+        return Path(found).resolve().parent
+    newest = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return newest[-1].parent if newest else None
+
+
+class Server:
+    """A server that can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._data = folder / "data"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, schema: str) -> str:
+        return f"postgresql://dragoman@/postgres?host={self.folder}&schema={schema}"
+
+    def create(self) -> None:
+        self.folder.chmod(0o755)
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "postgres")
+        options = ("--username=dragoman", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+        subprocess.run(
+            [*self._program("initdb"), "-D", self._data, *options], check=True, capture_output=True
+        )
+
+    def start(self) -> None:
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.folder),
+            "max_connections": "200",
+            "fsync": "off",  # no test cuts the power
+            "shared_buffers": "16MB",
+        }
+        flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            command = [*self._program("postgres"), "-D", str(self._data), *flags]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._wait()
+
+    def stop(self, mode: str = "immediate") -> None:
+        """`immediate` is a crash."""
+        if self._process is not None:
+            stop = [*self._program("pg_ctl"), "stop", "-D", str(self._data), "-m", mode]
+            subprocess.run(stop, check=True, capture_output=True)
+            self._process.wait(PATIENCE)
+            self._process = None
+
+    def _wait(self) -> None:
+        look = [*self._program("pg_isready"), "-h", str(self.folder)]
+        end = time.monotonic() + PATIENCE
+        while subprocess.run(look, capture_output=True, check=False).returncode:
+            assert time.monotonic() < end, (self.folder / "log").read_text()
+            time.sleep(0.05)
+
+    def _program(self, name: str) -> list[str]:
+        """It does not run as root."""
+        folder = programs()
+        assert folder is not None
+        return [*(("runuser", "-u", "postgres", "--") if os.getuid() == 0 else ()), str(folder / name)]
+
+
+@contextmanager
+def served() -> Iterator[Server]:
+    """Not in pytest's own folder: nobody but its user may look into that, and the server is somebody else."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-postgres-") as folder:
+        server = Server(Path(folder))
+        server.create()
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
