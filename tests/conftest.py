@@ -8,11 +8,13 @@ import gc
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.postgres import Server, programs, served
 from tests.sweeps import EXAMPLES
 
 settings.register_profile(
@@ -50,3 +52,12 @@ def pytest_collection_finish() -> None:
     """What was imported stays: the collector need not go through it again and again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, one for all tests of a worker."""
+    if programs() is None:
+        pytest.skip("there is no PostgreSQL server here to start: see `make postgres`")
+    with served() as server:
+        yield server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from tests.patience import PATIENCE
 
+_MARK = "postgres"
+
 
 def programs() -> Path | None:
     """Where the server's programs are: on the path, or where Debian puts them."""
@@ -20,6 +23,22 @@ def programs() -> Path | None:
         return Path(found).resolve().parent
     newest = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return newest[-1].parent if newest else None
+
+
+def schema_of(folder: Path) -> str:
+    """Two stores that are made for the same folder share what they store."""
+    return "t_" + hashlib.sha256(str(folder).encode()).hexdigest()[:20]
+
+
+def use_postgres(folder: Path, server: Server) -> None:
+    """Let the stores of this folder, and of those in it, be the server's, for whoever looks."""
+    (folder / _MARK).write_text(str(server.folder))
+
+
+def postgres_of(folder: Path) -> str | None:
+    """The address of the store of a folder; None where it is a file."""
+    marks = [above / _MARK for above in (folder, folder.parent) if (above / _MARK).exists()]
+    return Server(Path(marks[0].read_text())).url(schema_of(folder)) if marks else None
 
 
 class Server:

@@ -29,7 +29,7 @@ from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.tools.builtin.read_output import read_output
@@ -64,7 +64,7 @@ class Runtime:
 
     def __init__(
         self,
-        store: str | Path | Store,
+        store: str | Path | StoreFile | StoreServer | Store,
         *,
         model: str | Model | Callable[[str | None], Model] | None = None,
         tools: Iterable[Tool | Group | Source | Callable[..., Any]] = (),
@@ -95,7 +95,7 @@ class Runtime:
         adopts: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.store: Store = SqliteStore(store) if isinstance(store, str | Path) else store
+        self.store = _store(store)
         find_model, self._close_models = _models(model, self.store)
         built_in: list[Plugin] = [
             *([ToolHistory(tool_history)] if tool_history != "full" else []),
@@ -323,6 +323,11 @@ def _groups(
     own = [Group("tools", tuple(loose))] if loose else []
     any_at_all = own or groups or sources
     return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources
+
+
+def _store(place: str | Path | StoreFile | StoreServer | Store) -> Store:
+    address = store_address(place) if isinstance(place, str | Path) else place
+    return address.store() if isinstance(address, StoreFile | StoreServer) else address
 
 
 def _models(

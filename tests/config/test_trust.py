@@ -18,6 +18,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.providers.catalog import load_catalog
 from dragoman.runtime import Runtime
+from dragoman.store.address import StoreFile
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import model_of, only_call
 
@@ -332,15 +333,15 @@ def test_a_store_of_ones_own_settings_is_the_same_in_every_folder(clone: Path, *
     if trusted:
         write(clone / "dragoman.toml", 'model = "a/b"\n')
         trust(clone)
-    assert store_of(settings_of(clone)) == own.with_name("chat.db")
-    assert store_of(load(own, start=clone, environment={})) == own.with_name("chat.db")
+    assert store_of(settings_of(clone)) == StoreFile(own.with_name("chat.db"))
+    assert store_of(load(own, start=clone, environment={})) == StoreFile(own.with_name("chat.db"))
     write(clone / "dragoman.toml", 'store = "chat.db"\n')
-    assert store_of(settings_of(clone)) == own.with_name("chat.db")
+    assert store_of(settings_of(clone)) == StoreFile(own.with_name("chat.db"))
     trust(clone)
-    assert store_of(settings_of(clone)) == clone / "chat.db"
+    assert store_of(settings_of(clone)) == StoreFile(clone / "chat.db")
     write(own, 'store = "~/chat.db"\n')
     (clone / "dragoman.toml").unlink()
-    assert store_of(settings_of(clone)) == Path.home() / "chat.db"
+    assert store_of(settings_of(clone)) == StoreFile(Path.home() / "chat.db")
 
 
 def test_a_named_file_can_be_a_pipe(clone: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sqlite3
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
+from dragoman.store.postgres import PostgresStore
+from dragoman.store.sql.database import Connection, Operation, SqlDatabase
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.sqlite.writer import Operation, Writer
+from dragoman.store.store import Store
+from tests.postgres import postgres_of
 
 T = TypeVar("T")
 Moment = tuple[str, int]  # ("after", 7): after the seventh write; ("tool", 3): at the third line of a tool
@@ -41,40 +43,39 @@ class Clockwork:
                 die()
 
 
-class DeadlyStore(SqliteStore):
-    """The real store, whose writer ticks at every write, whatever it writes and for whom."""
+class Deadly(SqlDatabase):
+    """Ticks at every write of the store it is put before, whatever is written and for whom."""
 
-    def __init__(self, path: Path, clockwork: Clockwork, *, lease: float = 20.0) -> None:
-        super().__init__(path, lease=lease)
-        self._clockwork = clockwork
+    clockwork: Clockwork
 
-    async def open(self) -> None:
-        await super().open()
-        self._writer = _TickingWriter(self._writer, self._clockwork)  # type: ignore[assignment]
-
-
-class _TickingWriter:
-    def __init__(self, writer: Writer, clockwork: Clockwork) -> None:
-        self._writer = writer
-        self._clockwork = clockwork
-
-    @property
-    def commits(self) -> int:
-        return self._writer.commits
-
-    def submit(self, operation: Operation[T], *, sync: bool = False) -> asyncio.Future[T]:
-        def write(db: sqlite3.Connection) -> T:
+    def _write(
+        self, operation: Operation[T], *, sync: bool = False, line: str | None = None
+    ) -> asyncio.Future[T]:
+        def write(db: Connection) -> T:
             written = operation(db)
-            self._clockwork.tick("inside")  # in the writer's thread: nothing of it is committed
+            self.clockwork.tick("inside")  # nothing of it is committed
             return written
 
-        self._clockwork.tick("before")
-        future = self._writer.submit(write, sync=sync)
-        future.add_done_callback(lambda _: self._clockwork.tick("after"))
+        self.clockwork.tick("before")
+        future: asyncio.Future[T] = super()._write(write, sync=sync, line=line)  # type: ignore[safe-super]
+        future.add_done_callback(lambda _: self.clockwork.tick("after"))
         return future
 
-    async def close(self) -> None:
-        await self._writer.close()
+
+class DeadlySqlite(Deadly, SqliteStore):
+    pass
+
+
+class DeadlyPostgres(Deadly, PostgresStore):
+    pass
+
+
+def deadly_store(folder: Path, clockwork: Clockwork, *, lease: float = 20.0) -> Store:
+    """The real store of this folder, which is to die at a moment."""
+    url = postgres_of(folder)
+    store = DeadlySqlite(folder / "chat.db", lease=lease) if url is None else DeadlyPostgres(url, lease=lease)
+    store.clockwork = clockwork
+    return store
 
 
 def die() -> NoReturn:

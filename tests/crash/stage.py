@@ -14,7 +14,7 @@ from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Replay, Tool
 from dragoman.turn.handles import ConversationHandle, TurnHandle
-from tests.crash.clockwork import Clockwork, DeadlyStore
+from tests.crash.clockwork import Clockwork, deadly_store
 from tests.crash.diary import Diary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Stage:
             self.gate.set()
         self.model = ScriptedModel(lambda request: story.script(request, self))
         self.runtime = Runtime(
-            DeadlyStore(folder / "chat.db", clockwork),
+            deadly_store(folder, clockwork),
             model=self.model,
             tools=self._tools(),
             plugins=story.plugins(),

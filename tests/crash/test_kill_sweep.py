@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store.sqlite import SqliteStore
 from dragoman.turn.facts import FACT, CallFinished
 from tests.crash.account import hold_to_account, is_free
-from tests.crash.clockwork import KINDS, WRITES, Clockwork, Moment
+from tests.crash.clockwork import KINDS, WRITES, Clockwork, Moment, deadly_store
 from tests.crash.stage import opened
 from tests.crash.stories import STORIES
 from tests.patience import PATIENCE
@@ -65,7 +64,7 @@ async def _survives(folder: Path, name: str) -> None:
 
 async def _finished(folder: Path) -> set[str]:
     """The calls that a dead process left with a result."""
-    store = SqliteStore(folder / "chat.db")
+    store = deadly_store(folder, Clockwork())
     await store.open()
     try:
         chats = await store.conversations()
@@ -86,6 +85,7 @@ async def _survives_noted(folder: Path, name: str, *moments: Moment) -> None:
 
 # Every other write is struck, in one of three ways, the same in every run; in a sweep each is, in all three.
 SWEEPS = [(name, kind) for name in STORIES for kind in (KINDS if WHOLE else ("write", "tool"))]
+SAMPLE = [next(iter(STORIES))]  # of the stories, for `make test` on PostgreSQL
 
 
 def _moment(name: str, kind: str, number: int) -> Moment:
@@ -94,9 +94,11 @@ def _moment(name: str, kind: str, number: int) -> Moment:
 
 @pytest.mark.parametrize(("name", "kind"), SWEEPS)
 async def test_a_conversation_survives_being_killed_at_every_moment(
-    tmp_path: Path, name: str, kind: str
+    tmp_path: Path, name: str, kind: str, engine: str
 ) -> None:
     """S3: counted on until a run comes to its end, for how writes are merged is different every time."""
+    if engine == "postgres" and not WHOLE and (name not in SAMPLE or kind == "tool"):
+        pytest.skip("on PostgreSQL all stories are told by `make sweep`")
     for number in count(1, step=1 if WHOLE else 2):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -109,8 +111,12 @@ async def test_a_conversation_survives_being_killed_at_every_moment(
 
 
 @pytest.mark.parametrize("name", STORIES)
-async def test_it_survives_being_killed_again_while_it_recovers(tmp_path: Path, name: str) -> None:
+async def test_it_survives_being_killed_again_while_it_recovers(
+    tmp_path: Path, name: str, engine: str
+) -> None:
     """S3: a restart is a moment like any other."""
+    if engine == "postgres" and not WHOLE and name not in SAMPLE:
+        pytest.skip("on PostgreSQL all stories are told by `make sweep`")
     choose = random.Random(name)
     twice = 0
     for number in range(examples(2)):

@@ -24,6 +24,7 @@ async def _text_of(runtime: Runtime, turn: object) -> str:
         return (await runtime.turn(str(turn)).result()).text
 
 
+@pytest.mark.usefixtures("engine")
 async def test_a_child_that_a_tool_forked_does_not_keep_its_dead_parents_turn(tmp_path: Path) -> None:
     """S3: the child outlives the owner, and the turn is adopted while it does."""
     async with worker(tmp_path) as living:
@@ -40,6 +41,7 @@ async def test_a_child_that_a_tool_forked_does_not_keep_its_dead_parents_turn(tm
                 os.kill(int(str(child)), signal.SIGKILL)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(
     ("gate", "ran_first"),
     [("in first", 2), ("before second", 1)],
@@ -52,8 +54,14 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
     async with worker(tmp_path) as living:
         with process(tmp_path, "first\nsecond", gate=gate) as owner:
             await until(lambda: wrote(tmp_path, "at"))
-            owner.send_signal(signal.SIGSTOP)
             (turn,) = wrote(tmp_path, "turn")
+
+            async def stored() -> bool:
+                facts = "".join(await living.store.facts(str(turn)))
+                return facts.count("call_finished") == 2 - ran_first
+
+            await until_so(stored)  # what was done before the gate
+            owner.send_signal(signal.SIGSTOP)
             assert await _text_of(living, turn) == "done"
             written = await living.store.facts(str(turn))
 
@@ -67,7 +75,8 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
 
 
 async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) -> None:
-    """N2: for longer than any lease; who wakes first finds the others' leases old, and waits for them."""
+    """N2: for longer than any lease; who wakes first finds the others' leases old, and waits for them. Of a
+    database on another machine this is not asked: that did not sleep, and knows how long they were away."""
     with process(tmp_path, "first\nsecond", gate="in first") as owner, process(tmp_path, "") as watcher:
         await until(lambda: wrote(tmp_path, "at") and wrote(tmp_path, "open"))
         for one in (owner, watcher):
@@ -83,6 +92,7 @@ async def test_a_machine_that_slept_as_a_whole_loses_no_turns(tmp_path: Path) ->
     assert len(wrote(tmp_path, "ran")) == 2
 
 
+@pytest.mark.usefixtures("engine")
 async def test_an_owner_that_is_only_slow_keeps_its_turn(tmp_path: Path) -> None:
     """N2: as long as its process runs, its lease is renewed, whatever its tools do."""
     async with worker(tmp_path):
@@ -95,6 +105,7 @@ async def test_an_owner_that_is_only_slow_keeps_its_turn(tmp_path: Path) -> None
     assert wrote(tmp_path, "ran") == ["first", "second"]
 
 
+@pytest.mark.usefixtures("engine")
 async def test_an_answer_reaches_a_turn_whose_owner_is_stopped(tmp_path: Path) -> None:
     """N2, T6: a cancel given to another process takes effect when the lease is over."""
     async with worker(tmp_path) as living:

@@ -19,7 +19,7 @@ from dragoman.messages.request import Request
 from dragoman.tools.builtin.shell import shell
 from dragoman.turn.plugin import PlannedCall
 from dragoman.wire.scripted import Line, calls, says
-from tests.crash.clockwork import NEVER, Clockwork, DeadlyStore, Moment
+from tests.crash.clockwork import NEVER, Clockwork, Moment, deadly_store
 from tests.crash.diary import Diary
 from tests.patience import PATIENCE
 
@@ -86,7 +86,7 @@ def worker(folder: Path, gate: str = "", clockwork: Clockwork | None = None) -> 
         return "forked"
 
     return Runtime(
-        DeadlyStore(folder / "chat.db", clockwork, lease=LEASE),
+        deadly_store(folder, clockwork, lease=LEASE),
         model=ScriptedModel(_script),
         tools=[first, second, forks, shell],
         plugins=[Holds(held)],

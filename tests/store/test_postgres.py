@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,12 +10,9 @@ import pytest
 from dragoman.store.conformance import Noun, StoreConformance
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.store import Store
-from tests.postgres import Server, programs, served
+from tests.postgres import Server, schema_of
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(programs() is None, reason="there is no PostgreSQL server here to start"),
-]
+pytestmark = pytest.mark.slow
 
 DAMAGE: dict[Noun, str] = {
     "conversation": "UPDATE conversations SET settings = '{\"mode\": ' WHERE id = $1",
@@ -31,24 +26,13 @@ DAMAGE: dict[Noun, str] = {
 }
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    with served() as server:
-        yield server
-
-
-def schema_of(folder: Path) -> str:
-    """Two stores that are made for the same folder share what they store."""
-    return "t_" + hashlib.sha256(str(folder).encode()).hexdigest()[:20]
-
-
 class TestPostgres(StoreConformance):
     server: ClassVar[Server]
 
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
-    def _served(cls, server: Server) -> None:
-        cls.server = server
+    def _served(cls, postgres: Server) -> None:
+        cls.server = postgres
 
     async def make(self, folder: Path) -> Store:
         return PostgresStore(self.server.url(schema_of(folder)))

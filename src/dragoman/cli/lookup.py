@@ -20,10 +20,10 @@ _PAGE = 200
 @asynccontextmanager
 async def open_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Runtime]:
     """To look and to answer. With `create`, a store that is not there yet is made."""
-    path = store_of(settings)
-    if not create and not path.exists():
-        raise ConfigError(f"there is no database {path} yet: name another one with --store")
-    async with Runtime(path, adopts=False) as runtime:
+    address = store_of(settings)
+    if not create and not address.is_there:
+        raise ConfigError(f"there is no database {address} yet: name another one with --store")
+    async with Runtime(address, adopts=False) as runtime:
         yield runtime
 
 

@@ -16,6 +16,7 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
+from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
 from dragoman.tools.permissions import concerns, literal, parse_rule
@@ -51,15 +52,20 @@ def catalog_of(settings: Settings) -> Catalog:
     return load_catalog(*own, project=others[-1] if others else None, check=settings.sources.check)
 
 
-def store_of(settings: Settings) -> Path:
-    """A relative path in the person's own file starts from that file: a clone could bring a database with
-    grants and turns of its own, and what is in one cannot be trusted by its hash, since it changes."""
+def store_of(settings: Settings) -> StoreAddress:
+    """Where conversations are kept.
+
+    A relative path in the person's own file starts from that file: a clone could bring a database with
+    grants and turns of its own, and what is in one cannot be trusted by its hash, since it changes.
+    """
     named = settings.values.get("store")
     if not named:
-        return data_folder() / "dragoman.db"
+        return StoreFile(data_folder() / "dragoman.db")
+    if is_url(named):
+        return store_address(named)
     if settings.origins.get("store", "").startswith(f"{user_file()}:"):
-        return user_folder() / expand(named)
-    return settings.path(named)
+        return StoreFile(user_folder() / expand(named))
+    return StoreFile(settings.path(named))
 
 
 def servers_of(settings: Settings) -> dict[str, McpServer]:
@@ -90,9 +96,10 @@ def build_runtime(
     `tools` come before all others; `without` leaves out built-in groups that make no sense to the caller.
     """
     values, warnings = settings.values, list[str]()
-    workspace, store = workspace_of(settings), store or store_of(settings)
+    workspace = workspace_of(settings)
+    address = store_of(settings) if store is None else StoreFile(store)
     runtime = Runtime(
-        store,
+        address,
         model=model,
         tools=[
             *tools,
@@ -103,7 +110,7 @@ def build_runtime(
         ],
         agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
         rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
-        bounds=_protected(settings, workspace, store),
+        bounds=_protected(settings, workspace, address),
         workspace=workspace,
         **_runtime_options(values),
         **more,
@@ -267,7 +274,7 @@ def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | Non
     return read_servers(tables, path, settings.origins, settings.check_servers)
 
 
-def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:
+def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list[Rule]:
     """What lies in the workspace and becomes code or prompt at the next start, beside what is so by its name
     (`tools/protected.py`). To write there is asked about whatever else is allowed. The store, and what was
     said about trust, are out of bounds."""
@@ -282,8 +289,10 @@ def _protected(settings: Settings, workspace: Path, store: Path) -> list[Rule]:
     rules = [
         *(Rule("files.write", pattern, "ask") for path in asked for pattern in _patterns(workspace, path)),
         Rule("files.write", f"{_within(workspace, trust_answers().file)}*", "deny"),
-        *(Rule(f"files.{what}", f"{_within(workspace, store)}*", "deny") for what in ("read", "write")),
     ]
+    if isinstance(store, StoreFile):
+        beside = f"{_within(workspace, store.path)}*"
+        rules += [Rule(f"files.{what}", beside, "deny") for what in ("read", "write")]
     return [rule for rule in dict.fromkeys(rules) if not rule.pattern.startswith("..")]
 
 

@@ -28,6 +28,7 @@ from dragoman.config.tables import ConfigTable
 from dragoman.config.trust.contents import SETTINGS as FILE
 from dragoman.config.trust.contents import SKILLS, expand
 from dragoman.errors import ConfigError
+from dragoman.store.address import is_url
 
 __all__ = [
     "FILE",
@@ -268,7 +269,7 @@ def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list
             continue
         key = name.lower()
         table, _, rest = key.partition("_")
-        if key in _PATHS:
+        if key in _PATHS and not is_url(text):
             found.append((variable, {key: str(Path(text).expanduser().absolute())}))
         elif key in hints:
             found.append((variable, {key: _value(text)}))

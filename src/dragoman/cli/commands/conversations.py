@@ -24,7 +24,7 @@ from dragoman.store.store import Busy, Found, Store
 
 
 def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
-    listed = asyncio.run(_read_recent(settings, limit)) if store_of(settings).exists() else []
+    listed = asyncio.run(_read_recent(settings, limit)) if store_of(settings).is_there else []
     if as_json:
         print_json([_report(*one) for one in listed], indent=2)
         return
@@ -51,7 +51,7 @@ async def _read_recent(settings: Settings, limit: int) -> list[tuple[Conversatio
 
 def recent_titles(settings: Settings) -> list[tuple[str, str]]:
     """For completion: the ids used last, with their titles."""
-    if not store_of(settings).exists():
+    if not store_of(settings).is_there:
         return []
     return [
         (one.id, one_line(one.title or "untitled", 60)) for one, _ in asyncio.run(_read_recent(settings, 50))

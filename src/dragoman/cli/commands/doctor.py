@@ -28,6 +28,7 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
+from dragoman.store.address import StoreAddress, StoreServer
 from dragoman.store.sqlite.checkup import check_store
 
 OLDEST = (3, 11)
@@ -99,26 +100,30 @@ def _check_python() -> Finding:
 
 
 async def _check_store(settings: Settings) -> Finding:
-    path = store_of(settings)
-    if path.exists():
+    address = store_of(settings)
+    if address.is_there:
         try:
             async with open_store(settings):
                 pass
         except DragomanError as error:
-            return Finding("store", "missing", str(error), 'name another file: store = "…" in dragoman.toml')
-        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            return Finding("store", "fine", str(path))
-    else:
-        parent = next(folder for folder in path.parents if folder.exists())
-        if parent.is_dir() and os.access(parent, os.W_OK):
-            return Finding("store", "fine", f"{path} (made with the first conversation)")
+            return Finding("store", "missing", str(error), 'name another one: store = "…" in dragoman.toml')
+    if isinstance(address, StoreServer) or _is_writable(address.path):
+        new = "" if address.is_there else " (made with the first conversation)"
+        return Finding("store", "fine", f"{address}{new}")
     mend = 'name a file that can be written: store = "…" in dragoman.toml'
-    return Finding("store", "missing", f"{path} cannot be written", mend)
+    return Finding("store", "missing", f"{address} cannot be written", mend)
 
 
-def _check_contents(path: Path, *, mend: bool) -> Iterator[Finding]:
-    """What is in the store: its pages, rows and attachments."""
-    for defect in check_store(path, mend=mend) if path.exists() else ():
+def _is_writable(path: Path) -> bool:
+    parent = next(folder for folder in path.parents if folder.exists())
+    return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+def _check_contents(address: StoreAddress, *, mend: bool) -> Iterator[Finding]:
+    """What is in the file: its pages, rows and attachments. A database server looks after its own."""
+    if isinstance(address, StoreServer) or not address.is_there:
+        return
+    for defect in check_store(address.path, mend=mend):
         if defect.mended:
             yield Finding("store", "fine", f"mended: {defect.text}")
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -14,38 +13,38 @@ from rich.table import Table
 from dragoman.cli.terminal.text import print_json
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
-from dragoman.store.sqlite import SqliteStore
-from dragoman.store.store import TurnRow
+from dragoman.store.address import StoreAddress
+from dragoman.store.store import Store, TurnRow
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.machine import Turn, advance
 
 
-def explain(turn: str | None, store: Path, *, as_json: bool) -> None:
-    if not store.exists():
-        raise ConfigError(f"there is no database {store}: name one with --store or DRAGOMAN_STORE")
-    row, facts, questions = asyncio.run(_read(turn, store))
+def explain(turn: str | None, address: StoreAddress, *, as_json: bool) -> None:
+    if not address.is_there:
+        raise ConfigError(f"there is no database {address}: name one with --store or DRAGOMAN_STORE")
+    row, facts, questions = asyncio.run(_read(turn, address))
     if as_json:
         print_json(_report(row, facts, questions), indent=2)
     else:
         _show(row, facts, questions)
 
 
-async def _read(turn: str | None, path: Path) -> tuple[TurnRow, list[Fact], list[Question]]:
-    store = SqliteStore(path)
+async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[Fact], list[Question]]:
+    store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn is not None else await _find_latest(store)
+        row = await store.turn(turn) if turn is not None else await _find_latest(store, address)
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         return row, facts, await store.questions_of(row.id)
     finally:
         await store.close()
 
 
-async def _find_latest(store: SqliteStore) -> TurnRow:
+async def _find_latest(store: Store, address: StoreAddress) -> TurnRow:
     for conversation in await store.conversations(limit=1):
         if turns := await store.turns(conversation.id):
             return turns[-1]
-    raise ConfigError(f"there is no turn in {store.path} yet")
+    raise ConfigError(f"there is no turn in {address} yet")
 
 
 def _replay(facts: list[Fact]) -> list[tuple[Fact, Turn]]:

@@ -41,7 +41,7 @@ def list_people(settings: Settings, *, as_json: bool) -> None:
         async with open_store(settings) as runtime:
             return await runtime.store.people()
 
-    people = asyncio.run(read()) if store_of(settings).exists() else []
+    people = asyncio.run(read()) if store_of(settings).is_there else []
     if as_json:
         print_json([{"name": one.name, "created": one.created} for one in people], indent=2)
         return

@@ -57,7 +57,7 @@ class AnswerFlags:
 
 
 def list_questions(settings: Settings, *, as_json: bool) -> None:
-    found = asyncio.run(_read_open(settings)) if store_of(settings).exists() else []
+    found = asyncio.run(_read_open(settings)) if store_of(settings).is_there else []
     if as_json:
         print_json([_report(question) for question in found], indent=2)
         return

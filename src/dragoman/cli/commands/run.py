@@ -28,6 +28,7 @@ from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import wire
 from dragoman.runtime import Runtime
+from dragoman.store.address import absolute_place
 from dragoman.tools.custom import load_tools
 from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.machine import State
@@ -56,7 +57,7 @@ class RunFlags:
     system: str | None = None
     max_rounds: int | None = None
     conversation: str | None = None
-    store: Path | None = None
+    store: str | None = None
     forget: bool = False
     workspace: Path | None = None
     config: Path | None = None
@@ -199,7 +200,7 @@ def _load_settings(flags: RunFlags) -> Settings:
         "mode": flags.mode,
         "system": flags.system,
         "limits.max_rounds": flags.max_rounds,
-        "store": str(flags.store.absolute()) if flags.store else None,
+        "store": absolute_place(flags.store),
         "workspace": str(flags.workspace.resolve()) if flags.workspace else None,
     }
     return load_settings(flags.config, values, trust=flags.trust, asks=True)

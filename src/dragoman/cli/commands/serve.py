@@ -19,7 +19,7 @@ from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_grou
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
 from dragoman.config.build import Built, build_runtime, store_of, workspace_of
-from dragoman.config.settings import Settings
+from dragoman.config.settings import Settings, data_folder
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
@@ -32,6 +32,7 @@ from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
+from dragoman.store.address import StoreAddress, StoreFile
 
 HOST, PORT = "127.0.0.1", 8721
 _BACKLOG = 1024  # connections that wait in the system to be accepted
@@ -84,9 +85,8 @@ async def _serve(settings: Settings) -> None:
 
 
 def files_of(settings: Settings) -> Path:
-    """The folder beside the store."""
-    store = store_of(settings)
-    return store.with_name(f"{store.name}.files")
+    """Where the servers of this machine that use the store say so."""
+    return store_of(settings).folder(data_folder())
 
 
 def _link(address: str, token: str) -> str:
@@ -183,11 +183,15 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     if chosen.note:
         console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
     console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
-    console.print(f"  store      {escape(_short(store_of(settings)))}")
+    console.print(f"  store      {escape(_shown(store_of(settings)))}")
     for warning in built.warnings:
         console.print(f"  [red]left out[/red]   {escape(redact_text(warning))}")
     another = "Enter prints another link. " if sys.stdin.isatty() else ""
     console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+
+
+def _shown(store: StoreAddress) -> str:
+    return _short(store.path) if isinstance(store, StoreFile) else str(store)
 
 
 def _short(path: Path) -> str:

@@ -47,7 +47,12 @@ Config = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="Use this folder's settings, tools and skills, this time, unasked.")
 ]
-Store = Annotated[Path | None, typer.Option(help="The database with everything that was said.")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="The database with everything that was said: a file, or postgresql://…"
+    ),
+]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that file tools and the shell work in.")]
 Model = Annotated[
     str | None,
@@ -63,7 +68,7 @@ Conversation = Annotated[
 
 def load_settings(
     config: Path | None,
-    store: Path | None,
+    store: str | None,
     flags: Mapping[str, object] | None = None,
     *,
     trust: bool = False,
@@ -72,8 +77,9 @@ def load_settings(
     """The settings of this folder, with what the command line says over them. `asks`: the command would act
     on what the folder brings, so the person is asked whether they trust it."""
     from dragoman.cli.folder_trust import load_settings
+    from dragoman.store.address import absolute_place
 
-    named = {"store": str(store.absolute()) if store else None, **(flags or {})}
+    named = {"store": absolute_place(store), **(flags or {})}
     return load_settings(config, named, trust=trust, asks=asks)
 
 

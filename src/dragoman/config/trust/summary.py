@@ -11,6 +11,7 @@ from typing import Any
 from dragoman.config.trust.contents import CODE, SETTINGS, FolderContents
 from dragoman.providers.catalog import BUILT_IN
 from dragoman.providers.tables import read_tables
+from dragoman.redaction import redact_text
 from dragoman.tools.skills import NAME as SKILL
 from dragoman.tools.skills import parse_skill
 
@@ -133,7 +134,7 @@ def _places(table: Mapping[str, Any]) -> Iterator[str]:
     if "workspace" in table:
         yield f"lets tools work in the folder {table['workspace']}"
     if "store" in table:
-        yield f"keeps conversations, and what you allowed in them, in {table['store']}"
+        yield f"keeps conversations, and what you allowed in them, in {redact_text(str(table['store']))}"
 
 
 def _skills(contents: FolderContents) -> Iterator[str]:

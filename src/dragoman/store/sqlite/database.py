@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sqlite3
 import time
 from collections.abc import Awaitable, Iterator
@@ -22,8 +21,6 @@ from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # two letters at least: C: is a drive
-
 
 class SqliteDatabase(SqlDatabase):
     """One database file, and the folder `<file>.files` beside it, which holds blobs and locks.
@@ -35,7 +32,6 @@ class SqliteDatabase(SqlDatabase):
     def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
         super().__init__()
         self.path = Path(path)
-        _refuse_urls(self.path)
         if self.path.name in ("", ":memory:"):
             raise ConfigError(
                 f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"
@@ -133,13 +129,3 @@ class SqliteDatabase(SqlDatabase):
             minutes = int(time.time()) // 60
             db.execute(f"PRAGMA user_version = {minutes}")
         return minutes * 60.0
-
-
-def _refuse_urls(path: Path) -> None:
-    """A database server's address is no path, and holds a password: nothing of it is shown but the scheme."""
-    for part in path.parts:
-        if _SCHEME.fullmatch(part):
-            raise ConfigError(
-                f"the store is given as an address that begins with {part}//, and this version keeps a store "
-                "in an SQLite file: give it a path such as chat.db"
-            )

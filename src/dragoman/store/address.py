@@ -1,0 +1,91 @@
+"""Where a store is: a file on this machine, or a schema of a database server."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from dragoman.errors import ConfigError
+from dragoman.redaction import redact_text
+from dragoman.store.store import Store
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # two letters at least: C: is a drive
+_POSTGRES = ("postgresql", "postgres")
+
+
+@dataclass(slots=True, frozen=True)
+class StoreFile:
+    """An SQLite file, with a folder beside it for attachments and locks."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def is_there(self) -> bool:
+        return self.path.exists()
+
+    def folder(self, data: Path) -> Path:
+        """Where the programs of this machine that use it find each other."""
+        return self.path.with_name(f"{self.path.name}.files")
+
+    def store(self) -> Store:
+        from dragoman.store.sqlite import SqliteStore
+
+        return SqliteStore(self.path)
+
+
+@dataclass(slots=True, frozen=True)
+class StoreServer:
+    """A PostgreSQL database. Its address may hold a password, and is shown without."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return redact_text(self.url)
+
+    __repr__ = __str__
+
+    @property
+    def is_there(self) -> bool:
+        return True  # or it says so itself when it is opened
+
+    def folder(self, data: Path) -> Path:
+        return data / f"postgresql-{hashlib.sha256(self.url.encode()).hexdigest()[:16]}.files"
+
+    def store(self) -> Store:
+        from dragoman.store.postgres import PostgresStore
+
+        return PostgresStore(self.url)
+
+
+StoreAddress: TypeAlias = StoreFile | StoreServer
+
+
+def is_url(text: str) -> bool:
+    """Whether it is an address, and no path that could be made absolute."""
+    return _SCHEME.match(text) is not None
+
+
+def absolute_place(text: str | None) -> str | None:
+    """As it was typed here: a file starts from where we are, the address of a database is what it is."""
+    return text if not text or is_url(text) else str(Path(text).absolute())
+
+
+def store_address(place: str | Path) -> StoreAddress:
+    """What a person names. ConfigError where it is an address that nobody here understands."""
+    found = _SCHEME.match(str(place))
+    if found is None:
+        return StoreFile(Path(place))
+    if found[1].lower() in _POSTGRES and isinstance(place, str):
+        return StoreServer(place)
+    if found[1].lower() in _POSTGRES:
+        raise ConfigError("the address of a store is given as text, not as a Path")
+    raise ConfigError(
+        f"the store is given as an address that begins with {found[1]}://, and a store is a file, such as "
+        "chat.db, or a database, such as postgresql://user@host/name"
+    )
