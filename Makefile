@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser format fuzz bench eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format fuzz soak bench eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -54,7 +54,7 @@ page: $(PAGE)    ## build the page, if its sources are newer
 run: $(RUNS)     ## the page, on the best model there is: the one in the box if there is no other
 	@$(BIN)/dragoman serve
 
-test: $(READY) $(NPM) $(PAGE) browser    ## every check and every test
+test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check and every test
 	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) checks
 	@$(PYTEST) -n $(WORKERS)
 
@@ -66,10 +66,16 @@ browser:
 	  then echo "installing Chromium …"; (apt-get update && apt-get install --yes chromium) >/dev/null; \
 	  else echo "there is no Chromium: the browser tests are skipped"; fi
 
+# The store in PostgreSQL is tested on a server that the tests start themselves, from the system's programs.
+postgres:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	  then echo "installing PostgreSQL …"; (apt-get update && apt-get install --yes postgresql) >/dev/null; \
+	  else echo "there is no PostgreSQL: its tests are skipped"; fi
+
 unit: $(READY)   ## the fast tests alone
 	@$(PYTEST) -n 2 -m "not slow"
 
-sweep: $(READY) $(NPM) $(PAGE) browser   ## all that `make test` takes a sample of: about half an hour
+sweep: $(READY) $(NPM) $(PAGE) browser postgres   ## all that `make test` takes a sample of: about half an hour
 	@SWEEP=1 $(PYTEST) -n $(WORKERS)
 
 matrix:          ## the fast tests on every Python from 3.11 to 3.14 that is here
@@ -99,6 +105,9 @@ format: $(READY) ## let ruff mend what it can
 
 fuzz: $(READY)   ## ten thousand hostile values through every door of the server
 	@DRAGOMAN_FUZZ=10000 $(BIN)/pytest tests/server/test_every_door.py
+
+soak: $(READY)   ## half an hour of everything at once: memory is given back
+	@$(BIN)/python benchmarks/soak.py
 
 bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py
