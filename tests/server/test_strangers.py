@@ -294,3 +294,22 @@ async def test_a_stream_that_nobody_reads_gives_its_file_back(tmp_path: Path) ->
             ((stream, connection),) = opened
             stream.look_after(asyncio.get_running_loop().time() + STUCK + 1)
             await eventually(lambda: connection.fileno() == -1)
+
+
+async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(tmp_path: Path) -> None:
+    """U1: also of one who has signed in, and has no deadline otherwise."""
+    opened: list[TransportSocket] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        recognise(scope)
+        opened.append(scope["state"][CONNECTION].transport.get_extra_info("socket"))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * 50_000_000})
+
+    limits = ConnectionLimits(unread=0.5)
+    async with listening(app, limits=limits) as url, asyncio.timeout(PATIENCE):
+        with strangers(int(url.rpartition(":")[2]), 1, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            await eventually(lambda: opened)
+            await eventually(lambda: opened[0].fileno() == -1)
+        async with aiohttp.ClientSession() as person, person.get(url) as answer:
+            assert len(await answer.read()) == 50_000_000  # who reads gets all of it

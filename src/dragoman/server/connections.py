@@ -20,6 +20,7 @@ class ConnectionLimits:
     head_size: int = 65_536  # bytes of a head
     stranger: float = 60.0  # seconds until a stranger's request is answered, and the answer read
     idle: int = 5  # seconds between an answer and the next request
+    unread: float = 60.0  # seconds in which somebody, whoever it is, reads nothing of what waits for them
 
     @classmethod
     def for_files(cls, files: int) -> ConnectionLimits:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import AlreadyAnswered
+from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.messages.questions import Answer, Grant, Question, Rule
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
@@ -140,6 +140,16 @@ class QuestionConformance(Suite):
             assert not await one.has_new_writes()
             await one.set_title("conv_1", "mine")
             assert await one.has_new_writes()
+
+    async def test_where_a_question_is_asked_is_known_by_itself(self, tmp_path: Path) -> None:
+        """P6: also where nothing else of it can be read, so that its conversation can be deleted."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            assert await store.conversation_of_question("ask_1") == "conv_1"
+            await self.damage(tmp_path, "question", "ask_1")
+            assert await store.conversation_of_question("ask_1") == "conv_1"
+            with refused(NotFound, "ask_9"):
+                await store.conversation_of_question("ask_9")
 
     async def test_grants_hold_everywhere_or_in_one_conversation(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
