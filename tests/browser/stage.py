@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
+from dragoman.server.links import running_servers
 from tests.browser.plays import furnish, obey
 from tests.loopback import loopback
 from tests.patience import PATIENCE
@@ -68,16 +70,17 @@ class Server:
         self.link = found.group()
 
     async def new_link(self) -> str:
-        """Each is for one browser: the one that was printed first, then others."""
+        """Each is for one browser: the one that was printed first, then others, asked for as `link` does."""
         link, self.link = self.link, ""
         if link:
             return link
-        command = ("-m", "dragoman.cli.main", "link", "--config", str(self.config))
-        asking = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await asking.communicate()
-        return out.decode().strip()
+        running, *_ = running_servers(self.config.with_name("chat.db.files"))
+        headers = {"authorization": f"Bearer {running.key}"}
+        async with (
+            aiohttp.ClientSession(running.url, headers=headers) as session,
+            session.post("/api/links", json={}) as response,
+        ):
+            return f"{running.url}{(await response.json())['path']}"
 
     async def kill(self) -> None:
         """As if the power went: nothing is put in order."""
