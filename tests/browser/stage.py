@@ -55,6 +55,10 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
     async def start(self) -> None:
         command = ("-m", "dragoman.cli.main", "serve", "--config", str(self.config), "--port", str(self.port))
         self.process = await asyncio.create_subprocess_exec(
