@@ -8,7 +8,9 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "tests.crash.test_kill_sweep",
-        "tests.cli.program",
+        "tests.cli.person",
+        "dragoman.cli.commands.chat",
+        "prompt_toolkit",
         "dragoman.cli.terminal.errors",
         "dragoman.config.build",
         "dragoman.server.app",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,7 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
         streams = [Path(place) / name for name in ("in", "out", "err")]
         streams[0].write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
         surroundings = {**clean_environment(folder), **environment}
-        process = FORKS.Process(target=_become, args=(arguments, folder, surroundings, streams))
+        process = FORKS.Process(target=_become, args=(arguments, folder, surroundings, streams), daemon=True)
         process.start()
         await asyncio.to_thread(process.join, PATIENCE)
         if process.exitcode is None:
@@ -83,10 +85,18 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
 
 
 def _become(arguments: list[str], folder: Path, environment: dict[str, str], streams: list[Path]) -> None:
-    """The program, in a process that was forked off for it."""
     for number, (stream, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
         os.dup2(os.open(stream, flags, 0o600), number)
-    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)  # forks are given none
+    become(arguments, folder, environment)
+
+
+def become(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    """The program, in a process that was forked off for it and has its three streams."""
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding="utf-8", closefd=False, buffering=1 if os.isatty(number) else -1)
+        for number, mode in enumerate("rww")
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
