@@ -5,16 +5,4 @@ from __future__ import annotations
 import multiprocessing
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    [
-        "tests.crash.test_kill_sweep",
-        "tests.cli.person",
-        "dragoman.cli.commands.chat",
-        "prompt_toolkit",
-        "dragoman.cli.terminal.errors",
-        "dragoman.config.build",
-        "dragoman.server.app",
-        "dragoman.tools.mcp.source",
-        "dragoman.tools.mcp.elicitation",
-    ]
-)
+FORKS.set_forkserver_preload(["tests.crash.test_kill_sweep", "tests.cli.person", "tests.preloaded"])

@@ -79,7 +79,7 @@ async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
         await person.sees("Paragraph 2")
         said = await mortal.stop()
         assert mortal.process is not None
-        assert mortal.process.returncode == 0
+        assert mortal.process.exitcode == 0
         assert "Traceback" not in said
         await mortal.start()
         await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)

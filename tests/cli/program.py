@@ -72,7 +72,9 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
         streams = [Path(place) / name for name in ("in", "out", "err")]
         streams[0].write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
         surroundings = {**clean_environment(folder), **environment}
-        process = FORKS.Process(target=_become, args=(arguments, folder, surroundings, streams), daemon=True)
+        process = FORKS.Process(
+            target=become_with, args=(arguments, folder, surroundings, streams), daemon=True
+        )
         process.start()
         await asyncio.to_thread(process.join, PATIENCE)
         if process.exitcode is None:
@@ -84,7 +86,10 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
     return ended
 
 
-def _become(arguments: list[str], folder: Path, environment: dict[str, str], streams: list[Path]) -> None:
+def become_with(
+    arguments: Sequence[str], folder: Path, environment: dict[str, str], streams: list[Path]
+) -> None:
+    """The program, with these files as its three streams."""
     for number, (stream, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
         os.dup2(os.open(stream, flags, 0o600), number)
     become(arguments, folder, environment)
