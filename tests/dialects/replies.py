@@ -1507,6 +1507,3 @@ REPLIES: dict[str, list[Reply]] = {
     "inkling": INKLING,
     "plamo": PLAMO,
 }
-
-TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]
-TITLES = [f"{name}: {reply.about}" for name, reply in TABLE]
