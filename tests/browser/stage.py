@@ -34,7 +34,23 @@ MARKS = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: as root, `make test` installs it"),
 ]
 _LINK = re.compile(r"http://\S+token=\S+")
+# The first two are pages of the browser's own, in each window, and took a third of all time. The others are
+# what Playwright turns off: of two such flags Chromium hears the last.
+_OFF = (
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "OptimizationHints",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "Translate",
+)
 _FLAGS = [
+    f"--disable-features={','.join(_OFF)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
