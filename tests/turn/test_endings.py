@@ -300,7 +300,7 @@ async def test_a_question_nobody_waits_for_any_more_is_closed(tmp_path: Path) ->
     @tool
     async def ask_fast(context: ToolContext) -> str:
         """Ask."""
-        answers = []
+        answers: list[str] = []
         for text in ("once?", "once?", "twice?"):
             asking = asyncio.ensure_future(context.ask(text))
             while len(await runtime.store.questions_of(context.turn)) == len(answers):  # noqa: ASYNC110
