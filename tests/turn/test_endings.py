@@ -303,7 +303,7 @@ async def test_a_question_nobody_waits_for_any_more_is_closed(tmp_path: Path) ->
         answers: list[str] = []
         for text in ("once?", "once?", "twice?"):
             asking = asyncio.ensure_future(context.ask(text))
-            while len(await runtime.store.questions_of(context.turn)) == len(answers):  # noqa: ASYNC110
+            while len(await runtime.store.questions_of(context.turn)) == len(answers):  # noqa: ASYNC110 - by asking
                 await asyncio.sleep(0.01)
             try:
                 answers.append(str(await asyncio.wait_for(asking, 0.01)))
