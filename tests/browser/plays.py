@@ -73,7 +73,7 @@ PLAYS: dict[str, list[Line]] = {
     "markdown": [says(MARKDOWN)],
     "attacks": [says(ATTACKS)],
     "long": [says(LONG, waits=SPEED)],
-    "slow": [says("word " * 200, waits=0.05)],
+    "slow": [says("word " * 200, waits=0.2)],
     "add": [calls("add", a=2, b=3), says("It is 5.")],
     "note": [calls("note", text="buy milk", title="list"), says("The note is written.")],
     "two": [calls("note", text="one") + calls("note", text="two"), says("Both are written.")],

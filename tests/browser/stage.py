@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
-import signal
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from playwright.async_api import Browser, Locator, Page, async_playwright, expect
 
+from dragoman.server.links import running_servers
 from tests.browser.plays import furnish, obey
+from tests.cli.program import become_with
+from tests.forks import FORKS
 from tests.loopback import loopback
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 expect.set_options(timeout=60_000)  # also on a busy machine
 
@@ -29,7 +33,24 @@ MARKS = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: as root, `make test` installs it"),
 ]
+_LINK = re.compile(r"http://\S+token=\S+")
+# The first two are pages of the browser's own, in each window, and took a third of all time. The others are
+# what Playwright turns off: of two such flags Chromium hears the last.
+_OFF = (
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "OptimizationHints",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "Translate",
+)
 _FLAGS = [
+    f"--disable-features={','.join(_OFF)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -47,51 +68,63 @@ class Server:
     config: Path
     port: int
     link: str = ""
-    process: asyncio.subprocess.Process | None = None
+    process: BaseProcess | None = None
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.is_alive()
+
+    @property
+    def printed(self) -> str:
+        """Since it was started."""
+        return self._log.read_text("utf-8") if self._log.exists() else ""
+
+    @property
+    def _log(self) -> Path:
+        return self.config.with_name("log")
+
     async def start(self) -> None:
-        command = ("-m", "dragoman.cli.main", "serve", "--config", str(self.config), "--port", str(self.port))
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        self._log.unlink(missing_ok=True)
+        arguments = ("serve", "--config", str(self.config), "--port", str(self.port))
+        streams = [Path(os.devnull), self._log, self._log]
+        self.process = FORKS.Process(
+            target=become_with, args=(arguments, Path.cwd(), dict(os.environ), streams), daemon=True
         )
-        assert self.process.stdout is not None
-        said = ""
-        async with asyncio.timeout(PATIENCE):
-            while not (found := re.search(r"http://\S+token=\S+", said)):
-                line = await self.process.stdout.readline()
-                assert line, f"the server did not start: {said}"
-                said += line.decode()
+        self.process.start()
+        await eventually(lambda: _LINK.search(self.printed) or not self.is_alive)
+        found = _LINK.search(self.printed)
+        assert found, f"the server did not start: {self.printed}"
         self.link = found.group()
 
     async def new_link(self) -> str:
-        """Each is for one browser: the one that was printed first, then others."""
+        """Each is for one browser: the one that was printed first, then others, asked for as `link` does."""
         link, self.link = self.link, ""
         if link:
             return link
-        command = ("-m", "dragoman.cli.main", "link", "--config", str(self.config))
-        asking = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await asking.communicate()
-        return out.decode().strip()
+        running, *_ = running_servers(self.config.with_name("chat.db.files"))
+        headers = {"authorization": f"Bearer {running.key}"}
+        async with (
+            aiohttp.ClientSession(running.url, headers=headers) as session,
+            session.post("/api/links", json={}) as response,
+        ):
+            return f"{running.url}{(await response.json())['path']}"
 
     async def kill(self) -> None:
         """As if the power went: nothing is put in order."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        await self.process.communicate()
+        self.process.kill()
+        await asyncio.to_thread(self.process.join)
 
     async def stop(self) -> str:
-        """In order. Returns what it said since it told the link."""
+        """In order. Returns what it printed."""
         assert self.process is not None
-        if self.process.returncode is None:
-            self.process.send_signal(signal.SIGTERM)
-        said, _ = await self.process.communicate()
-        return said.decode()
+        self.process.terminate()
+        await asyncio.to_thread(self.process.join, PATIENCE)
+        return self.printed
 
 
 @asynccontextmanager

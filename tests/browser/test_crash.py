@@ -15,11 +15,18 @@ from tests.browser.stage import MARKS, Person, Server, at_the_page, staged
 pytestmark = MARKS
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def mortal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
-    """A server of its own, for whoever kills it."""
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def second(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     async with staged(tmp_path_factory.mktemp("mortal")) as server:
         yield server
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def mortal(second: Server) -> Server:
+    """A server for those who kill it: whoever comes next finds it alive."""
+    if not second.is_alive:
+        await second.start()
+    return second
 
 
 async def test_a_stream_goes_on_after_the_server_was_killed(browser: Browser, mortal: Server) -> None:
@@ -72,7 +79,7 @@ async def test_an_orderly_stop_stores_what_runs_and_the_next_start_goes_on(
         await person.sees("Paragraph 2")
         said = await mortal.stop()
         assert mortal.process is not None
-        assert mortal.process.returncode == 0
+        assert mortal.process.exitcode == 0
         assert "Traceback" not in said
         await mortal.start()
         await expect(person.answer).to_contain_text("Paragraph 39", timeout=60_000)
@@ -111,3 +118,5 @@ async def test_a_turn_that_nobody_can_go_on_with_is_shown_and_closed(
         await expect(person.by("answer")).to_have_count(0)
         await person.say("and again")  # the branch is free
         await person.sees("Paragraph 39")
+    await mortal.stop()
+    mortal.config.write_text(config, "utf-8")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import sys
+import termios
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 from subprocess import PIPE, Popen
 
 import pexpect
+from pexpect.fdpexpect import fdspawn
 
-from tests.cli.program import clean_environment
+from tests.cli.program import become, clean_environment
+from tests.forks import FORKS
 from tests.patience import PATIENCE
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_S = "\r", "\x1b\r", "\x03", "\x04", "\x13"
@@ -27,17 +32,18 @@ class Person:
 
     def __init__(self, *arguments: str, folder: Path, room: int | None = None, **environment: str) -> None:
         """`room` is how large a file may get, as if the disk were full then."""
-        limit = (resource.RLIMIT_FSIZE, (room, room)) if room is not None else None
-        self.program: pexpect.spawn[str] = pexpect.spawn(
-            sys.executable,
-            ["-m", "dragoman.cli.main", *arguments],
-            cwd=str(folder),
-            env={**clean_environment(folder), **TERMINAL, **environment},
-            preexec_fn=(lambda: resource.setrlimit(*limit)) if limit is not None else None,
-            encoding="utf-8",
-            timeout=PATIENCE,
-            dimensions=(40, 110),
+        terminal, slave = os.openpty()
+        termios.tcsetwinsize(slave, (40, 110))
+        seated, tell = FORKS.Pipe(duplex=False)
+        start = (arguments, folder, {**clean_environment(folder), **TERMINAL, **environment})
+        self.process = FORKS.Process(
+            target=_sit_down, args=(tell, os.ttyname(slave), room, start), daemon=True
         )
+        with seated, tell:
+            self.process.start()
+            assert seated.poll(PATIENCE)
+        os.close(slave)  # from now on the terminal ends with the program
+        self.program = fdspawn(terminal, encoding="utf-8", timeout=PATIENCE)
         self.program.delaybeforesend = None
 
     def sees(self, text: str) -> str:
@@ -66,8 +72,32 @@ class Person:
     def ended(self) -> int:
         self.program.expect(pexpect.EOF)
         self.program.close()
-        assert self.program.exitstatus is not None
-        return self.program.exitstatus
+        self.process.join(PATIENCE)
+        assert self.process.exitcode is not None
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        """The program: nothing is put in order."""
+        self.process.kill()
+        self.process.join()
+
+
+def _sit_down(
+    tell: Connection,
+    terminal: str,
+    room: int | None,
+    start: tuple[Sequence[str], Path, dict[str, str]],
+) -> None:
+    """The program, at this terminal: the first one that a session opens is its own."""
+    os.setsid()
+    opened = os.open(terminal, os.O_RDWR)
+    for number in range(3):
+        os.dup2(opened, number)
+    os.close(opened)
+    tell.send("seated")
+    if room is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    become(*start)
 
 
 def without_escapes(text: str) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
+import tempfile
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dragoman.cli.main import run
+from tests.forks import FORKS
 from tests.patience import PATIENCE
 
 PROGRAM = (sys.executable, "-m", "dragoman.cli.main")
@@ -61,12 +66,47 @@ async def started(*arguments: str, folder: Path, stdin: int = PIPE, **environmen
 
 
 async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **environment: str) -> Ended:
-    """From start to end, with this on its standard input."""
-    process = await started(*arguments, folder=folder, stdin=PIPE, **environment)
-    given = stdin.encode() if isinstance(stdin, str) else stdin
-    async with asyncio.timeout(PATIENCE):
-        out, err = await process.communicate(given)
-    assert process.returncode is not None
-    ended = Ended(process.returncode, out.decode(), err.decode())
+    """From start to end, with this on its standard input: a real process, though not one that imports
+    everything anew. Where that is the point, or it is not left to end by itself, there is `started`."""
+    with tempfile.TemporaryDirectory() as place:
+        streams = [Path(place) / name for name in ("in", "out", "err")]
+        streams[0].write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
+        surroundings = {**clean_environment(folder), **environment}
+        process = FORKS.Process(
+            target=become_with, args=(arguments, folder, surroundings, streams), daemon=True
+        )
+        process.start()
+        await asyncio.to_thread(process.join, PATIENCE)
+        if process.exitcode is None:
+            process.kill()
+            raise TimeoutError(f"{arguments} does not end")
+        out, err = (stream.read_text("utf-8") for stream in streams[1:])
+    ended = Ended(process.exitcode, out, err)
     assert "Traceback" not in ended.err
     return ended
+
+
+def become_with(
+    arguments: Sequence[str], folder: Path, environment: dict[str, str], streams: list[Path]
+) -> None:
+    """The program, with these files as its three streams."""
+    for number, (stream, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
+        os.dup2(os.open(stream, flags, 0o600), number)
+    become(arguments, folder, environment)
+
+
+def become(arguments: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+    """The program, in a process that was forked off for it and has its three streams."""
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding="utf-8", closefd=False, buffering=1 if os.isatty(number) else -1)
+        for number, mode in enumerate("rww")
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["dragoman", *arguments]
+    run()
+
+
+_FLAGS = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_APPEND, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import random
 import signal
 from itertools import count
@@ -16,13 +15,11 @@ from tests.crash.account import hold_to_account, is_free
 from tests.crash.clockwork import KINDS, WRITES, Clockwork, Moment, deadly_store
 from tests.crash.stage import opened
 from tests.crash.stories import STORIES
+from tests.forks import FORKS
 from tests.patience import PATIENCE
 from tests.sweeps import WHOLE, examples
 
 pytestmark = pytest.mark.slow
-
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["tests.crash.test_kill_sweep"])
 
 
 def victim(folder: str, name: str, moment: Moment, again: bool) -> None:
@@ -40,7 +37,7 @@ async def _live(folder: Path, name: str, moment: Moment, again: bool) -> None:
 
 def _killed(folder: Path, name: str, moment: Moment, *, again: bool = False) -> bool:
     """Whether the process was killed at this moment, or came to its end before."""
-    process = _PROCESSES.Process(target=victim, args=(str(folder), name, moment, again))
+    process = FORKS.Process(target=victim, args=(str(folder), name, moment, again))
     process.start()
     process.join(PATIENCE)
     if process.exitcode is None:

@@ -70,7 +70,9 @@ async def test_a_stopped_owner_is_replaced_and_can_do_nothing_when_it_wakes(
             await asyncio.to_thread(owner.wait, PATIENCE)
             assert wrote(tmp_path, "fenced") == [owner.pid]
         assert await living.store.facts(str(turn)) == written
-    assert wrote(tmp_path, "ran") == ["first"] * ran_first + ["second"]
+    *firsts, second = wrote(tmp_path, "ran")
+    assert (set(firsts), second) == ({"first"}, "second")
+    assert len(firsts) >= ran_first  # it may run again: an owner that came late to its lease lost it before
     assert wrote(tmp_path, "pid")[-1] == os.getpid()
 
 

@@ -1438,7 +1438,7 @@ MINIMAX_M3 = [
     Reply("a key twice", _m3("read_file", "<path>a</path><path>b</path>"), errors=("is there twice",)),
     Reply("a tag that is not closed", _m3("read_file", "<path>a"), errors=("path is not closed",)),
     Reply("cut off", f'{_MM}<invoke name="read_file">{_MM}<path>a', errors=("path is not closed",)),
-    Reply("nested too deep", _m3("search", "<filter>" + "<n>" * 300 + "</n>" * 300), errors=("too deep",)),
+    Reply("nested too deep", _m3("search", "<filter>" + "<n>" * 201 + "</n>" * 201), errors=("too deep",)),
     Reply("words in it", _m3("read_file", "the file"), errors=("is not closed with",)),
     Reply("no name", _m3(""), errors=("it has no name",)),
 ]
@@ -1507,6 +1507,3 @@ REPLIES: dict[str, list[Reply]] = {
     "inkling": INKLING,
     "plamo": PLAMO,
 }
-
-TABLE = [(name, reply) for name, replies in REPLIES.items() for reply in replies]
-TITLES = [f"{name}: {reply.about}" for name, reply in TABLE]

@@ -27,7 +27,7 @@ from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from tests.dialects.calls import replies
-from tests.dialects.replies import TABLE, TITLES, TOOLS, Reply
+from tests.dialects.replies import REPLIES, TOOLS, Reply
 from tests.sweeps import examples
 
 USAGE = Usage(input=7, output=5)
@@ -53,15 +53,20 @@ def folded(events: Iterable[Event]) -> Message:
     return draft.message
 
 
-@pytest.mark.parametrize(("name", "case"), TABLE, ids=TITLES)
-def test_d2_a_reply_becomes_a_message_with_text_and_calls(name: str, case: Reply) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_d2_a_reply_becomes_a_message_with_text_and_calls(name: str) -> None:
+    for case in REPLIES[name]:
+        _check_message(name, case)
+
+
+def _check_message(name: str, case: Reply) -> None:
     message = folded(read(name, streamed(case.reply)))
     good = [call for call in message.calls if call.raw is None]
     bad = [call for call in message.calls if call.raw is not None]
 
-    assert message.text == case.text
-    assert [(call.tool, call.arguments) for call in good] == list(case.calls)
-    assert len(bad) == len(case.errors)
+    assert message.text == case.text, case.about
+    assert [(call.tool, call.arguments) for call in good] == list(case.calls), case.about
+    assert len(bad) == len(case.errors), case.about
     assert [call.id for call in message.calls] == [f"call_x_{place}" for place in range(len(message.calls))]
     assert message.finish == ("tool_calls" if message.calls else "stop")
     assert message.usage == USAGE

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.dialect import NAMES, Parsed, dialect
 from dragoman.dialects.scanner import Scanner
-from tests.dialects.replies import REPLIES, TABLE, TITLES, TOOLS, Reply
+from tests.dialects.replies import REPLIES, TOOLS
 from tests.sweeps import some
 
 
@@ -17,26 +17,29 @@ def in_pieces(name: str, pieces: list[str]) -> Parsed:
     return Parsed(text, tuple(scanner.found), reasoning)
 
 
-@pytest.mark.parametrize(("name", "case"), TABLE, ids=TITLES)
-def test_a_reply_is_read_as_the_table_says(name: str, case: Reply) -> None:
-    parsed = dialect(name).parse(case.reply, TOOLS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reply_is_read_as_the_table_says(name: str) -> None:
+    for case in REPLIES[name]:
+        parsed = dialect(name).parse(case.reply, TOOLS)
 
-    assert [(call.name, call.arguments) for call in parsed.calls] == list(case.calls)
-    assert parsed.text == case.text
-    assert len(parsed.errors) == len(case.errors), parsed.errors
-    for error, words in zip(parsed.errors, case.errors, strict=True):
-        assert words in error
+        assert [(call.name, call.arguments) for call in parsed.calls] == list(case.calls), case.about
+        assert parsed.text == case.text, case.about
+        assert len(parsed.errors) == len(case.errors), (case.about, parsed.errors)
+        for error, words in zip(parsed.errors, case.errors, strict=True):
+            assert words in error, case.about
 
 
-@pytest.mark.parametrize(("name", "case"), TABLE, ids=TITLES)
-def test_d2_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: Reply) -> None:
-    whole = dialect(name).parse(case.reply, TOOLS)
+@pytest.mark.parametrize("name", NAMES)
+def test_d2_a_reply_reads_the_same_wherever_it_is_cut(name: str) -> None:
+    for case in REPLIES[name]:
+        whole = dialect(name).parse(case.reply, TOOLS)
 
-    assert in_pieces(name, list(case.reply)) == whole
-    for cut in some(range(len(case.reply)), 3):
-        assert in_pieces(name, [case.reply[:cut], case.reply[cut:]]) == whole
+        assert in_pieces(name, list(case.reply)) == whole, case.about
+        for cut in some(range(len(case.reply)), max(3, len(case.reply) // 100)):
+            assert in_pieces(name, [case.reply[:cut], case.reply[cut:]]) == whole, (case.about, cut)
 
 
 def test_every_dialect_has_its_table() -> None:
     assert tuple(REPLIES) == NAMES
-    assert len(set(TITLES)) == len(TITLES)
+    for replies in REPLIES.values():
+        assert len({case.about for case in replies}) == len(replies)

@@ -29,11 +29,12 @@ from tests.loopback import Body, Reply, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE
 from tests.server.hostile_values import hostile
 from tests.server.site import Answer, Site, serving
+from tests.sweeps import examples
 from tests.tools.mcp.rig import raw
 
 pytestmark = pytest.mark.slow
 
-VALUES = int(os.environ.get("DRAGOMAN_FUZZ", "250"))  # `make fuzz` tries ten thousand
+VALUES = int(os.environ.get("DRAGOMAN_FUZZ", examples(96)))  # `make fuzz` tries ten thousand
 SEED = int(os.environ.get("DRAGOMAN_FUZZ_SEED", "1"))
 AT_ONCE = 8
 

@@ -20,6 +20,7 @@ from dragoman.messages.parts import CallState, File, ToolCall, ToolResult
 from dragoman.tools.tool import ToolOutput
 from dragoman.turn.facts import CallStarted
 from dragoman.wire.scripted import calls, calls_with, says
+from tests.patience import eventually
 from tests.runtimes import add, calls_of, events_of, model_of, only_call, play, runtime_with
 
 
@@ -42,19 +43,19 @@ async def test_each_change_of_a_call_is_stored_with_its_time(tmp_path: Path) -> 
 
 async def test_results_stand_in_call_order_whichever_comes_first(tmp_path: Path) -> None:
     """C2, C3"""
-    order: list[int] = []
+    over: list[int] = []
 
     @tool
-    async def nap(ms: int) -> int:
-        """Sleep."""
-        await asyncio.sleep(ms / 1000)
-        order.append(ms)
-        return ms
+    async def nap(behind: int) -> int:
+        """Ends after so many others."""
+        await eventually(lambda: len(over) == behind)
+        over.append(behind)
+        return behind
 
-    script = [calls("nap", ms=60) + calls("nap", ms=30) + calls("nap", ms=0), says("ok")]
+    script = [calls("nap", behind=2) + calls("nap", behind=1) + calls("nap", behind=0), says("ok")]
     result = await play(tmp_path, script, tools=[nap])
-    assert order == [0, 30, 60]
-    assert [call.result.text for call in calls_of(result.messages) if call.result] == ["60", "30", "0"]
+    assert over == [0, 1, 2]
+    assert [call.result.text for call in calls_of(result.messages) if call.result] == ["2", "1", "0"]
 
 
 async def test_sequential_tools_run_one_after_another(tmp_path: Path) -> None:
@@ -85,10 +86,11 @@ async def test_no_more_calls_run_at_once_than_allowed(tmp_path: Path) -> None:
 
     @tool
     async def busy(n: int) -> str:
-        """Is busy."""
+        """Is busy, until another one is, too."""
         nonlocal running, most
         running += 1
         most = max(most, running)
+        await eventually(lambda: most > 1)
         await asyncio.sleep(0.01)
         running -= 1
         return "ok"

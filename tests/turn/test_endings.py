@@ -300,10 +300,13 @@ async def test_a_question_nobody_waits_for_any_more_is_closed(tmp_path: Path) ->
     @tool
     async def ask_fast(context: ToolContext) -> str:
         """Ask."""
-        answers = []
+        answers: list[str] = []
         for text in ("once?", "once?", "twice?"):
+            asking = asyncio.ensure_future(context.ask(text))
+            while len(await runtime.store.questions_of(context.turn)) == len(answers):  # noqa: ASYNC110 - by asking
+                await asyncio.sleep(0.01)
             try:
-                answers.append(str(await asyncio.wait_for(context.ask(text), 0.05)))
+                answers.append(str(await asyncio.wait_for(asking, 0.01)))
             except TimeoutError:
                 answers.append("none")
         return " ".join(answers)

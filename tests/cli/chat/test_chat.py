@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
 from pathlib import Path
 
@@ -185,8 +184,7 @@ def test_p6_a_question_outlives_a_killed_program_and_its_answer_goes_on(stage: P
     somebody = person(stage)
     somebody.says("note")
     somebody.sees("your choice:")
-    somebody.program.kill(signal.SIGKILL)
-    somebody.program.wait()
+    somebody.kill()
     ((conversation,),) = stored(stage, "SELECT id FROM conversations")
     again = person(stage, str(conversation)[:12])
     again.sees("May note run")

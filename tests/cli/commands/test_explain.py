@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
-from tests.patience import PATIENCE
+from tests.cli.program import Ended, program
 from tests.runtimes import play, runtime_with
 
 pytestmark = pytest.mark.slow
@@ -31,22 +29,13 @@ async def _waiting(folder: Path) -> str:
         return turn.id
 
 
-def _explain(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "dragoman.cli.main",
-        "explain",
-        "--store",
-        str(folder / "chat.db"),
-        *words,
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+async def _explain(folder: Path, *words: str) -> Ended:
+    return await program("explain", "--store", str(folder / "chat.db"), *words, folder=folder)
 
 
 async def test_it_prints_facts_states_and_what_is_still_asked(tmp_path: Path) -> None:
     turn = await _waiting(tmp_path)
-    printed = _explain(tmp_path, turn).stdout
+    printed = (await _explain(tmp_path, turn)).out
     assert printed.startswith(f"{turn} of conv_")
     for word in ("TurnStarted", "ReplyReceived", "CallAsked", "waiting", "(approve)"):
         assert word in printed
@@ -55,7 +44,7 @@ async def test_it_prints_facts_states_and_what_is_still_asked(tmp_path: Path) ->
 
 async def test_as_json_it_says_the_same_to_programs(tmp_path: Path) -> None:
     turn = await _waiting(tmp_path)
-    report = json.loads(_explain(tmp_path, "--json").stdout)  # without an id, the latest turn
+    report = json.loads((await _explain(tmp_path, "--json")).out)  # without an id, the latest turn
     assert (report["turn"], report["state"]) == (turn, "waiting")
     assert [fact["type"] for fact in report["facts"]] == [
         "turn_started",
@@ -75,21 +64,21 @@ async def test_as_json_it_says_the_same_to_programs(tmp_path: Path) -> None:
 
 async def test_the_state_of_a_call_and_of_the_turn_are_two_things(tmp_path: Path) -> None:
     await play(tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete])
-    facts = json.loads(_explain(tmp_path, "--json").stdout)["facts"]
+    facts = json.loads((await _explain(tmp_path, "--json")).out)["facts"]
     (finished,) = [fact for fact in facts if fact["type"] == "call_finished"]
     assert (finished["state"], finished["turn_state"]) == ("completed", "tool_call")
 
 
 async def test_what_cannot_be_explained_is_one_line_and_changes_nothing(tmp_path: Path) -> None:
-    missing = _explain(tmp_path)
-    assert (missing.returncode, len(missing.stderr.splitlines())) == (2, 1)
-    assert "there is no database" in missing.stderr
+    missing = await _explain(tmp_path)
+    assert (missing.status, len(missing.err.splitlines())) == (2, 1)
+    assert "there is no database" in missing.err
     with sqlite3.connect(tmp_path / "chat.db") as foreign:
         foreign.execute("CREATE TABLE users (name)")
     foreign.close()
-    refused = _explain(tmp_path)
-    assert refused.returncode == 2
-    assert "is no store of Dragoman's" in refused.stderr
+    refused = await _explain(tmp_path)
+    assert refused.status == 2
+    assert "is no store of Dragoman's" in refused.err
     with sqlite3.connect(tmp_path / "chat.db") as foreign:
         assert foreign.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
     foreign.close()

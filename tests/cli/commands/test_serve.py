@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 import pytest
 
-from tests.cli.person import Person
+from tests.cli.person import CTRL_C, Person
 from tests.cli.program import clean_environment, program, started
 from tests.patience import PATIENCE, eventually
 
@@ -124,7 +124,7 @@ def test_enter_at_the_servers_terminal_prints_another_link(stage: Path) -> None:
     person.sees("Ctrl-C stops it")
     person.types("")
     person.sees("?token=")
-    person.program.sendintr()
+    person.types("", CTRL_C)
     assert person.ended() == 0
 
 

@@ -39,7 +39,7 @@ async def play(url: str, scenario: str, given: dict[str, Any]) -> str:
         return await _drive(McpSource("suite", server, patience=PATIENCE), CALLS.get(scenario, {}))
     with tempfile.TemporaryDirectory() as folder:
         tokens = TokenStore(url, Path(folder) / "logins.json", use_keyring=False)
-        browser = _Browser()
+        browser = Visitor()
         async with new_login(server, browser.visit, tokens, lambda _: given.get("client_secret")) as provider:
             source = McpSource("suite", server, patience=PATIENCE, authorize=lambda _: provider)
             return await _drive(source, {"test-tool": {}})
@@ -60,7 +60,7 @@ async def _drive(source: McpSource, calls: dict[str, Arguments]) -> str:
         await source.close()
 
 
-class _Browser:
+class Visitor:
     """A person who says yes to everything. The page they come back to is fetched beside, as browsers do."""
 
     def __init__(self) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.tools.mcp.login import stored_login
+from dragoman.tools.mcp.login import new_login, stored_login
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.mcp.tokens import TokenStore
 from tests.cli.program import PROGRAM
 from tests.patience import PATIENCE
+from tests.tools.mcp.conforming import Visitor
 from tests.tools.mcp.guarded import Guarded, guarded
 from tests.tools.mcp.rig import source
 
@@ -40,7 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def log_in(home: Path, server: Guarded) -> str:
+async def run_mcp_test(home: Path, server: Guarded) -> str:
     """`dragoman mcp test`, as a person would: what it said beside its report."""
     (home / "dragoman.toml").write_text(f'[mcp.far]\nurl = "{server.url}"\nauth = "oauth"\n')
     process = await asyncio.create_subprocess_exec(
@@ -51,6 +52,16 @@ async def log_in(home: Path, server: Guarded) -> str:
     assert process.returncode == 0, err.decode()
     assert [tool["name"] for tool in json.loads(out)["tools"]] == ["far_secret"]
     return err.decode()
+
+
+async def log_in(server: Guarded) -> None:
+    """What that command does, in this process."""
+    wanted, tokens, visitor = settings(server), TokenStore(server.url), Visitor()
+    async with (
+        new_login(wanted, visitor.visit, tokens) as provider,
+        source(wanted, authorize=lambda _: provider) as far,
+    ):
+        assert [tool.name for tool in far.group().tools] == ["it_secret"]
 
 
 def settings(server: Guarded) -> McpServer:
@@ -66,7 +77,7 @@ async def test_a_turn_does_not_wait_for_a_login_but_says_how_to_make_one(home: P
 
 async def test_a_login_is_made_in_the_browser_and_kept_for_its_owner_alone(home: Path) -> None:
     async with guarded() as server:
-        told = await log_in(home, server)
+        told = await run_mcp_test(home, server)
         assert f"Log in with your browser: {server.base}/authorize?" in told
         file = home / "data" / "dragoman" / "mcp-logins.json"
         assert f"The login is kept in {file}, which only you can read, as there is no keyring." in told
@@ -79,14 +90,14 @@ async def test_a_login_is_made_in_the_browser_and_kept_for_its_owner_alone(home:
 async def test_a_login_that_is_over_is_renewed_where_it_was_given(home: Path) -> None:
     async with guarded() as server:
         server.lasts = 1
-        await log_in(home, server)
+        await log_in(server)
         async with source(settings(server)):
             assert [one["grant_type"] for one in server.asked] == ["authorization_code", "refresh_token"]
 
 
 async def test_a_login_that_was_taken_back_is_told(home: Path) -> None:
     async with guarded() as server:
-        await log_in(home, server)
+        await log_in(server)
         server.valid.clear()
         async with source(settings(server), ready=False) as far:
             await far.ready()
@@ -95,9 +106,9 @@ async def test_a_login_that_was_taken_back_is_told(home: Path) -> None:
 
 async def test_a_second_login_is_made_by_the_same_client(home: Path) -> None:
     async with guarded() as server:
-        await log_in(home, server)
+        await log_in(server)
         server.valid.clear()
-        await log_in(home, server)
+        await log_in(server)
         assert server.registered == 1
 
 

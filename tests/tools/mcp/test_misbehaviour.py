@@ -33,10 +33,11 @@ async def test_a_server_that_hangs_at_its_start_holds_nobody_up() -> None:
         assert (server.state, server.error) == ("failed", "it did not start within 3 s")
 
 
-async def test_a_late_server_joins_when_it_is_there() -> None:
-    async with source(raw("late"), ready=False, patience=0.1) as server:
+async def test_a_late_server_joins_when_it_is_there(tmp_path: Path) -> None:
+    async with source(raw("late", tmp_path / "go"), ready=False, patience=0.1) as server:
         await server.ready()
         assert server.group().tools == ()
+        (tmp_path / "go").touch()
         await _settled(server)
         assert [one.name for one in server.group().tools] == ["it_echo"]
 

@@ -107,8 +107,8 @@ def answer(message: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    if HOW == "late":
-        time.sleep(1.5)
+    while HOW == "late" and not os.path.exists(HEARD):  # noqa: PTH110
+        time.sleep(0.02)
     if HOW == "hangs":
         time.sleep(3600)
     if HOW == "meets":  # until six are there
