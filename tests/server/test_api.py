@@ -9,6 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import ToolContext, tool
+from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import Found
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.tool import client_tool
 from dragoman.wire.scripted import calls, says
@@ -61,6 +63,24 @@ async def test_a_conversation_is_made_renamed_listed_searched_and_deleted(tmp_pa
         assert "\x02" in found["items"][0]["snippet"]
         assert (await site.ask("DELETE", f"/api/conversations/{id}")).status == 204
         assert (await site.ask("GET", f"/api/conversations/{id}")).status == 404
+
+
+class DeletedMeanwhile(SqliteStore):
+    """Somebody deletes what was found before it is looked up."""
+
+    async def search(self, query: str, *, user: str | None = None, limit: int = 20) -> list[Found]:
+        found = await super().search(query, user=user, limit=limit)
+        for id in {one.conversation for one in found}:
+            await self.delete_conversation(id)
+        return found
+
+
+async def test_what_is_deleted_while_it_is_searched_for_is_left_out(tmp_path: Path) -> None:
+    """S1: it was a 404 for the whole search."""
+    store = DeletedMeanwhile(tmp_path / "chat.db")
+    async with served(tmp_path, [says("The raven is black.")], store=store) as site:
+        await end_of(site, await site.say("What colour is a raven?", await site.conversation()))
+        assert (await site.get("/api/conversations?search=raven"))["items"] == []
 
 
 async def test_the_list_comes_in_pages(tmp_path: Path) -> None:

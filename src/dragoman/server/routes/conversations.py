@@ -181,15 +181,18 @@ async def _search(context: Context, person: str, search: str, limit: int) -> lis
     found = list(hits)[:limit]
     busy = await store.busy(found)
     return [
-        summary(await _listed(context, hits[id]), busy.get(id, Busy()), hits[id].snippet.translate(_MARKS))
+        summary(conversation, busy.get(id, Busy()), hits[id].snippet.translate(_MARKS))
         for id in found
+        if (conversation := await _listed(context, hits[id])) is not None
     ]
 
 
-async def _listed(context: Context, hit: Found) -> Conversation:
-    """As the list shows it, also where it cannot be read."""
+async def _listed(context: Context, hit: Found) -> Conversation | None:
+    """As the list shows it, also where it cannot be read. None where somebody has deleted it meanwhile."""
     try:
         return await context.runtime.store.conversation(hit.conversation)
+    except NotFound:
+        return None
     except Unreadable:
         return Conversation(hit.conversation, f"{hit.title or 'untitled'} (cannot be read)")
 
