@@ -69,7 +69,7 @@ class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
     model: Annotated[str, Field(description="the model that answers, as PROVIDER/MODEL")]
-    store: Annotated[str, Field(description="the database file with all conversations")]
+    store: Annotated[str, Field(description="the database with all conversations: a file, or postgresql://…")]
     workspace: Annotated[str, Field(description="the folder that file tools and the shell work in")]
     system: Annotated[str, Field(description="a system prompt for every conversation")]
     mode: Annotated[ModeWord, Field(description="who decides about calls")]

@@ -24,6 +24,7 @@ from dragoman.server.routes import (
     conversations,
     events,
     files,
+    health,
     messages,
     models,
     people,
@@ -124,6 +125,7 @@ def server(
     app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=auth.needs_password)
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
+    app.include_router(health.router)
     page.install(app)
     app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, auth=auth, proxies=proxies)
     return app

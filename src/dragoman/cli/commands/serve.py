@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
+from dragoman.store.store import Store
 
 HOST, PORT = "127.0.0.1", 8721
 _BACKLOG = 1024  # connections that wait in the system to be accepted
@@ -55,7 +56,7 @@ async def _serve(settings: Settings) -> None:
         built = build_runtime(settings, model=chosen.models, without=unsuitable_groups(settings, chosen))
         async with chosen.models, built.runtime as runtime:
             folder = files_of(settings)
-            auth = Auth(runtime.store, load_secret(folder / "secret"), password=password)
+            auth = Auth(runtime.store, await _secret(runtime.store, folder), password=password)
             app = server(
                 runtime,
                 auth,
@@ -87,6 +88,13 @@ async def _serve(settings: Settings) -> None:
 def files_of(settings: Settings) -> Path:
     """Where the servers of this machine that use the store say so."""
     return store_of(settings).folder(data_folder())
+
+
+async def _secret(store: Store, folder: Path) -> bytes:
+    """What sign-ins are signed with: one for all servers of a database, else one for this folder."""
+    own = load_secret(folder / "secret")
+    shared: Callable[[str, bytes], Awaitable[bytes]] | None = getattr(store, "shared_secret", None)
+    return own if shared is None else await shared("sign-in", own)
 
 
 def _link(address: str, token: str) -> str:

@@ -36,6 +36,12 @@ class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlD
         await asyncio.wait([self._upkeep])
         await super().close()
 
+    async def shared_secret(self, name: str, fresh: bytes) -> bytes:
+        """What every process that uses this database knows under the name: the first one's."""
+        await self._run("add_secret", name=name, value=fresh)
+        rows = await self._all("secret", name=name)
+        return bytes(rows[0]["value"])
+
     async def _keep_up(self) -> None:
         """What fails in it is logged, and tried again later."""
         while True:

@@ -178,6 +178,12 @@ CREATE TABLE blobs (
 );
 ALTER TABLE blobs ALTER COLUMN data SET STORAGE EXTERNAL;    -- pictures and sound are packed already
 
+-- What all servers sign with, so that who has signed in at one is known to all.
+CREATE TABLE secrets (
+  name   TEXT PRIMARY KEY,
+  value  BYTEA NOT NULL
+);
+
 -- Who runs turns: a lock that dies with its session, and when it was last heard of, by the database's clock.
 CREATE TABLE owners (
   name  TEXT PRIMARY KEY,

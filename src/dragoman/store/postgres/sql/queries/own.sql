@@ -88,6 +88,12 @@ DELETE FROM owners WHERE name = :name;
 DELETE FROM owners WHERE beat < extract(epoch FROM clock_timestamp()) - :silent
   AND pg_try_advisory_xact_lock_shared(lock);
 
+-- name: add_secret
+INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+
+-- name: secret
+SELECT value FROM secrets WHERE name = :name;
+
 -- ── blobs ────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: touch_blob

@@ -1,0 +1,45 @@
+"""Routes for whoever watches over a server: is it alive, can it serve? No sign-in, and no word more."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from dragoman.errors import DragomanError
+from dragoman.server.problems import problem_of
+
+PATHS = ("/healthz", "/readyz")
+router = APIRouter(tags=["health"], include_in_schema=False)
+_FRESH = 1.0  # seconds for which an answer of the store is good: strangers may ask as often as they like
+_LONGEST = 5.0  # seconds that it may take
+
+
+@router.get("/healthz")
+async def alive() -> Response:
+    """The process runs, and its event loop turns."""
+    return JSONResponse({"status": "alive"})
+
+
+@router.get("/readyz")
+async def ready(request: Request) -> Response:
+    """The store can be read. 503, with the reason, where it cannot."""
+    state = request.app.state
+    looked: asyncio.Future[Response] | None = getattr(state, "readiness", None)
+    now = asyncio.get_running_loop().time()
+    if looked is None or now - state.readiness_at > _FRESH:
+        state.readiness_at = now
+        looked = state.readiness = asyncio.ensure_future(_look(request))
+    return await asyncio.shield(looked)
+
+
+async def _look(request: Request) -> Response:
+    try:
+        async with asyncio.timeout(_LONGEST):
+            await request.app.state.context.runtime.store.revisions(())
+    except DragomanError as error:
+        return problem_of(error)
+    except TimeoutError:
+        return JSONResponse({"status": "the store does not answer"}, 503)
+    return JSONResponse({"status": "ready"})
