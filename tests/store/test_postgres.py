@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from pydantic import JsonValue
 
-from dragoman.store.conformance import Noun, StoreConformance
+from dragoman import Runtime, ScriptedModel, tool
+from dragoman.errors import ConfigError, StoreUnavailable
+from dragoman.store.address import store_address
+from dragoman.store.conformance import Noun, StoreConformance, scene
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.store import Store
+from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
 
 pytestmark = pytest.mark.slow
@@ -47,3 +54,79 @@ class TestPostgres(StoreConformance):
             assert await db.execute(DAMAGE[noun], id) == "UPDATE 1"
         finally:
             await db.close()
+
+
+async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, postgres: Server) -> None:
+    """N4: in the middle of a turn, which ends as if nothing had been; no call ran twice."""
+    ran: list[int] = []
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        ran.append(1)
+        reached.set()
+        await go.wait()
+        return "waited"
+
+    model = ScriptedModel(
+        lambda request: says("done") if request.messages[-1].role == "assistant" else calls("wait")
+    )
+    store = PostgresStore(postgres.url(schema_of(tmp_path)))
+    async with Runtime(store, model=model, tools=[wait], allow=["*"]) as runtime, asyncio.timeout(PATIENCE):
+        turn = await runtime.send("go")
+        await reached.wait()
+        await asyncio.to_thread(postgres.stop)
+        go.set()
+        with pytest.raises(StoreUnavailable):
+            await runtime.conversations()
+        await asyncio.to_thread(postgres.start)
+        while (await _state(runtime, turn.id)) != "completed":  # noqa: ASYNC110 - it is tried again now and then
+            await asyncio.sleep(0.1)
+        assert (await runtime.turn(turn.id).result()).text == "done"
+        assert await store.has_new_writes()
+    assert ran == [1]
+
+
+async def _state(runtime: Runtime, turn: str) -> str:
+    try:
+        return (await runtime.store.turn(turn)).state
+    except StoreUnavailable:
+        return "away"
+
+
+async def test_of_many_that_start_at_once_one_makes_the_tables(tmp_path: Path, postgres: Server) -> None:
+    """N1"""
+    stores = [PostgresStore(postgres.url(schema_of(tmp_path)), connections=2) for _ in range(6)]
+    await asyncio.gather(*(store.open() for store in stores))
+    await stores[0].add_conversation(scene.CONVERSATION)
+    assert [one.id for one in await stores[5].conversations()] == ["conv_1"]
+    await asyncio.gather(*(store.close() for store in stores))
+
+
+async def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
+    """N1, U3"""
+    url = "postgresql://ada:hunter2@127.0.0.1:1/none"
+    with pytest.raises(ConfigError) as refused:
+        await PostgresStore(url).open()
+    shown = f"{refused.value}{refused.value.__cause__}{store_address(url)}{store_address(url)!r}"
+    assert "hunter2" not in shown
+    assert "127.0.0.1:1" in str(refused.value)
+
+
+async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: Server) -> None:
+    """N1: what is read to be changed is nobody else's until it is."""
+    one, other = (PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2))
+    await asyncio.gather(one.open(), other.open())
+    await one.add_conversation(scene.CONVERSATION)
+
+    def more(settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        count = settings.get("count", 0)
+        assert isinstance(count, int)
+        return {**settings, "count": count + 1}
+
+    await asyncio.gather(
+        *(store.change_settings("conv_1", more) for store in (one, other) for _ in range(20))
+    )
+    assert (await one.conversation("conv_1")).settings["count"] == 40
+    await asyncio.gather(one.close(), other.close())
