@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,17 @@ from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
 from dragoman.providers.models import WIRES
+from dragoman.wire.auth.key import NO_KEY
 from dragoman.wire.endpoint import ENDPOINTS
 
 EVERYBODY = {
-    "openai", "anthropic", "google", "azure", "openrouter", "deepseek", "groq", "mistral", "xai", "zai",
-    "moonshot", "qwen", "together", "fireworks", "ollama", "lmstudio", "vllm", "llamacpp", "local",
+    "openai", "anthropic", "google", "azure", "azure-responses", "openrouter", "deepseek", "groq", "mistral",
+    "xai", "zai", "zhipu", "moonshot", "moonshot-cn", "qwen", "qwen-cn", "together", "fireworks", "cerebras",
+    "perplexity", "cohere", "huggingface", "nvidia", "sambanova", "minimax", "minimax-cn", "stepfun",
+    "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita", "nebius",
+    "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud", "litellm",
+    "bedrock", "bedrock-openai", "vertex", "vertex-claude", "ollama", "lmstudio", "vllm", "sglang", "llamacpp",
+    "local",
 }  # fmt: skip
 
 
@@ -39,6 +46,7 @@ def test_everybody_is_there_with_a_title_an_address_and_a_wire_we_speak(catalog:
         assert provider.base_url or provider.base_url_from
         assert provider.wire in WIRES
         assert set(WIRES) == set(ENDPOINTS)
+        assert provider.endpoint is None or (provider.endpoint, provider.wire) in SHAPES
 
 
 def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> None:
@@ -54,7 +62,7 @@ def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> No
 def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
     for provider in catalog.providers.values():
         for pattern, sent in provider.models.items():
-            traits = catalog.traits(provider, pattern.replace("*", "x"))
+            traits = catalog.traits(replace(provider, facts=()), pattern.replace("*", "x"))
             assert traits.context == sent.get("context"), f"{provider.name}/{pattern} is hidden by another"
             assert traits.tools in ("native", *NAMES)
 
@@ -79,7 +87,7 @@ def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
         ("ollama/functiongemma:270m", Traits(spills="functiongemma")),
         ("vllm/allenai/Olmo-3-7B-Instruct", Traits(spills="olmo")),
         ("vllm/stepfun-ai/Step-3.5-Flash", Traits(spills="qwen_coder")),
-        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek_dsml", reasoning="apart")),
+        ("deepseek/deepseek-chat", Traits(131_072, spills="deepseek_dsml", reasoning="apart")),
     ],
 )
 def test_a_model_is_known_by_its_provider_its_family_and_its_name(
@@ -119,11 +127,9 @@ def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalo
     assert azure.address({"AZURE_OPENAI_ENDPOINT": "https://mine.example"}) == "https://mine.example"
     with pytest.raises(ConfigError, match="set AZURE_OPENAI_ENDPOINT"):
         azure.address({})
-    assert (
-        azure.reached("https://mine.example", "k", None)
-        .url("dep")
-        .startswith("https://mine.example/openai/deployments/dep/chat/completions?api-version=")
-    )
+    for address in ("https://mine.example", "https://mine.example/", "https://mine.example/openai/v1/"):
+        url = azure.reached(address, NO_KEY).url("dep")
+        assert url == "https://mine.example/openai/v1/chat/completions"
 
 
 # ── what a person adds ────────────────────────────────────────────────────────────────────────────
@@ -149,7 +155,7 @@ def test_w2_a_provider_of_ones_own_is_a_few_lines(tmp_path: Path) -> None:
     assert provider.quirks.max_tokens_field == "max_tokens"
     assert catalog.traits(provider, model) == Traits(32_000, tools="hermes", options={"temperature": 0})
     assert "secret" not in repr(catalog)
-    assert provider.reached("https://x", None, None).headers == {"X-Team": "very secret team"}
+    assert provider.reached("https://x", NO_KEY).headers == {"X-Team": "very secret team"}
 
 
 def test_what_is_built_in_can_be_changed_in_part(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
 from dragoman.providers.keys import Keys
+from dragoman.providers.sign_in import sign_in
+from dragoman.wire.auth.key import KeyAuth
 
 SECRET = "sk-very-secret-0123456789"
 ACME = Provider("acme", "Acme", "https://acme.example/v1", keys=("ACME_KEY", "OTHER_KEY"))
@@ -56,12 +58,12 @@ def test_a_keyring_that_is_locked_or_not_installed_has_no_key(monkeypatch: pytes
 def test_a_missing_key_is_told_with_its_variables_and_the_way_to_store_it() -> None:
     says = "no key for Acme: set ACME_KEY or OTHER_KEY .* `keyring set dragoman ACME_KEY`"
     with pytest.raises(ConfigError, match=says):
-        Keys(environment={}, use_keyring=False).needed(ACME)
+        sign_in(ACME, Keys(environment={}, use_keyring=False), ACME.base_url)
 
 
 def test_a_server_on_this_machine_needs_no_key() -> None:
     local = Provider("here", "Here", "http://127.0.0.1:9/v1", keys=("HERE_KEY",), local=True)
-    assert Keys(environment={}, use_keyring=False).needed(local) is None
+    assert sign_in(local, Keys(environment={}, use_keyring=False), local.base_url) == KeyAuth(name="HERE_KEY")
 
 
 def test_a_key_is_never_printed() -> None:

@@ -13,16 +13,16 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import NATIVE
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog, split_variant
+from dragoman.providers.catalog import Catalog, Traits, load_catalog, split_variant
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
+from dragoman.providers.sign_in import reach
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
-from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
@@ -124,7 +124,7 @@ class Models:
             answering = HttpModel(
                 self.client,
                 encoding,
-                self._endpoint(provider),
+                reach(provider, self.keys),
                 model=model,
                 name=base,
                 context=traits.context,
@@ -150,12 +150,6 @@ class Models:
                 model, file=traits.file, guided=traits.guided, context=traits.context, progress=self._progress
             )
         return self._servers[model]
-
-    def _endpoint(self, provider: Provider) -> Endpoint:
-        address = provider.address()
-        key = self.keys.needed(provider)
-        named = key.name if key else next(iter(provider.keys), None)
-        return provider.reached(address, key.value if key else None, named)
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

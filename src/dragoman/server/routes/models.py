@@ -12,6 +12,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import reach
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
 
@@ -68,8 +69,7 @@ def _view(find: Models, provider: Provider, model: str, missing: str | None) -> 
 def _missing(find: Models, provider: Provider) -> str | None:
     """What keeps a provider's models from answering, in words."""
     try:
-        provider.address()
-        find.keys.needed(provider)
+        reach(provider, find.keys)
     except ConfigError as error:
         return str(error)
     return None
