@@ -12,16 +12,16 @@ from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
 from dragoman.providers.models import WIRES
 from dragoman.wire.auth.key import NO_KEY
-from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.endpoint import ENDPOINTS, SHAPES
 
 EVERYBODY = {
     "openai", "anthropic", "google", "azure", "azure-responses", "openrouter", "deepseek", "groq", "mistral",
     "xai", "zai", "zhipu", "moonshot", "moonshot-cn", "qwen", "qwen-cn", "together", "fireworks", "cerebras",
     "perplexity", "cohere", "huggingface", "nvidia", "sambanova", "minimax", "minimax-cn", "stepfun",
-    "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita", "nebius",
-    "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud", "litellm",
-    "bedrock", "bedrock-openai", "vertex", "vertex-claude", "ollama", "lmstudio", "vllm", "sglang", "llamacpp",
-    "local",
+    "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita",
+    "nebius", "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud",
+    "litellm", "bedrock", "bedrock-openai", "vertex", "vertex-claude", "ollama", "lmstudio", "vllm", "sglang",
+    "llamacpp", "local",
 }  # fmt: skip
 
 

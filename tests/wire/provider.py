@@ -88,7 +88,8 @@ class Provider:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request)
-        self.bodies.append(from_json(await request.read()))
+        body = await request.read()
+        self.bodies.append(from_json(body) if body else None)
         self.asked.set()
         handler = self.handlers[min(len(self.requests), len(self.handlers)) - 1]
         try:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NATIVE
-from dragoman.errors import NotFound
+from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.addresses import fill_address
 from dragoman.providers.facts import facts_of
 from dragoman.providers.tables import (
@@ -87,7 +87,12 @@ class Provider:
     @property
     def shape(self) -> Endpoint:
         """Its endpoint as far as it is the same for everybody: no address, nobody signed in."""
-        return ENDPOINTS[self.wire] if self.endpoint is None else SHAPES[self.endpoint, self.wire]
+        if self.endpoint is None:
+            return ENDPOINTS[self.wire]
+        if (shape := SHAPES.get((self.endpoint, self.wire))) is None:
+            wires = " or ".join(wire for endpoint, wire in SHAPES if endpoint == self.endpoint)
+            raise ConfigError(f"the endpoint {self.endpoint} of {self.title} speaks {wires}, not {self.wire}")
+        return shape
 
     def reached(self, base_url: str, auth: Auth) -> Endpoint:
         """Where requests go, and what they carry."""

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import NATIVE
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.providers.catalog import Catalog, Traits, load_catalog, split_variant
+from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog, split_variant
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
@@ -23,6 +23,8 @@ from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
+from dragoman.wire.auth.token import TokenAuth, TokenSource
+from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
@@ -75,6 +77,7 @@ class Models:
         self._progress = progress
         self._models: dict[str, ServedModel] = {}
         self._servers: dict[str, LlamaServer] = {}
+        self._tokens: dict[TokenSource, TokenAuth] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -124,7 +127,7 @@ class Models:
             answering = HttpModel(
                 self.client,
                 encoding,
-                reach(provider, self.keys),
+                self._reach(provider),
                 model=model,
                 name=base,
                 context=traits.context,
@@ -150,6 +153,13 @@ class Models:
                 model, file=traits.file, guided=traits.guided, context=traits.context, progress=self._progress
             )
         return self._servers[model]
+
+    def _reach(self, provider: Provider) -> Endpoint:
+        """The provider's endpoint. Models of one account use one access token."""
+        endpoint = reach(provider, self.keys)
+        if not isinstance(endpoint.auth, TokenAuth):
+            return endpoint
+        return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

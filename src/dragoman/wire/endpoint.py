@@ -70,11 +70,13 @@ ENDPOINTS: dict[str, Endpoint] = {
         path="messages",
         auth=KeyAuth(header="x-api-key", prefix=""),
         headers={"anthropic-version": "2023-06-01"},
+        lists="models?limit=1000",
     ),
     "gemini": Endpoint(
         path="models/{model}:streamGenerateContent",
         query={"alt": "sse"},
         auth=KeyAuth(header="x-goog-api-key", prefix=""),
+        lists="models?pageSize=1000",
     ),
 }
 

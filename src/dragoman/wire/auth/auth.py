@@ -19,7 +19,8 @@ class Outgoing:
 class TokenClient(Protocol):
     """What an `Auth` may use of the HTTP client: the time, and a way to ask for an access token."""
 
-    clock: Callable[[], float]
+    @property
+    def clock(self) -> Callable[[], float]: ...
 
     async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
         """Send a form. The status and the body of the answer; ProviderError where there is none."""

@@ -46,21 +46,21 @@ class TokenAuth:
     exact: ClassVar[bool] = False
 
     def __init__(self, source: TokenSource) -> None:
-        self._source = source
+        self.source = source
         self._token: AccessToken | None = None
         self._lock = asyncio.Lock()
 
     def __repr__(self) -> str:
-        return f"TokenAuth({type(self._source).__name__}, {self.name})"
+        return f"TokenAuth({type(self.source).__name__}, {self.name})"
 
     @property
     def name(self) -> str:
-        return self._source.name
+        return self.source.name
 
     @property
     def secrets(self) -> tuple[str, ...]:
         held = (self._token.value,) if self._token is not None else ()
-        return (*held, *self._source.secrets)
+        return (*held, *self.source.secrets)
 
     @property
     def hint(self) -> str | None:
@@ -73,7 +73,7 @@ class TokenAuth:
         async with self._lock:
             token = self._token
             if token is None or token.expires - EARLY <= client.clock():
-                token = self._token = await self._source.fetch(client)
+                token = self._token = await self.source.fetch(client)
         return {"Authorization": f"Bearer {token.value}"}
 
 
