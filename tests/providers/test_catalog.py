@@ -20,8 +20,8 @@ EVERYBODY = {
     "perplexity", "cohere", "huggingface", "nvidia", "sambanova", "minimax", "minimax-cn", "stepfun",
     "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita",
     "nebius", "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud",
-    "litellm", "bedrock", "bedrock-openai", "vertex", "vertex-claude", "ollama", "lmstudio", "vllm", "sglang",
-    "llamacpp", "local",
+    "litellm", "bedrock", "bedrock-openai", "bedrock-mantle", "vertex", "vertex-claude", "ollama", "lmstudio",
+    "vllm", "sglang", "llamacpp", "local",
 }  # fmt: skip
 
 

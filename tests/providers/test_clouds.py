@@ -1,4 +1,4 @@
-"""Azure, Bedrock and Vertex: models of the catalog, asked over real HTTP by servers that check who asks (W2)."""
+"""Azure, Bedrock and Vertex: models of the catalog, asked over real HTTP; the servers check who asks (W2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
-from dragoman.wire.http import HttpClient, Retry
+from dragoman.wire.http import HttpClient, Retry, Timeouts
 from tests.wire.clouds import (
     ACCESS,
     CHAT,
@@ -75,9 +75,11 @@ CLAUDE_NAME = "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
 @pytest.mark.parametrize("session", [{}, {"AWS_SESSION_TOKEN": SESSION}], ids=["lasting", "for hours"])
 async def test_bedrock_gets_a_signature_that_it_computes_itself(session: dict[str, str]) -> None:
     """W2: the path is signed as it is sent, with the colon of the model's name encoded."""
-    async with cloud(stream=CLAUDE_FRAMES, check=signed) as served:
-        async with models_at(served, "bedrock", {**AWS, **session}) as models:
-            assert await said(models, CLAUDE_NAME) == "Hello"
+    async with (
+        cloud(stream=CLAUDE_FRAMES, check=signed) as served,
+        models_at(served, "bedrock", {**AWS, **session}) as models,
+    ):
+        assert await said(models, CLAUDE_NAME) == "Hello"
     request = served.requests[0]
     name = "eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0"
     assert request.raw_path == f"/v1/model/{name}/invoke-with-response-stream"
@@ -90,9 +92,11 @@ async def test_bedrock_gets_a_signature_that_it_computes_itself(session: dict[st
 
 async def test_a_model_of_bedrock_may_be_an_arn() -> None:
     arn = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-opus-4-7"
-    async with cloud(stream=CLAUDE_FRAMES, check=signed) as served:
-        async with models_at(served, "bedrock", AWS) as models:
-            assert await said(models, f"bedrock/{arn}") == "Hello"
+    async with (
+        cloud(stream=CLAUDE_FRAMES, check=signed) as served,
+        models_at(served, "bedrock", AWS) as models,
+    ):
+        assert await said(models, f"bedrock/{arn}") == "Hello"
     assert "inference-profile%2Feu.anthropic" in served.requests[0].raw_path
 
 
@@ -106,9 +110,11 @@ async def test_a_bedrock_key_is_a_bearer_and_wins_over_the_access_key() -> None:
 
 
 async def test_other_models_of_bedrock_speak_chat_and_are_signed_as_well() -> None:
-    async with cloud(stream=sse(*CHAT), check=signed) as served:
-        async with models_at(served, "bedrock-openai", AWS) as models:
-            assert await said(models, "bedrock-openai/openai.gpt-oss-120b-1:0") == "Hello"
+    async with (
+        cloud(stream=sse(*CHAT), check=signed) as served,
+        models_at(served, "bedrock-openai", AWS) as models,
+    ):
+        assert await said(models, "bedrock-openai/openai.gpt-oss-120b-1:0") == "Hello"
     assert served.requests[0].path == "/v1/chat/completions"
     assert served.bodies[0]["model"] == "openai.gpt-oss-120b-1:0"
 
@@ -130,9 +136,11 @@ async def test_keys_of_a_profile_are_used_where_none_are_in_the_environment(tmp_
 
 
 async def test_a_signature_that_is_wrong_is_told_with_what_was_used() -> None:
-    async with cloud(check=signed, region="us-east-1") as served:
-        async with models_at(served, "bedrock", {**AWS, "AWS_SESSION_TOKEN": SESSION}) as models:
-            error = await refusal(models, CLAUDE_NAME)
+    async with (
+        cloud(check=signed, region="us-east-1") as served,
+        models_at(served, "bedrock", {**AWS, "AWS_SESSION_TOKEN": SESSION}) as models,
+    ):
+        error = await refusal(models, CLAUDE_NAME)
     assert error.status == 403
     assert "signature we calculated does not match" in error.message
     assert error.hint == (
@@ -182,6 +190,14 @@ async def test_a_stream_of_frames_that_is_cut_or_damaged_is_no_reply(stream: byt
         assert (await refusal(models, CLAUDE_NAME)).kind == kind
 
 
+async def test_a_stream_of_frames_that_stalls_in_a_frame_is_given_up() -> None:
+    async with (
+        cloud(stream=CLAUDE_FRAMES[:900], stalls=True) as served,
+        models_at(served, "bedrock", AWS, timeouts=Timeouts(between_chunks=0.2)) as models,
+    ):
+        assert (await refusal(models, CLAUDE_NAME)).kind == "timeout"
+
+
 # ── Google ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -192,19 +208,23 @@ def google(served: Cloud, folder: Path) -> dict[str, str]:
 
 
 async def test_vertex_serves_gemini_to_a_service_account(tmp_path: Path) -> None:
-    async with cloud(stream=sse(*GEMINI), check=bearer) as served:
-        async with models_at(served, "vertex", google(served, tmp_path)) as models:
-            assert await said(models, "vertex/gemini-3-pro") == "Hello"
-            assert await said(models, "vertex/gemini-3-pro") == "Hello"
+    async with (
+        cloud(stream=sse(*GEMINI), check=bearer) as served,
+        models_at(served, "vertex", google(served, tmp_path)) as models,
+    ):
+        assert await said(models, "vertex/gemini-3-pro") == "Hello"
+        assert await said(models, "vertex/gemini-3-pro") == "Hello"
     path = "/v1/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse"
     assert [request.path_qs for request in served.requests] == [path] * 2
     assert len(served.forms) == 1  # the token was held
 
 
 async def test_vertex_serves_claude_without_its_name_in_the_body(tmp_path: Path) -> None:
-    async with cloud(stream=sse(*CLAUDE), check=bearer) as served:
-        async with models_at(served, "vertex-claude", google(served, tmp_path)) as models:
-            assert await said(models, "vertex-claude/claude-sonnet-4-5@20250929") == "Hello"
+    async with (
+        cloud(stream=sse(*CLAUDE), check=bearer) as served,
+        models_at(served, "vertex-claude", google(served, tmp_path)) as models,
+    ):
+        assert await said(models, "vertex-claude/claude-sonnet-4-5@20250929") == "Hello"
     path = "/v1/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict"
     assert served.requests[0].path == path
     body = served.bodies[0]
@@ -214,21 +234,25 @@ async def test_vertex_serves_claude_without_its_name_in_the_body(tmp_path: Path)
 
 async def test_a_token_is_fetched_anew_before_it_ends(tmp_path: Path) -> None:
     now = [1_800_000_000.0]
-    async with cloud(stream=sse(*GEMINI), check=bearer) as served:
-        async with models_at(served, "vertex", google(served, tmp_path), clock=lambda: now[0]) as models:
-            for seconds, fetched in ((0, 1), (3400, 1), (100, 2), (3400, 2), (81, 3)):
-                now[0] += seconds
-                assert await said(models, "vertex/gemini-3-pro") == "Hello"
-                assert len(served.forms) == fetched
+    async with (
+        cloud(stream=sse(*GEMINI), check=bearer) as served,
+        models_at(served, "vertex", google(served, tmp_path), clock=lambda: now[0]) as models,
+    ):
+        for seconds, fetched in ((0, 1), (3400, 1), (100, 2), (3400, 2), (81, 3)):
+            now[0] += seconds
+            assert await said(models, "vertex/gemini-3-pro") == "Hello"
+            assert len(served.forms) == fetched
 
 
 async def test_a_token_that_was_revoked_is_not_used_again(tmp_path: Path) -> None:
-    async with cloud(stream=sse(*GEMINI), check=bearer, revoked={"ya29.token-1"}) as served:
-        async with models_at(served, "vertex", google(served, tmp_path)) as models:
-            error = await refusal(models, "vertex/gemini-3-pro")
-            assert (error.kind, error.status) == ("auth", 401)
-            assert "Check GOOGLE_APPLICATION_CREDENTIALS" in (error.hint or "")
-            assert await said(models, "vertex/gemini-3-pro") == "Hello"
+    async with (
+        cloud(stream=sse(*GEMINI), check=bearer, revoked={"ya29.token-1"}) as served,
+        models_at(served, "vertex", google(served, tmp_path)) as models,
+    ):
+        error = await refusal(models, "vertex/gemini-3-pro")
+        assert (error.kind, error.status) == ("auth", 401)
+        assert "Check GOOGLE_APPLICATION_CREDENTIALS" in (error.hint or "")
+        assert await said(models, "vertex/gemini-3-pro") == "Hello"
     assert len(served.forms) == 2
 
 
@@ -252,9 +276,11 @@ async def test_a_person_who_ran_gcloud_is_signed_in(tmp_path: Path) -> None:
 
 
 async def test_a_token_that_is_ready_is_used_as_it_is() -> None:
-    async with cloud(stream=sse(*GEMINI)) as served:
-        async with models_at(served, "vertex", {"GOOGLE_OAUTH_ACCESS_TOKEN": "ya29.ready-0123"}) as models:
-            assert await said(models, "vertex/gemini-3-pro") == "Hello"
+    async with (
+        cloud(stream=sse(*GEMINI)) as served,
+        models_at(served, "vertex", {"GOOGLE_OAUTH_ACCESS_TOKEN": "ya29.ready-0123"}) as models,
+    ):
+        assert await said(models, "vertex/gemini-3-pro") == "Hello"
     assert served.requests[0].headers["Authorization"] == "Bearer ya29.ready-0123"
     assert not served.forms
 
@@ -297,9 +323,11 @@ async def test_a_private_key_that_is_none_is_refused_and_not_shown(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"])
 async def test_azure_takes_a_key_in_its_own_header(name: str) -> None:
-    async with cloud(stream=sse(*CHAT), check=api_key) as served:
-        async with models_at(served, "azure", {name: "azure-key-0123", **ENTRA}) as models:
-            assert await said(models, "azure/my-deployment") == "Hello"
+    async with (
+        cloud(stream=sse(*CHAT), check=api_key) as served,
+        models_at(served, "azure", {name: "azure-key-0123", **ENTRA}) as models,
+    ):
+        assert await said(models, "azure/my-deployment") == "Hello"
     assert served.requests[0].path_qs == "/v1/openai/v1/chat/completions"
     assert served.bodies[0]["model"] == "my-deployment"
     assert not served.forms
@@ -316,9 +344,11 @@ async def test_azure_takes_a_token_of_entra_for_an_application() -> None:
 
 
 async def test_azure_takes_a_token_that_is_ready() -> None:
-    async with cloud(stream=sse(*CHAT)) as served:
-        async with models_at(served, "azure", {"AZURE_OPENAI_AD_TOKEN": "entra-token-0123"}) as models:
-            assert await said(models, "azure/my-deployment") == "Hello"
+    async with (
+        cloud(stream=sse(*CHAT)) as served,
+        models_at(served, "azure", {"AZURE_OPENAI_AD_TOKEN": "entra-token-0123"}) as models,
+    ):
+        assert await said(models, "azure/my-deployment") == "Hello"
     assert served.requests[0].headers["Authorization"] == "Bearer entra-token-0123"
 
 

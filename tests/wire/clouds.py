@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -157,6 +158,7 @@ class Cloud:
     refusals: list[str] = field(default_factory=list)
     revoked: set[str] = field(default_factory=set)
     token_status: int = 200
+    stalls: bool = False  # after the stream, instead of its end
 
     async def model(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -170,6 +172,8 @@ class Cloud:
         await response.prepare(request)
         for at in range(0, len(self.stream), 100):
             await response.write(self.stream[at : at + 100])
+        if self.stalls:
+            await asyncio.Event().wait()
         return response
 
     async def google_token(self, request: web.Request) -> web.StreamResponse:

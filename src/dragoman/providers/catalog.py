@@ -23,6 +23,7 @@ from dragoman.providers.tables import (
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
+    any_fits,
     first_fitting,
     merge_patterns,
     merge_traits,
@@ -183,6 +184,8 @@ def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable])
     for listed in ("keys", "base_url_from", "facts"):
         known[listed] = tuple(known.get(listed, ()))
     known["quirks"] = Quirks(**known.get("quirks", {}))
+    if (default := known.get("default")) is not None and not any_fits(known["models"], default):
+        known["models"][default] = {}  # so that a list has it
     if isinstance(known.get("extra"), list):
         known["extra"] = tuple(known["extra"])
     return Provider(name, **known)

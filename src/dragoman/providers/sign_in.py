@@ -141,7 +141,7 @@ def _profile(file: Path, name: str) -> Mapping[str, str]:
 
 def _region(environment: Mapping[str, str], address: str) -> str:
     """The one in the address: a request that is signed for another region is refused."""
-    if found := re.search(r"//bedrock(?:-[a-z]+)*\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", address):
+    if found := re.search(r"[/.]bedrock(?:-[a-z]+)*\.([a-z]{2}(?:-[a-z]+)+-\d+)\.", address):
         return found[1]
     return next((environment[name] for name in _REGIONS if environment.get(name)), "us-east-1")
 

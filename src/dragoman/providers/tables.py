@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -232,6 +232,10 @@ def merge_patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) 
     """The first that fits counts, so those that are to win come first, over what is known of such models."""
     merged = {pattern: merge_traits(first_fitting(under, pattern), table) for pattern, table in over.items()}
     return {**merged, **{pattern: table for pattern, table in under.items() if pattern not in over}}
+
+
+def any_fits(patterns: Iterable[str], model: str) -> bool:
+    return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in patterns)
 
 
 def first_fitting(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:

@@ -17,6 +17,7 @@ from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.providers.catalog import Catalog, Provider, Traits
 from dragoman.providers.discover import LocalServer, discover
+from dragoman.providers.facts import facts_of
 from dragoman.providers.keys import Key, Keys
 from dragoman.providers.prices import Price, library, price_of
 from dragoman.providers.sign_in import describe_auth
@@ -57,10 +58,20 @@ def _entries(catalog: Catalog, provider: Provider, server: LocalServer | None) -
         ModelEntry(
             pattern,
             catalog.traits(provider, pattern.replace("*", "x")),
-            price_of(provider.prices, pattern.rstrip("*").rstrip("-.")),
+            _price(provider, pattern.rstrip("*").rstrip("-.")),
         )
         for pattern in patterns
     ]
+
+
+def _price(provider: Provider, model: str) -> Price | None:
+    """By the price list, or else by the facts."""
+    if (price := price_of(provider.prices, model)) is not None:
+        return price
+    facts = facts_of(provider.facts, model)
+    if facts is None or facts.input_price is None or facts.output_price is None:
+        return None
+    return Price(facts.input_price, facts.output_price)
 
 
 def _report(
@@ -78,6 +89,7 @@ def _report(
             "needed": bool(provider.keys) and not provider.local,
             "found": key.source if key is not None else None,
         },
+        "signs_in": describe_auth(provider, Keys()),
         "models": [
             {
                 "name": f"{provider.name}/{one.pattern}",
