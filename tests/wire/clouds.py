@@ -145,7 +145,7 @@ def _part(text: str) -> bytes:
 
 @dataclass
 class Cloud:
-    """Answers models with `stream`, and tokens with the next of `tokens`. What it refuses is in `refusals`."""
+    """Answers models with `stream`, and who asks for a token with one. What it refuses is in `refusals`."""
 
     stream: bytes = b""
     region: str = "eu-west-1"

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -152,13 +153,18 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is no TOML: {error}") from error
     try:
-        checked: CatalogTable = TypeAdapter(CatalogTable).validate_python(tables)
+        checked: CatalogTable = _adapter().validate_python(tables)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         raise ConfigError(f"{file}: {_place(fault['loc'])}: {_describe(fault)}") from error
     for name, table in checked.get("providers", {}).items():
         _check(f"{file}: {_place(('providers', name))}", name, table)
     return checked
+
+
+@cache
+def _adapter() -> TypeAdapter[CatalogTable]:
+    return TypeAdapter(CatalogTable)
 
 
 def _check(at: str, name: str, table: ProviderTable) -> None:

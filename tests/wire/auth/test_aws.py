@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from dragoman.errors import ConfigError
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.auth.aws import AwsAuth, sign
 
@@ -53,6 +54,13 @@ def test_body_address_time_and_session_are_all_signed() -> None:
         ]
     }
     assert len(signatures) == 6
+
+
+@pytest.mark.parametrize("spoiled", [{"secret_key": "abc\n"}, {"session_token": "a\r\nb"}])
+def test_a_key_with_a_line_break_is_refused_by_name_and_not_shown(spoiled: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"AWS_ACCESS_KEY_ID .* line break") as raised:
+        AwsAuth(**{"access_key": "AKID", "secret_key": "s", "region": "us-east-1", **spoiled})
+    assert "abc" not in str(raised.value)
 
 
 def test_no_secret_is_printed() -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
 from dragoman.wire.auth.auth import Outgoing, TokenClient
+from dragoman.wire.auth.key import check_key
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -26,6 +27,10 @@ class AwsAuth:
     name: str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
     exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for value in (self.access_key, self.secret_key, self.session_token or "", self.region):
+            check_key(value, self.name)
 
     @property
     def secrets(self) -> tuple[str, ...]:

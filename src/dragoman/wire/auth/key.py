@@ -21,9 +21,8 @@ class KeyAuth:
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
-            name = self.name or "the API key"
-            raise ConfigError(f"{name} holds characters that no key has: was it copied with a line break?")
+        if self.key is not None:
+            check_key(self.key, self.name or "the API key")
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -40,6 +39,12 @@ class KeyAuth:
 
     async def headers(self, request: Outgoing, client: TokenClient) -> dict[str, str]:
         return {self.header: f"{self.prefix}{self.key}"} if self.key else {}
+
+
+def check_key(key: str, name: str) -> None:
+    """ConfigError where it cannot stand in a header. The key itself is not repeated."""
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"{name} holds characters that no key has: was it copied with a line break?")
 
 
 NO_KEY = KeyAuth()
