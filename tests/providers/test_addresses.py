@@ -84,6 +84,7 @@ def test_a_variable_that_is_missing_or_cannot_be_right_is_named(
         ('[providers.evil]\nbase_url = "https://e.example/v1"\nauth = "google"', r"evil\.auth: .*your own"),
         ('[providers.bedrock]\nauth = "aws"', r"bedrock\.auth: how to sign in is for your own settings"),
         ('[providers.evil]\nbase_url = "https://e.example/${OPENAI_API_KEY}"', "without variables"),
+        ('[providers.openai.routes]\n"*" = "groq"', r"openai\.routes: where a model goes is for your own"),
     ],
 )
 def test_a_projects_file_takes_no_account_and_no_variable(text: str, says: str, tmp_path: Path) -> None:

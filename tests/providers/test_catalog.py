@@ -133,6 +133,25 @@ def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalo
         assert url == "https://mine.example/openai/v1/chat/completions"
 
 
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("vertex/gemini-3-pro", "vertex"),
+        ("vertex/claude-sonnet-4-5@20250929", "vertex-claude"),
+        ("bedrock/us.anthropic.claude-opus-4-7", "bedrock"),
+        ("bedrock/arn:aws:bedrock:eu-west-1:1:inference-profile/x", "bedrock"),
+        ("bedrock/openai.gpt-oss-120b-1:0", "bedrock-openai"),
+        ("bedrock/global.openai.gpt-6-sol", "bedrock-openai"),
+        ("bedrock/deepseek.v3.1", "bedrock-mantle"),
+    ],
+)
+def test_a_model_of_a_cloud_goes_where_its_protocol_is_spoken(
+    name: str, provider: str, catalog: Catalog
+) -> None:
+    found, model = catalog.find(name)
+    assert (found.name, model) == (provider, name.partition("/")[2])
+
+
 # ── what a person adds ────────────────────────────────────────────────────────────────────────────
 
 
@@ -210,6 +229,7 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
             '[families]\n"a" = { tools = "sign" }',
             r"families\.a\.tools: it is 'native' or a dialect: json",
         ),
+        ('[providers.openai.routes]\n"a*" = "nobody"', r"openai\.routes: there is no provider 'nobody'"),
         ("providers = 1", r"providers: input should be a valid dictionary"),
         ("[providers", r"is no TOML: Expected"),
     ],

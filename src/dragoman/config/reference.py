@@ -215,6 +215,7 @@ _PROVIDER = {
     "local": "it works without a key",
     "default": "the model for who has its key and names none",
     "prices": "what the package `genai-prices` calls it",
+    "routes": "models by a pattern, and the provider that serves them instead; not in a project's file",
     "facts": "what the sources of `providers/facts.json` call it",
     "quirks": "in what it differs from its wire: `wire/quirks.py`",
     "defaults": "of its models, under what each one has of its own",

@@ -73,6 +73,7 @@ class Provider:
     prices: str | None = None
     facts: tuple[str, ...] = ()  # its names in the sources of the facts
     default: str | None = None  # the model for who has its key and names none
+    routes: Mapping[str, str] = field(default_factory=dict)  # models that another provider serves, by pattern
     quirks: Quirks = NO_QUIRKS
     defaults: TraitsTable = field(default_factory=TraitsTable)
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
@@ -115,14 +116,19 @@ class Catalog:
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both, without the variant. NotFound names what comes nearest."""
+        """`provider/model` → both, without the variant. NotFound names what comes nearest.
+
+        Where a cloud speaks several protocols, the provider is the one that speaks this model's.
+        """
         provider, _, model = split_variant(name)[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))
         if provider not in self.providers:
             raise NotFound("provider", provider, _nearest(provider, self.providers))
-        return self.providers[provider], model
+        found = self.providers[provider]
+        there = next((name for pattern, name in found.routes.items() if any_fits([pattern], model)), provider)
+        return self.providers[there], model
 
     def traits(self, provider: Provider, model: str) -> Traits:
         """Everything that is known of a model, the special over the general."""

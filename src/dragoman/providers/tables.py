@@ -102,6 +102,7 @@ class ProviderTable(TypedDict, total=False):
     default: str  # the model for who has its key and names none
     prices: str  # what genai-prices calls this provider
     facts: Annotated[list[str], BeforeValidator(_listed)]  # what the sources of the facts call it
+    routes: dict[str, str]  # models by a pattern, and who serves them instead: another provider's name
     quirks: dict[str, str | bool]
     defaults: TraitsTable
     models: dict[str, TraitsTable]
@@ -139,6 +140,9 @@ def read_tables(
         for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
                 raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
+            for there in table.get("routes", {}).values():
+                if there not in merged["providers"]:
+                    raise ConfigError(f"{file}: providers.{name}.routes: there is no provider {there!r}")
     return merged
 
 
@@ -191,6 +195,8 @@ def _refuse_foreign(file: Path, tables: CatalogTable) -> None:
         at = f"{file}: {_place(('providers', name))}"
         if "auth" in table:
             raise ConfigError(f"{at}.auth: how to sign in is for your own settings, not for a project's")
+        if "routes" in table:
+            raise ConfigError(f"{at}.routes: where a model goes is for your own settings, or say base_url")
         if "$" in table.get("base_url", ""):
             raise ConfigError(f"{at}.base_url: a project's address is written out, without variables")
 
@@ -215,7 +221,7 @@ def _merged(under: CatalogTable, over: CatalogTable, *, foreign: bool) -> Catalo
     for name, table in over.get("providers", {}).items():
         held: ProviderTable = providers.get(name, {})
         if foreign and _moves(held, table):
-            held = {**held, "keys": [], "auth": "key"}
+            held = {**held, "keys": [], "auth": "key", "routes": {}}
         merged: dict[str, Any] = {
             **held,
             **table,

@@ -31,7 +31,9 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     default = context.model.name if context.model is not None else find.default
     if default is not None:
         found = views.get(default) or _view(find, *find.catalog.find(default), missing=None)
-        views[default] = replace(found, note=context.model.note if context.model is not None else None)
+        views[default] = replace(
+            found, name=default, note=context.model.note if context.model is not None else None
+        )
     return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready))
 
 
