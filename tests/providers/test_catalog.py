@@ -145,7 +145,7 @@ def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalo
         ("bedrock/deepseek.v3.1", "bedrock-mantle"),
     ],
 )
-def test_a_model_of_a_cloud_goes_where_its_protocol_is_spoken(
+def test_a_model_of_a_cloud_goes_to_the_table_of_its_protocol(
     name: str, provider: str, catalog: Catalog
 ) -> None:
     found, model = catalog.find(name)

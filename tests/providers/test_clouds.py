@@ -52,7 +52,7 @@ def models_at(served: Cloud, name: str, environment: dict[str, str], **client: A
     return Models(catalog=catalog.with_provider(provider), keys=keys, client=http)
 
 
-async def said(models: Models, name: str) -> str:
+async def text_of(models: Models, name: str) -> str:
     question = Request(name, (RequestMessage("user", (Text("Hello?"),)),))
     events = [event async for batch in models(name).stream(question, "msg_1") for event in batch]
     assert isinstance(events[-1], MessageEnd)
@@ -61,7 +61,7 @@ async def said(models: Models, name: str) -> str:
 
 async def refusal(models: Models, name: str) -> ProviderError:
     with pytest.raises(ProviderError) as raised:
-        await said(models, name)
+        await text_of(models, name)
     for secret in (SECRET, SESSION, CLIENT_SECRET, "ya29.token"):
         assert secret not in f"{raised.value}{raised.value!r}{raised.value.hint}{models.__dict__}"
     return raised.value
@@ -79,7 +79,7 @@ async def test_bedrock_gets_a_signature_that_it_computes_itself(session: dict[st
         cloud(stream=CLAUDE_FRAMES, check=signed) as served,
         models_at(served, "bedrock", {**AWS, **session}) as models,
     ):
-        assert await said(models, CLAUDE_NAME) == "Hello"
+        assert await text_of(models, CLAUDE_NAME) == "Hello"
     request = served.requests[0]
     name = "eu.anthropic.claude-sonnet-4-5-20250929-v1%3A0"
     assert request.raw_path == f"/v1/model/{name}/invoke-with-response-stream"
@@ -96,7 +96,7 @@ async def test_a_model_of_bedrock_may_be_an_arn() -> None:
         cloud(stream=CLAUDE_FRAMES, check=signed) as served,
         models_at(served, "bedrock", AWS) as models,
     ):
-        assert await said(models, f"bedrock/{arn}") == "Hello"
+        assert await text_of(models, f"bedrock/{arn}") == "Hello"
     assert "inference-profile%2Feu.anthropic" in served.requests[0].raw_path
 
 
@@ -104,7 +104,7 @@ async def test_a_bedrock_key_is_a_bearer_and_wins_over_the_access_key() -> None:
     async with cloud(stream=CLAUDE_FRAMES) as served:
         environment = {**AWS, "AWS_BEARER_TOKEN_BEDROCK": "bedrock-api-key-0123"}
         async with models_at(served, "bedrock", environment) as models:
-            assert await said(models, CLAUDE_NAME) == "Hello"
+            assert await text_of(models, CLAUDE_NAME) == "Hello"
     assert served.requests[0].headers["Authorization"] == "Bearer bedrock-api-key-0123"
     assert "X-Amz-Date" not in served.requests[0].headers
 
@@ -114,7 +114,7 @@ async def test_other_models_of_bedrock_speak_chat_and_are_signed_as_well() -> No
         cloud(stream=sse(*CHAT), check=signed) as served,
         models_at(served, "bedrock-openai", AWS) as models,
     ):
-        assert await said(models, "bedrock-openai/openai.gpt-oss-120b-1:0") == "Hello"
+        assert await text_of(models, "bedrock-openai/openai.gpt-oss-120b-1:0") == "Hello"
     assert served.requests[0].path == "/v1/chat/completions"
     assert served.bodies[0]["model"] == "openai.gpt-oss-120b-1:0"
 
@@ -129,7 +129,7 @@ async def test_keys_of_a_profile_are_used_where_none_are_in_the_environment(tmp_
     }
     async with cloud(stream=CLAUDE_FRAMES, check=signed) as served:
         async with models_at(served, "bedrock", environment) as models:
-            assert await said(models, CLAUDE_NAME) == "Hello"
+            assert await text_of(models, CLAUDE_NAME) == "Hello"
         async with models_at(served, "bedrock", {**environment, "AWS_PROFILE": "home"}) as models:
             with pytest.raises(
                 ConfigError, match=r"AWS_PROFILE is 'home'.*export-credentials --profile home"
@@ -137,7 +137,7 @@ async def test_keys_of_a_profile_are_used_where_none_are_in_the_environment(tmp_
                 models(CLAUDE_NAME)
 
 
-async def test_a_signature_that_is_wrong_is_told_with_what_was_used() -> None:
+async def test_a_wrong_signature_is_an_error_that_names_what_was_used() -> None:
     async with (
         cloud(check=signed, region="us-east-1") as served,
         models_at(served, "bedrock", {**AWS, "AWS_SESSION_TOKEN": SESSION}) as models,
@@ -159,7 +159,7 @@ async def test_a_signature_that_is_wrong_is_told_with_what_was_used() -> None:
         ("serviceUnavailableException", "overloaded", True),
     ],
 )
-async def test_an_error_inside_the_stream_is_told_after_what_had_arrived(
+async def test_an_error_inside_the_stream_comes_after_what_had_arrived(
     kind: str, name: str, retryable: bool
 ) -> None:
     stream = b"".join(map(chunk, CLAUDE[:3])) + exception(kind, "not now")
@@ -218,8 +218,8 @@ async def test_vertex_serves_gemini_to_a_service_account(tmp_path: Path) -> None
         cloud(stream=sse(*GEMINI), check=bearer) as served,
         models_at(served, "vertex", google(served, tmp_path)) as models,
     ):
-        assert await said(models, "vertex/gemini-3-pro") == "Hello"
-        assert await said(models, "vertex/gemini-3-pro") == "Hello"
+        assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
+        assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
     path = "/v1/publishers/google/models/gemini-3-pro:streamGenerateContent?alt=sse"
     assert [request.path_qs for request in served.requests] == [path] * 2
     assert len(served.forms) == 1  # the token was held
@@ -230,7 +230,7 @@ async def test_vertex_serves_claude_without_its_name_in_the_body(tmp_path: Path)
         cloud(stream=sse(*CLAUDE), check=bearer) as served,
         models_at(served, "vertex-claude", google(served, tmp_path)) as models,
     ):
-        assert await said(models, "vertex-claude/claude-sonnet-4-5@20250929") == "Hello"
+        assert await text_of(models, "vertex-claude/claude-sonnet-4-5@20250929") == "Hello"
     path = "/v1/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict"
     assert served.requests[0].path == path
     body = served.bodies[0]
@@ -246,7 +246,7 @@ async def test_a_token_is_fetched_anew_before_it_ends(tmp_path: Path) -> None:
     ):
         for seconds, fetched in ((0, 1), (3400, 1), (100, 2), (3400, 2), (81, 3)):
             now[0] += seconds
-            assert await said(models, "vertex/gemini-3-pro") == "Hello"
+            assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
             assert len(served.forms) == fetched
 
 
@@ -258,7 +258,7 @@ async def test_a_token_that_was_revoked_is_not_used_again(tmp_path: Path) -> Non
         error = await refusal(models, "vertex/gemini-3-pro")
         assert (error.kind, error.status) == ("auth", 401)
         assert "Check GOOGLE_APPLICATION_CREDENTIALS" in (error.hint or "")
-        assert await said(models, "vertex/gemini-3-pro") == "Hello"
+        assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
     assert len(served.forms) == 2
 
 
@@ -278,7 +278,7 @@ async def test_a_person_who_ran_gcloud_is_signed_in(tmp_path: Path) -> None:
             )
         )
         async with models_at(served, "vertex", {"HOME": str(tmp_path)}) as models:
-            assert await said(models, "vertex/gemini-3-pro") == "Hello"
+            assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
 
 
 async def test_a_token_that_is_ready_is_used_as_it_is() -> None:
@@ -286,7 +286,7 @@ async def test_a_token_that_is_ready_is_used_as_it_is() -> None:
         cloud(stream=sse(*GEMINI)) as served,
         models_at(served, "vertex", {"GOOGLE_OAUTH_ACCESS_TOKEN": "ya29.ready-0123"}) as models,
     ):
-        assert await said(models, "vertex/gemini-3-pro") == "Hello"
+        assert await text_of(models, "vertex/gemini-3-pro") == "Hello"
     assert served.requests[0].headers["Authorization"] == "Bearer ya29.ready-0123"
     assert not served.forms
 
@@ -316,7 +316,7 @@ async def test_a_private_key_that_is_none_is_refused_and_not_shown(tmp_path: Pat
     environment = google(served, tmp_path, private_key="-----BEGIN secretsecret")
     async with models_at(served, "vertex", environment) as models:
         with pytest.raises(ConfigError, match="its private key cannot be used") as raised:
-            await said(models, "vertex/gemini-3-pro")
+            await text_of(models, "vertex/gemini-3-pro")
     assert "secretsecret" not in str(raised.value)
 
 
@@ -329,7 +329,7 @@ async def test_azure_takes_a_key_in_its_own_header(name: str) -> None:
         cloud(stream=sse(*CHAT), check=api_key) as served,
         models_at(served, "azure", {name: "azure-key-0123", **ENTRA}) as models,
     ):
-        assert await said(models, "azure/my-deployment") == "Hello"
+        assert await text_of(models, "azure/my-deployment") == "Hello"
     assert served.requests[0].path_qs == "/v1/openai/v1/chat/completions"
     assert served.bodies[0]["model"] == "my-deployment"
     assert not served.forms
@@ -339,8 +339,8 @@ async def test_azure_takes_a_token_of_entra_for_an_application() -> None:
     async with cloud(stream=sse(*CHAT), check=bearer) as served:
         environment = {**ENTRA, "AZURE_AUTHORITY_HOST": served.url}
         async with models_at(served, "azure", environment) as models:
-            assert await said(models, "azure/my-deployment") == "Hello"
-            assert await said(models, "azure/other") == "Hello"
+            assert await text_of(models, "azure/my-deployment") == "Hello"
+            assert await text_of(models, "azure/other") == "Hello"
     assert "api-key" not in served.requests[0].headers
     assert len(served.forms) == 1  # both models use one token
 
@@ -350,12 +350,12 @@ async def test_azure_takes_a_token_that_is_ready() -> None:
         cloud(stream=sse(*CHAT)) as served,
         models_at(served, "azure", {"AZURE_OPENAI_AD_TOKEN": "entra-token-0123"}) as models,
     ):
-        assert await said(models, "azure/my-deployment") == "Hello"
+        assert await text_of(models, "azure/my-deployment") == "Hello"
     assert served.requests[0].headers["Authorization"] == "Bearer entra-token-0123"
 
 
 @pytest.mark.parametrize(("status", "retryable"), [(200, False), (503, True)])
-async def test_a_secret_that_entra_refuses_is_told_without_it(status: int, retryable: bool) -> None:
+async def test_a_secret_that_entra_refuses_is_not_in_the_error(status: int, retryable: bool) -> None:
     async with cloud(check=bearer, token_status=status) as served:
         wrong = {**ENTRA, "AZURE_AUTHORITY_HOST": served.url}
         if status == 200:
@@ -382,6 +382,6 @@ async def test_a_secret_that_entra_refuses_is_told_without_it(status: int, retry
         ("azure", "AZURE_OPENAI_API_KEY or AZURE_API_KEY .*AZURE_CLIENT_SECRET .*AZURE_OPENAI_AD_TOKEN"),
     ],
 )
-def test_who_is_not_signed_in_is_told_every_variable_that_was_looked_at(name: str, says: str) -> None:
+def test_the_error_of_who_is_not_signed_in_names_every_variable(name: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         models_at(Cloud(url="https://x.example"), name, {})(f"{name}/m")

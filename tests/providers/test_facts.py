@@ -15,7 +15,7 @@ from dragoman.providers.facts import FILE, as_of, facts_of, known_models
 # Defaults that the sources do not list, each with the reason why it is the default all the same.
 UNLISTED: dict[str, str] = {}
 
-# Models that were shut down before the facts were gathered: a source that forgets one is not kept up.
+# Models that were shut down before the facts were gathered: a source that forgets one is not maintained.
 KNOWN_TO_BE_DEAD = (
     "deepseek/deepseek-chat",
     "deepseek/deepseek-reasoner",

@@ -78,7 +78,7 @@ async def test_a_list_is_asked_for_with_a_signature_where_requests_have_one() ->
         (200, {"status": "ok"}, "no list of models"),
     ],
 )
-async def test_who_has_no_list_is_told(status: int, body: Any, says: str) -> None:
+async def test_who_has_no_list_is_an_error(status: int, body: Any, says: str) -> None:
     async with provider(answers(status, body)) as served, client() as http:
         with pytest.raises(ProviderError, match=says):
             await list_models(http, Endpoint(served.url, "chat"))
@@ -90,7 +90,7 @@ async def test_who_does_not_answer_is_not_waited_for() -> None:
             await asyncio.wait_for(list_models(http, Endpoint(served.url, "chat"), seconds=0.2), 20)
 
 
-async def test_who_lists_elsewhere_is_not_asked() -> None:
+async def test_who_lists_at_another_address_is_not_asked() -> None:
     async with client() as http:
         with pytest.raises(ProviderError, match="no address of this kind"):
             await list_models(http, SHAPES["bedrock_invoke", "anthropic_messages"])

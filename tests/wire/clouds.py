@@ -211,8 +211,8 @@ class Cloud:
     def _token(self, right: bool) -> web.Response:
         if not right or self.token_status != 200:
             status = self.token_status if self.token_status != 200 else 401
-            said = {"error": "invalid_client", "error_description": f"AADSTS7000215: not {CLIENT_SECRET}"}
-            return web.json_response(said, status=status)
+            report = {"error": "invalid_client", "error_description": f"AADSTS7000215: not {CLIENT_SECRET}"}
+            return web.json_response(report, status=status)
         return web.json_response(
             {"access_token": f"ya29.token-{len(self.forms)}", "expires_in": self.expires_in}
         )

@@ -56,7 +56,7 @@ def test_any_byte_that_is_damaged_is_noticed(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_bytes_that_are_no_frames_end_in_an_error_or_wait_for_little(noise: bytes) -> None:
+def test_bytes_that_are_no_frames_end_in_an_error_or_wait_for_a_few(noise: bytes) -> None:
     splitter = AwsEventSplitter()
     try:
         assert list(splitter.feed(noise)) == []

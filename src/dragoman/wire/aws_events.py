@@ -121,8 +121,8 @@ def _reported(headers: dict[str, str], payload: bytes) -> ProviderError:
         report = from_json(payload)
     except ValueError:
         report = None
-    said = report.get("message") if isinstance(report, dict) else None
-    words = said or headers.get(":error-message") or kind
+    message = report.get("message") if isinstance(report, dict) else None
+    words = message or headers.get(":error-message") or kind
     return provider_error({"message": str(words), "type": kind}, status=STATUSES.get(kind))
 
 

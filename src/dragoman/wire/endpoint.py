@@ -1,7 +1,7 @@
 """Where a provider is and how requests are addressed to it: plain data, so that a catalog can fill it.
 
-What is said there is the wire's; who asks is told by `wire/auth/`; how a reply is cut into events is in
-`wire/framing.py`.
+What stands in a request is the wire's; how one signs in is in `wire/auth/`; how a reply is cut into events is
+in `wire/framing.py`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ ENDPOINTS: dict[str, Endpoint] = {
 
 _AZURE_KEY = KeyAuth(header="api-key", prefix="")
 
-# Azure kept a model behind the name of its deployment, and wanted a dated version. Who needs that still can.
+# Azure before v1: the deployment stands in the path, and the version is a date. It still answers.
 AZURE = Endpoint(
     path="openai/deployments/{model}/chat/completions",
     query={"api-version": "2024-10-21"},

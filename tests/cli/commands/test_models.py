@@ -122,7 +122,7 @@ def test_a_list_that_cannot_be_had_is_a_line_and_no_failure(tmp_path: Path) -> N
     assert "retired" in printed.output
 
 
-def test_a_provider_that_is_not_there_is_told() -> None:
+def test_a_provider_that_is_not_there_is_an_error() -> None:
     printed = CliRunner().invoke(app, ["models", "--check", "grok"])
     assert printed.exit_code != 0
     assert "no provider 'grok'" in f"{printed.output}{printed.exception}"

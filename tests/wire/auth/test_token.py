@@ -57,7 +57,7 @@ async def test_many_requests_at_once_fetch_one_token() -> None:
         (b"1e99", 24 * 3600 - EARLY),
     ],
 )
-async def test_a_token_is_held_as_long_as_it_says_less_a_little_and_not_for_ever(
+async def test_a_token_is_held_until_shortly_before_its_end_and_not_for_ever(
     lives: bytes, held: float
 ) -> None:
     bank, auth = Bank((200, b'{"access_token": "t", "expires_in": ' + lives + b"}")), application()
@@ -82,7 +82,7 @@ async def test_a_token_is_held_as_long_as_it_says_less_a_little_and_not_for_ever
         (302, b"", "gives no access token"),
     ],
 )
-async def test_what_is_no_token_is_told_in_the_servers_words(status: int, body: bytes, says: str) -> None:
+async def test_what_is_no_token_is_an_error_in_the_servers_words(status: int, body: bytes, says: str) -> None:
     with pytest.raises(ProviderError, match=says) as raised:
         await application().headers(REQUEST, Bank((status, body)))
     assert (raised.value.kind, raised.value.hint) == (
