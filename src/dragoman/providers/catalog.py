@@ -29,7 +29,7 @@ from dragoman.providers.tables import (
     merge_traits,
     read_tables,
 )
-from dragoman.wire.auth.auth import Auth
+from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
@@ -96,7 +96,7 @@ class Provider:
             raise ConfigError(f"the endpoint {self.endpoint} of {self.title} speaks {wires}, not {self.wire}")
         return shape
 
-    def reached(self, base_url: str, auth: Auth) -> Endpoint:
+    def reached(self, base_url: str, auth: ProviderAuth) -> Endpoint:
         """Where requests go, and what they carry."""
         shape = self.shape
         return replace(

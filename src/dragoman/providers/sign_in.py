@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
 from dragoman.providers.keys import SERVICE, Key, Keys
 from dragoman.providers.tables import AuthKind
-from dragoman.wire.auth.auth import Auth
+from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.auth.aws import AwsAuth
 from dragoman.wire.auth.entra import AUTHORITY, SCOPE, EntraApplication
 from dragoman.wire.auth.google import google_credentials, read_google_credentials
@@ -51,7 +51,7 @@ def reach(provider: Provider, keys: Keys) -> Endpoint:
     return provider.reached(address, sign_in(provider, keys, address))
 
 
-def sign_in(provider: Provider, keys: Keys, address: str) -> Auth:
+def sign_in(provider: Provider, keys: Keys, address: str) -> ProviderAuth:
     """How requests to the provider are signed. ConfigError names every variable that was looked at."""
     found = find_auth(provider, keys, address)
     if found is not None:
@@ -65,7 +65,7 @@ def sign_in(provider: Provider, keys: Keys, address: str) -> Auth:
     raise ConfigError(f"there is no key for {provider.title}: set {names} in the environment{stored}{ways}")
 
 
-def find_auth(provider: Provider, keys: Keys, address: str = "") -> Auth | None:
+def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth | None:
     """What the person has set for this provider; None where there is nothing."""
     key = keys.find(provider)
     environment = keys.environment
@@ -174,7 +174,7 @@ def _json(text: str, name: str) -> object:
 # ── Entra ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _entra(environment: Mapping[str, str]) -> Auth | None:
+def _entra(environment: Mapping[str, str]) -> ProviderAuth | None:
     for name in _ENTRA_TOKENS:
         if token := environment.get(name):
             return KeyAuth(token, name)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from pydantic import JsonValue
 
-from dragoman.wire.auth.auth import Auth
+from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.auth.key import NO_KEY, KeyAuth
 from dragoman.wire.framing import FramingName
 
@@ -28,7 +28,7 @@ class Endpoint:
     path: str = ""
     path_prefix: str = ""  # of all paths, behind a base URL that may have it already
     query: Mapping[str, str] = field(default_factory=dict)
-    auth: Auth = NO_KEY
+    auth: ProviderAuth = NO_KEY
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     framing: FramingName = "sse"
     body: Mapping[str, JsonValue] = field(default_factory=dict)  # over what the wire writes; None removes

@@ -1,1 +1,1 @@
-"""Ways to sign in to a provider: one file each, all of them an `Auth`."""
+"""Ways to sign in to a provider: one file each, each a `ProviderAuth`."""

@@ -1,4 +1,4 @@
-"""The interface of this room: an `Auth` gives a request the headers by which a provider knows who asks."""
+"""The interface of this room: a `ProviderAuth` gives a request the headers that say who asks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outgoing:
 
 
 class TokenClient(Protocol):
-    """What an `Auth` may use of the HTTP client: the time, and a way to ask for an access token."""
+    """What a `ProviderAuth` may use of the HTTP client: the time, and a way to ask for an access token."""
 
     @property
     def clock(self) -> Callable[[], float]: ...
@@ -26,7 +26,7 @@ class TokenClient(Protocol):
         """Send a form. The status and the body of the answer; ProviderError where there is none."""
 
 
-class Auth(Protocol):
+class ProviderAuth(Protocol):
     """One person's way to sign in to one provider. It never prints a secret."""
 
     @property
