@@ -8,6 +8,9 @@ import pytest
 
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import load_catalog
+from dragoman.providers.keys import Keys
+from dragoman.providers.sign_in import reach
+from dragoman.wire.auth.aws import AwsAuth
 
 PROJECT = {"GOOGLE_CLOUD_PROJECT": "p-1"}
 
@@ -73,6 +76,37 @@ def test_a_variable_that_is_missing_or_cannot_be_right_is_named(
 ) -> None:
     with pytest.raises(ConfigError, match=says):
         load_catalog().providers[name].address(environment)
+
+
+@pytest.mark.parametrize(
+    ("name", "service", "region"),
+    [
+        ("bedrock", "bedrock", "eu-west-1"),
+        ("bedrock-openai", "bedrock", "eu-west-1"),
+        ("bedrock-mantle", "bedrock-mantle", "eu-west-1"),
+        ("bedrock-gpt", "bedrock-mantle", "eu-west-1"),
+    ],
+)
+def test_a_request_is_signed_for_the_service_and_region_of_its_address(
+    name: str, service: str, region: str
+) -> None:
+    environment = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": region}
+    auth = reach(load_catalog().providers[name], Keys(environment=environment, use_keyring=False)).auth
+    assert isinstance(auth, AwsAuth)
+    assert (auth.service, auth.region) == (service, region)
+
+
+def test_the_region_of_an_address_wins_over_the_environment() -> None:
+    private = "https://vpce-1.bedrock-runtime.us-west-2.vpce.amazonaws.com"
+    environment = {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "AWS_REGION": "eu-west-1",
+        "AWS_BEDROCK_RUNTIME_ENDPOINT": private,
+    }
+    auth = reach(load_catalog().providers["bedrock"], Keys(environment=environment, use_keyring=False)).auth
+    assert isinstance(auth, AwsAuth)
+    assert auth.region == "us-west-2"
 
 
 # ── a project's file ──────────────────────────────────────────────────────────────────────────────

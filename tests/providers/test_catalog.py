@@ -21,8 +21,8 @@ EVERYBODY = {
     "perplexity", "cohere", "huggingface", "nvidia", "sambanova", "minimax", "minimax-cn", "stepfun",
     "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita",
     "nebius", "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud",
-    "litellm", "bedrock", "bedrock-openai", "bedrock-mantle", "vertex", "vertex-claude", "ollama", "lmstudio",
-    "vllm", "sglang", "llamacpp", "local",
+    "litellm", "bedrock", "bedrock-openai", "bedrock-mantle", "bedrock-gpt", "vertex", "vertex-claude",
+    "ollama", "lmstudio", "vllm", "sglang", "llamacpp", "local",
 }  # fmt: skip
 
 
@@ -142,6 +142,7 @@ def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalo
         ("bedrock/arn:aws:bedrock:eu-west-1:1:inference-profile/x", "bedrock"),
         ("bedrock/openai.gpt-oss-120b-1:0", "bedrock-openai"),
         ("bedrock/global.openai.gpt-6-sol", "bedrock-openai"),
+        ("bedrock/openai.gpt-5.5", "bedrock-gpt"),
         ("bedrock/deepseek.v3.1", "bedrock-mantle"),
     ],
 )

@@ -73,7 +73,8 @@ def find_auth(provider: Provider, keys: Keys, address: str = "") -> ProviderAuth
         return _with_key(provider, key)
     match provider.auth:
         case "aws":
-            return _aws(environment, address)
+            mantle = "//bedrock-mantle." in f"{provider.base_url} {address}"  # signs under its own name
+            return _aws(environment, address, "bedrock-mantle" if mantle else "bedrock")
         case "google":
             return _google(environment)
         case "entra":
@@ -105,11 +106,11 @@ def _with_key(provider: Provider, key: Key) -> KeyAuth:
 # ── Amazon ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _aws(environment: Mapping[str, str], address: str) -> AwsAuth | None:
+def _aws(environment: Mapping[str, str], address: str, service: str) -> AwsAuth | None:
     access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if access and secret:
         token = environment.get("AWS_SESSION_TOKEN") or None
-        return AwsAuth(access, secret, _region(environment, address), token)
+        return AwsAuth(access, secret, _region(environment, address), token, service)
     profile = environment.get("AWS_PROFILE")
     home = Path(environment.get("HOME") or "~").expanduser()
     file = Path(environment.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws" / "credentials")
@@ -120,6 +121,7 @@ def _aws(environment: Mapping[str, str], address: str) -> AwsAuth | None:
             held["aws_secret_access_key"],
             _region(environment, address),
             held.get("aws_session_token") or None,
+            service,
             name=f"the profile {profile or 'default'} in {file}",
         )
     if profile:
