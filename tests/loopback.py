@@ -127,6 +127,7 @@ class Loopback:
     url: str = ""
     bodies: list[Body] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
+    listed_for: list[str | None] = field(default_factory=list)  # authorizations of who asked for models
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)  # somebody did not wait for the end
 
     @property
@@ -153,6 +154,7 @@ class Loopback:
             raise
 
     async def list_models(self, request: web.Request) -> web.StreamResponse:
+        self.listed_for.append(request.headers.get("Authorization"))
         listed = [{"id": name, "object": "model"} for name in self.models]
         return web.json_response({"object": "list", "data": listed})
 

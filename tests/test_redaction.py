@@ -219,3 +219,19 @@ headers = {A = "hunter2"}
     assert [text for text in shown if "hunter2" in text] == []
     assert HIDDEN in shown[0]
     assert "${HOME}" in shown[0]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "nvapi-0123456789abcdef",
+        "pplx-0123456789abcdefghij0123",
+        "csk-0123456789abcdefghij0123",
+        "dapi0123456789abcdef0123456789abcdef",
+        "ABSKQmVkcm9ja0FQSUtleS0wMTIzNDU2Nzg5",
+        "bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t",
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n",
+    ],
+)
+def test_u2_keys_of_the_clouds_are_known_by_their_shape(secret: str) -> None:
+    assert secret.strip()[-12:] not in redact_text(f"it said {secret}")

@@ -39,6 +39,8 @@ _SHAPES = re.compile(
     r"sk-[A-Za-z0-9_-]{6,}|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{6,}|gh[pousr]_[A-Za-z0-9]{10,}"
     r"|github_pat_[A-Za-z0-9_]{10,}|glpat-[A-Za-z0-9_-]{8,}|xox[abeprs]-[A-Za-z0-9-]{8,}|hf_[A-Za-z0-9]{10,}"
     r"|gsk_[A-Za-z0-9]{10,}|xai-[A-Za-z0-9]{10,}|npm_[A-Za-z0-9]{10,}|pypi-[A-Za-z0-9_-]{10,}"
+    r"|nvapi-[A-Za-z0-9_-]{10,}|pplx-[A-Za-z0-9]{20,}|csk-[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}|vck_[A-Za-z0-9]{20,}"
+    r"|ABSK[A-Za-z0-9+/=]{20,}|bedrock-api-key-[A-Za-z0-9+/=]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*"
     r"|AKIA[0-9A-Z]{12,}|ASIA[0-9A-Z]{12,}|AIza[0-9A-Za-z_-]{20,}|ya29\.[0-9A-Za-z_-]{10,}"
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?"
     r")"

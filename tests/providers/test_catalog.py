@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,17 @@ from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
 from dragoman.providers.models import WIRES
-from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.auth.key import NO_KEY
+from dragoman.wire.endpoint import ENDPOINTS, SHAPES
 
 EVERYBODY = {
-    "openai", "anthropic", "google", "azure", "openrouter", "deepseek", "groq", "mistral", "xai", "zai",
-    "moonshot", "qwen", "together", "fireworks", "ollama", "lmstudio", "vllm", "llamacpp", "local",
+    "openai", "anthropic", "google", "azure", "azure-responses", "openrouter", "deepseek", "groq", "mistral",
+    "xai", "zai", "zhipu", "moonshot", "moonshot-cn", "qwen", "qwen-cn", "together", "fireworks", "cerebras",
+    "perplexity", "cohere", "huggingface", "nvidia", "sambanova", "minimax", "minimax-cn", "stepfun",
+    "siliconflow", "siliconflow-cn", "volcengine", "tencent", "baidu", "github", "deepinfra", "novita",
+    "nebius", "baseten", "meta", "mimo", "vercel", "cloudflare", "databricks", "snowflake", "ollama-cloud",
+    "litellm", "bedrock", "bedrock-openai", "bedrock-mantle", "bedrock-gpt", "vertex", "vertex-claude",
+    "ollama", "lmstudio", "vllm", "sglang", "llamacpp", "local",
 }  # fmt: skip
 
 
@@ -39,6 +47,7 @@ def test_everybody_is_there_with_a_title_an_address_and_a_wire_we_speak(catalog:
         assert provider.base_url or provider.base_url_from
         assert provider.wire in WIRES
         assert set(WIRES) == set(ENDPOINTS)
+        assert provider.endpoint is None or (provider.endpoint, provider.wire) in SHAPES
 
 
 def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> None:
@@ -54,7 +63,7 @@ def test_only_servers_on_this_machine_work_without_a_key(catalog: Catalog) -> No
 def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
     for provider in catalog.providers.values():
         for pattern, sent in provider.models.items():
-            traits = catalog.traits(provider, pattern.replace("*", "x"))
+            traits = catalog.traits(replace(provider, facts=()), pattern.replace("*", "x"))
             assert traits.context == sent.get("context"), f"{provider.name}/{pattern} is hidden by another"
             assert traits.tools in ("native", *NAMES)
 
@@ -79,7 +88,7 @@ def test_every_pattern_can_be_reached_by_some_name(catalog: Catalog) -> None:
         ("ollama/functiongemma:270m", Traits(spills="functiongemma")),
         ("vllm/allenai/Olmo-3-7B-Instruct", Traits(spills="olmo")),
         ("vllm/stepfun-ai/Step-3.5-Flash", Traits(spills="qwen_coder")),
-        ("deepseek/deepseek-chat", Traits(128_000, spills="deepseek_dsml", reasoning="apart")),
+        ("deepseek/deepseek-chat", Traits(131_072, spills="deepseek_dsml", reasoning="apart")),
     ],
 )
 def test_a_model_is_known_by_its_provider_its_family_and_its_name(
@@ -119,11 +128,29 @@ def test_an_address_that_only_the_person_knows_comes_from_the_environment(catalo
     assert azure.address({"AZURE_OPENAI_ENDPOINT": "https://mine.example"}) == "https://mine.example"
     with pytest.raises(ConfigError, match="set AZURE_OPENAI_ENDPOINT"):
         azure.address({})
-    assert (
-        azure.reached("https://mine.example", "k", None)
-        .url("dep")
-        .startswith("https://mine.example/openai/deployments/dep/chat/completions?api-version=")
-    )
+    for address in ("https://mine.example", "https://mine.example/", "https://mine.example/openai/v1/"):
+        url = azure.reached(address, NO_KEY).url("dep")
+        assert url == "https://mine.example/openai/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("vertex/gemini-3-pro", "vertex"),
+        ("vertex/claude-sonnet-4-5@20250929", "vertex-claude"),
+        ("bedrock/us.anthropic.claude-opus-4-7", "bedrock"),
+        ("bedrock/arn:aws:bedrock:eu-west-1:1:inference-profile/x", "bedrock"),
+        ("bedrock/openai.gpt-oss-120b-1:0", "bedrock-openai"),
+        ("bedrock/global.openai.gpt-6-sol", "bedrock-openai"),
+        ("bedrock/openai.gpt-5.5", "bedrock-gpt"),
+        ("bedrock/deepseek.v3.1", "bedrock-mantle"),
+    ],
+)
+def test_a_model_of_a_cloud_goes_to_the_table_of_its_protocol(
+    name: str, provider: str, catalog: Catalog
+) -> None:
+    found, model = catalog.find(name)
+    assert (found.name, model) == (provider, name.partition("/")[2])
 
 
 # ── what a person adds ────────────────────────────────────────────────────────────────────────────
@@ -149,7 +176,7 @@ def test_w2_a_provider_of_ones_own_is_a_few_lines(tmp_path: Path) -> None:
     assert provider.quirks.max_tokens_field == "max_tokens"
     assert catalog.traits(provider, model) == Traits(32_000, tools="hermes", options={"temperature": 0})
     assert "secret" not in repr(catalog)
-    assert provider.reached("https://x", None, None).headers == {"X-Team": "very secret team"}
+    assert provider.reached("https://x", NO_KEY).headers == {"X-Team": "very secret team"}
 
 
 def test_what_is_built_in_can_be_changed_in_part(tmp_path: Path) -> None:
@@ -203,6 +230,7 @@ def test_a_provider_can_be_added_by_a_program(catalog: Catalog) -> None:
             '[families]\n"a" = { tools = "sign" }',
             r"families\.a\.tools: it is 'native' or a dialect: json",
         ),
+        ('[providers.openai.routes]\n"a*" = "nobody"', r"openai\.routes: there is no provider 'nobody'"),
         ("providers = 1", r"providers: input should be a valid dictionary"),
         ("[providers", r"is no TOML: Expected"),
     ],
@@ -224,3 +252,14 @@ def test_a_key_written_where_its_variable_belongs_is_not_repeated(tmp_path: Path
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml cannot be read"):
         load_catalog(tmp_path / "none.toml")
+
+
+# ── the docs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_docs_list_every_provider_of_the_catalog(catalog: Catalog) -> None:
+    root = Path(__file__).parents[2]
+    script = root / "scripts" / "providers_table.py"
+    page = (root / "docs" / "providers.md").read_text("utf-8")
+    rewrite = runpy.run_path(str(script))["rewrite"]
+    assert page == rewrite(page), "run: python scripts/providers_table.py docs/providers.md"

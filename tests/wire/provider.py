@@ -17,6 +17,7 @@ from pydantic_core import from_json, to_json
 from dragoman.messages.events import Event, MessageEnd, TextDelta
 from dragoman.messages.parts import File, Text
 from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.http import HttpClient, HttpModel
@@ -87,7 +88,8 @@ class Provider:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request)
-        self.bodies.append(from_json(await request.read()))
+        body = await request.read()
+        self.bodies.append(from_json(body) if body else None)
         self.asked.set()
         handler = self.handlers[min(len(self.requests), len(self.handlers)) - 1]
         try:
@@ -171,7 +173,7 @@ def client(sleeps: Callable[[float], Awaitable[object]] | None = None, **options
 
 
 def model(http: HttpClient, served: Provider, **changes: Any) -> HttpModel:
-    endpoint = Endpoint(served.url, "chat", key=KEY, key_name="PLAIN_API_KEY")
+    endpoint = Endpoint(served.url, "chat", auth=KeyAuth(KEY, "PLAIN_API_KEY"))
     return HttpModel(http, Plain(), replace(endpoint, **changes), model="small", name="plain/small")
 
 

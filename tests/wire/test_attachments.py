@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.models import WIRES
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import LARGE, PIECE, is_large, write, write_large
-from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.exchange import Exchange
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.openai_chat import OpenAIChat
@@ -161,9 +161,9 @@ class Watched(HttpClient):
         self.before = 0
         self._turns = turns
 
-    def exchange(self, url: str, *, headers: Mapping[str, str], body: bytes, decoder: Decoder) -> Exchange:
+    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
         self.before = self.before or self._turns[0]
-        return super().exchange(url, headers=headers, body=body, decoder=decoder)
+        return super().exchange(endpoint, model, body=body, decoder=decoder)
 
 
 async def turns_of_others(work: Awaitable[object]) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError, ProviderError
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpModel, Retry
 from tests.wire.provider import (
@@ -67,7 +68,7 @@ async def test_a_key_is_never_printed(handler: Handler) -> None:
 
 def test_a_key_with_a_line_break_is_refused_by_name_and_not_shown() -> None:
     with pytest.raises(ConfigError, match="MY_KEY holds characters") as raised:
-        Endpoint(key=f"{KEY}\n", key_name="MY_KEY")
+        KeyAuth(f"{KEY}\n", "MY_KEY")
     assert KEY not in str(raised.value)
 
 

@@ -14,6 +14,8 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
+from dragoman.wire.auth.auth import Outgoing
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
 from dragoman.wire.http import HttpModel, Retry, Timeouts
 from dragoman.wire.wire import Model
@@ -80,12 +82,14 @@ async def test_the_request_carries_the_body_the_key_and_the_providers_name_of_th
         (AZURE, "/openai/deployments/m/chat/completions?api-version=2024-10-21", {"api-key": KEY}),
     ],
 )
-def test_w2_each_wire_has_its_address_and_its_way_to_carry_a_key(
+async def test_w2_each_wire_has_its_address_and_its_way_to_carry_a_key(
     endpoint: Endpoint, url: str, headers: dict[str, str]
 ) -> None:
-    endpoint = replace(endpoint, base_url="https://example.org/v1/", key=KEY)
+    assert isinstance(endpoint.auth, KeyAuth)
+    auth = replace(endpoint.auth, key=KEY)
+    endpoint = replace(endpoint, base_url="https://example.org/v1/", auth=auth)
     assert endpoint.url("m") == f"https://example.org/v1{url}"
-    assert endpoint.all_headers() == headers
+    assert {**await auth.headers(Outgoing(endpoint.url("m")), client()), **endpoint.headers} == headers
 
 
 async def test_one_connection_serves_one_question_after_another() -> None:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.errors import ContextOverflow, ProviderError
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.http import Retry
 from tests.wire.provider import answers, ask, client, model, provider
 
@@ -167,7 +168,7 @@ async def test_r7_a_request_that_is_too_long_is_an_overflow_whoever_says_so(mess
 async def test_a_missing_key_is_asked_for_by_its_name() -> None:
     async with provider(answers(401, "who are you?")) as served, client() as http:
         with pytest.raises(ProviderError, match="Set PLAIN_API_KEY to your API key"):
-            await ask(model(http, served, key=None))
+            await ask(model(http, served, auth=KeyAuth(name="PLAIN_API_KEY")))
 
 
 async def test_a_key_is_not_carried_after_a_redirect() -> None:

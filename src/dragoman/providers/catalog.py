@@ -14,17 +14,23 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError, NotFound
+from dragoman.providers.addresses import fill_address
+from dragoman.providers.facts import facts_of
 from dragoman.providers.tables import (
     VARIANT,
+    AuthKind,
     Modality,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
+    any_fits,
     first_fitting,
+    merge_patterns,
     merge_traits,
     read_tables,
 )
-from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
+from dragoman.wire.auth.auth import ProviderAuth
+from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 BUILT_IN = Path(__file__).with_name("catalog.toml")
@@ -55,35 +61,48 @@ class Provider:
     name: str
     title: str = ""
     base_url: str = ""
-    base_url_from: str | None = None
+    base_url_from: tuple[str, ...] = ()  # the first of these variables that is set wins over `base_url`
     keys: tuple[str, ...] = ()
+    auth: AuthKind = "key"  # how one signs in where no key is set
     wire: str = "openai_chat"
-    endpoint: str | None = None
+    endpoint: str | None = None  # a shape of its own in `wire/endpoint.py`, for those that have one
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
     extra: bool | tuple[str, ...] = True  # the options it takes beside those of its wire: unknown servers all
     local: bool = False
     prices: str | None = None
+    facts: tuple[str, ...] = ()  # its names in the sources of the facts
     default: str | None = None  # the model for who has its key and names none
+    routes: Mapping[str, str] = field(default_factory=dict)  # models that another provider serves, by pattern
     quirks: Quirks = NO_QUIRKS
     defaults: TraitsTable = field(default_factory=TraitsTable)
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
+    own: Mapping[str, TraitsTable] = field(default_factory=dict)  # those of `models` that win over the facts
 
     def address(self, environment: Mapping[str, str] = os.environ) -> str:
         """The base URL. ConfigError where only the person can know it and has not set it."""
-        found = (self.base_url_from and environment.get(self.base_url_from)) or self.base_url
-        if not found:
-            raise ConfigError(f"{self.title} has no address of its own: set {self.base_url_from} to yours")
-        return found
+        found = next((environment[name] for name in self.base_url_from if environment.get(name)), None)
+        if found is not None:
+            return found
+        return fill_address(self.base_url, environment, of=self.title, instead=self.base_url_from)
 
-    def reached(self, base_url: str, key: str | None, key_name: str | None) -> Endpoint:
+    @property
+    def shape(self) -> Endpoint:
+        """Its endpoint as far as it is the same for everybody: no address, nobody signed in."""
+        if self.endpoint is None:
+            return ENDPOINTS[self.wire]
+        if (shape := SHAPES.get((self.endpoint, self.wire))) is None:
+            wires = " or ".join(wire for endpoint, wire in SHAPES if endpoint == self.endpoint)
+            raise ConfigError(f"the endpoint {self.endpoint} of {self.title} speaks {wires}, not {self.wire}")
+        return shape
+
+    def reached(self, base_url: str, auth: ProviderAuth) -> Endpoint:
         """Where requests go, and what they carry."""
-        shape = AZURE if self.endpoint == "azure" else ENDPOINTS[self.wire]
+        shape = self.shape
         return replace(
             shape,
-            base_url=base_url,
-            key=key,
-            key_name=key_name,
+            base_url=base_url.rstrip("/").removesuffix(shape.path_prefix),
+            auth=auth,
             headers={**shape.headers, **self.headers},
             query={**shape.query, **self.query},
         )
@@ -97,21 +116,30 @@ class Catalog:
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both, without the variant. NotFound names what comes nearest."""
+        """`provider/model` → both, without the variant. NotFound names what comes nearest.
+
+        Where a cloud speaks several protocols, the provider is the one that speaks this model's.
+        """
         provider, _, model = split_variant(name)[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))
         if provider not in self.providers:
             raise NotFound("provider", provider, _nearest(provider, self.providers))
-        return self.providers[provider], model
+        found = self.providers[provider]
+        there = next((name for pattern, name in found.routes.items() if any_fits([pattern], model)), provider)
+        return self.providers[there], model
 
     def traits(self, provider: Provider, model: str) -> Traits:
         """Everything that is known of a model, the special over the general."""
-        family = first_fitting(self.families, model.rpartition("/")[2])
-        known: dict[str, Any] = {
-            **merge_traits(provider.defaults, family, first_fitting(provider.models, model))
-        }
+        layers = (
+            provider.defaults,
+            first_fitting(self.families, model.rpartition("/")[2]),
+            first_fitting(provider.models, model),
+            _listed(provider, model),
+            first_fitting(provider.own, model),
+        )
+        known: dict[str, Any] = {**merge_traits(*layers)}
         known["modalities"] = tuple(known.get("modalities", ("text",)))
         return Traits(**known)
 
@@ -120,7 +148,7 @@ class Catalog:
 
     def _with_provider_of(self, model: str) -> str:
         serving = [name for name, one in self.providers.items() if first_fitting(one.models, model)]
-        names = " or ".join(f"{name}/{model}" for name in serving)
+        names = " or ".join(f"{name}/{model}" for name in serving[:3])
         return f"did you mean {names}?" if names else "write it as PROVIDER/MODEL, such as openai/gpt-5.4"
 
 
@@ -136,15 +164,34 @@ def load_catalog(
     *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
 ) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    known = read_tables(BUILT_IN, *files, project=project, check=check)
-    providers = {name: _provider(name, table) for name, table in known.get("providers", {}).items()}
+    built_in = read_tables(BUILT_IN)
+    patterns = {name: table.pop("models", {}) for name, table in built_in["providers"].items()}
+    known = read_tables(*files, under=built_in, project=project, check=check)
+    providers = {
+        name: _provider(name, table, patterns.get(name, {})) for name, table in known["providers"].items()
+    }
     return Catalog(providers, known.get("families", {}))
 
 
-def _provider(name: str, table: ProviderTable) -> Provider:
-    known: dict[str, Any] = {"title": name, **table}
-    known["keys"] = tuple(known.get("keys", ()))
+def _listed(provider: Provider, model: str) -> TraitsTable:
+    """What the facts say of a model by its name."""
+    facts = facts_of(provider.facts, model)
+    traits: TraitsTable = {}
+    if facts is not None and facts.context is not None:
+        traits["context"] = facts.context
+    if facts is not None and facts.modalities is not None:
+        traits["modalities"] = [*facts.modalities]
+    return traits
+
+
+def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable]) -> Provider:
+    own = table.get("models", {})
+    known: dict[str, Any] = {"title": name, **table, "models": merge_patterns(built_in, own), "own": own}
+    for listed in ("keys", "base_url_from", "facts"):
+        known[listed] = tuple(known.get(listed, ()))
     known["quirks"] = Quirks(**known.get("quirks", {}))
+    if (default := known.get("default")) is not None and not any_fits(known["models"], default):
+        known["models"][default] = {}  # so that a list has it
     if isinstance(known.get("extra"), list):
         known["extra"] = tuple(known["extra"])
     return Provider(name, **known)

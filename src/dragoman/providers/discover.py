@@ -13,7 +13,7 @@ from dragoman.errors import ProviderError
 from dragoman.wire.http import HttpClient, Timeouts
 
 HOST = "127.0.0.1"
-PORTS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000}
+PORTS = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000, "sglang": 30000, "litellm": 4000}
 SECONDS = 0.5  # a server on this machine answers at once, or is none
 LARGEST = 1 << 20  # bytes of an answer: something else may live at the port
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Literal
 
-from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
 
 SERVICE = "dragoman"  # the name under which the keyring holds keys: `keyring set dragoman OPENAI_API_KEY`
@@ -38,7 +37,7 @@ class Keys:
         use_keyring: bool = True,
     ) -> None:
         self._given = dict(given or {})
-        self._environment = environment
+        self.environment = environment
         self._use_keyring = use_keyring
 
     def __repr__(self) -> str:
@@ -48,23 +47,12 @@ class Keys:
         if given := self._given.get(provider.name):
             return Key(given, "the API key", "given")
         for name in provider.keys:
-            if value := self._environment.get(name):
+            if value := self.environment.get(name):
                 return Key(value, name, "environment")
         for name in provider.keys if self._use_keyring else ():
             if value := _in_keyring(name):
                 return Key(value, name, "keyring")
         return None
-
-    def needed(self, provider: Provider) -> Key | None:
-        """The key, or None where it works without one. ConfigError says where to put a missing one."""
-        key = self.find(provider)
-        if key is None and provider.keys and not provider.local:
-            names = " or ".join(provider.keys)
-            raise ConfigError(
-                f"there is no key for {provider.title}: set {names} in the environment, "
-                f"or store it with `keyring set {SERVICE} {provider.keys[0]}`"
-            )
-        return key
 
 
 def _in_keyring(name: str) -> str | None:

@@ -20,8 +20,10 @@ from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
+from dragoman.providers.sign_in import reach
 from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
+from dragoman.wire.auth.token import TokenAuth, TokenSource
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
@@ -75,6 +77,7 @@ class Models:
         self._progress = progress
         self._models: dict[str, ServedModel] = {}
         self._servers: dict[str, LlamaServer] = {}
+        self._tokens: dict[TokenSource, TokenAuth] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -124,7 +127,7 @@ class Models:
             answering = HttpModel(
                 self.client,
                 encoding,
-                self._endpoint(provider),
+                self._reach(provider),
                 model=model,
                 name=base,
                 context=traits.context,
@@ -151,11 +154,12 @@ class Models:
             )
         return self._servers[model]
 
-    def _endpoint(self, provider: Provider) -> Endpoint:
-        address = provider.address()
-        key = self.keys.needed(provider)
-        named = key.name if key else next(iter(provider.keys), None)
-        return provider.reached(address, key.value if key else None, named)
+    def _reach(self, provider: Provider) -> Endpoint:
+        """The provider's endpoint. Models of one account use one access token."""
+        endpoint = reach(provider, self.keys)
+        if not isinstance(endpoint.auth, TokenAuth):
+            return endpoint
+        return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -60,6 +61,7 @@ def _listed(value: object) -> object:
 
 
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
+AuthKind: TypeAlias = Literal["key", "aws", "google", "entra"]
 ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
 Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
 
@@ -88,16 +90,19 @@ class ProviderTable(TypedDict, total=False):
 
     title: str
     base_url: str
-    base_url_from: Variable  # the environment variable that holds it
+    base_url_from: Annotated[list[Variable], BeforeValidator(_listed)]  # the variables that may hold it
     keys: Annotated[list[Variable], BeforeValidator(_listed)]  # the first that is set counts
     wire: Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
-    endpoint: Literal["azure"]
+    endpoint: Literal["azure", "azure_v1", "bedrock_invoke", "vertex_gemini", "vertex_claude"]
+    auth: AuthKind  # how one signs in where no key is set: `wire/auth/`
     headers: dict[str, str]
     query: dict[str, str]
     extra: bool | list[str]  # the options it takes beside those of its wire
     local: bool  # on this machine: works without a key
     default: str  # the model for who has its key and names none
     prices: str  # what genai-prices calls this provider
+    facts: Annotated[list[str], BeforeValidator(_listed)]  # what the sources of the facts call it
+    routes: dict[str, str]  # models by a pattern, and who serves them instead: another provider's name
     quirks: dict[str, str | bool]
     defaults: TraitsTable
     models: dict[str, TraitsTable]
@@ -114,21 +119,30 @@ class CatalogTable(TypedDict, total=False):
 
 
 def read_tables(
-    *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
+    *files: Path,
+    under: CatalogTable | None = None,
+    project: Path | None = None,
+    check: Callable[[Path, bytes], None] | None = None,
 ) -> CatalogTable:
-    """The tables of all files as one. ConfigError names the file and the place that is wrong.
+    """The tables of all files as one, over those `under` them. ConfigError names the wrong file and place.
 
     `project` is a file that is not the person's own. It may name other addresses, but no key that is meant
     for the address of the catalog or of the person's own settings goes there: it has to name the keys itself.
     `check` raises for content of that file that must not be used.
     """
-    merged: CatalogTable = {}
+    merged: CatalogTable = under or {}
     for file in (*files, project) if project is not None else files:
         foreign = file is project
-        merged = _merged(merged, _read(file, check if foreign else None), foreign=foreign)
+        read = _read(file, check if foreign else None)
+        if foreign:
+            _refuse_foreign(file, read)
+        merged = _merged(merged, read, foreign=foreign)
         for name, table in merged.get("providers", {}).items():
             if "base_url" not in table and "base_url_from" not in table:
                 raise ConfigError(f"{file}: providers.{name}: its base_url is missing")
+            for there in table.get("routes", {}).values():
+                if there not in merged["providers"]:
+                    raise ConfigError(f"{file}: providers.{name}.routes: there is no provider {there!r}")
     return merged
 
 
@@ -143,13 +157,18 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is no TOML: {error}") from error
     try:
-        checked: CatalogTable = TypeAdapter(CatalogTable).validate_python(tables)
+        checked: CatalogTable = _adapter().validate_python(tables)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         raise ConfigError(f"{file}: {_place(fault['loc'])}: {_describe(fault)}") from error
     for name, table in checked.get("providers", {}).items():
         _check(f"{file}: {_place(('providers', name))}", name, table)
     return checked
+
+
+@cache
+def _adapter() -> TypeAdapter[CatalogTable]:
+    return TypeAdapter(CatalogTable)
 
 
 def _check(at: str, name: str, table: ProviderTable) -> None:
@@ -165,6 +184,21 @@ def _check(at: str, name: str, table: ProviderTable) -> None:
             raise ConfigError(f"{at}.quirks.{quirk}: there is no such quirk; there are {', '.join(known)}")
         if isinstance(value, bool) != (known[quirk] == "bool"):
             raise ConfigError(f"{at}.quirks.{quirk}: its type is {known[quirk]}, not {value!r}")
+
+
+def _refuse_foreign(file: Path, tables: CatalogTable) -> None:
+    """What a file that is not the person's own must not say: it would take more than the keys it names.
+
+    An access token that we fetch would go wherever the file says, and so would any variable in an address.
+    """
+    for name, table in tables.get("providers", {}).items():
+        at = f"{file}: {_place(('providers', name))}"
+        if "auth" in table:
+            raise ConfigError(f"{at}.auth: how to sign in is for your own settings, not for a project's")
+        if "routes" in table:
+            raise ConfigError(f"{at}.routes: where a model goes is for your own settings, or say base_url")
+        if "$" in table.get("base_url", ""):
+            raise ConfigError(f"{at}.base_url: a project's address is written out, without variables")
 
 
 def _place(path: tuple[int | str, ...]) -> str:
@@ -187,16 +221,16 @@ def _merged(under: CatalogTable, over: CatalogTable, *, foreign: bool) -> Catalo
     for name, table in over.get("providers", {}).items():
         held: ProviderTable = providers.get(name, {})
         if foreign and _moves(held, table):
-            held = {**held, "keys": []}
+            held = {**held, "keys": [], "auth": "key", "routes": {}}
         merged: dict[str, Any] = {
             **held,
             **table,
             "defaults": merge_traits(held.get("defaults", {}), table.get("defaults", {})),
             "quirks": {**held.get("quirks", {}), **table.get("quirks", {})},
-            "models": _patterns(held.get("models", {}), table.get("models", {})),
+            "models": merge_patterns(held.get("models", {}), table.get("models", {})),
         }
         providers[name] = cast("ProviderTable", merged)
-    families = _patterns(under.get("families", {}), over.get("families", {}))
+    families = merge_patterns(under.get("families", {}), over.get("families", {}))
     return {"providers": providers, "families": families}
 
 
@@ -206,10 +240,14 @@ def _moves(held: ProviderTable, table: ProviderTable) -> bool:
     return (table.get("base_url", before[0]), table.get("base_url_from", before[1])) != before
 
 
-def _patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
+def merge_patterns(under: dict[str, TraitsTable], over: dict[str, TraitsTable]) -> dict[str, TraitsTable]:
     """The first that fits counts, so those that are to win come first, over what is known of such models."""
     merged = {pattern: merge_traits(first_fitting(under, pattern), table) for pattern, table in over.items()}
     return {**merged, **{pattern: table for pattern, table in under.items() if pattern not in over}}
+
+
+def any_fits(patterns: Iterable[str], model: str) -> bool:
+    return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in patterns)
 
 
 def first_fitting(patterns: Mapping[str, TraitsTable], model: str) -> TraitsTable:

@@ -1,75 +1,116 @@
-"""Where a provider is and how requests are addressed to it: plain data, so that a catalog can fill it."""
+"""Where a provider is and how requests are addressed to it: plain data, so that a catalog can fill it.
+
+What stands in a request is the wire's; how one signs in is in `wire/auth/`; how a reply is cut into events is
+in `wire/framing.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlencode
 
-from dragoman.errors import ConfigError
+from pydantic import JsonValue
+
+from dragoman.wire.auth.auth import ProviderAuth
+from dragoman.wire.auth.key import NO_KEY, KeyAuth
+from dragoman.wire.framing import FramingName
 
 
 @dataclass(slots=True, frozen=True)
 class Endpoint:
     """One address of one provider. `{model}` in the path stands for the model's name.
 
-    Neither the key nor the headers are ever printed.
+    The headers are never printed.
     """
 
     base_url: str = ""
     path: str = ""
+    path_prefix: str = ""  # of all paths, behind a base URL that may have it already
     query: Mapping[str, str] = field(default_factory=dict)
-    key: str | None = field(default=None, repr=False)
-    key_name: str | None = None  # where the person keeps the key, for hints: OPENAI_API_KEY
-    key_header: str = "Authorization"
-    key_prefix: str = "Bearer "
+    auth: ProviderAuth = NO_KEY
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
-            name = self.key_name or "the API key"
-            raise ConfigError(f"{name} holds characters that no key has: was it copied with a line break?")
+    framing: FramingName = "sse"
+    body: Mapping[str, JsonValue] = field(default_factory=dict)  # over what the wire writes; None removes
+    whole_names: bool = False  # a slash in a model's name is no step of the path
+    lists: str | None = "models"  # the path under which it lists its models
 
     def url(self, model: str) -> str:
         """The whole address for this model."""
-        path = self.path.format(model=quote(model, safe="/@"))
-        query = f"?{urlencode(self.query)}" if self.query else ""
-        return f"{self.base_url.rstrip('/')}/{path.lstrip('/')}{query}"
+        return self._at(
+            self.path.format(model=quote(model, safe="" if self.whole_names else "/@")), self.query
+        )
 
-    def all_headers(self) -> dict[str, str]:
-        """What goes into a request, with the key."""
-        key = {self.key_header: f"{self.key_prefix}{self.key}"} if self.key else {}
-        return {**key, **self.headers}
+    def list_url(self) -> str | None:
+        """Where it lists its models. None where it does so at another address, or not at all."""
+        return None if self.lists is None else self._at(self.lists, {})
+
+    def fitted(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """What the wire wrote, as this endpoint takes it."""
+        if not self.body:
+            return body
+        return {name: value for name, value in {**body, **self.body}.items() if value is not None}
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not appear in any message: the key, and the longer values of the headers a person set."""
-        keys = [self.key] if self.key and len(self.key) >= 6 else []
-        return (*keys, *(value for value in self.headers.values() if len(value) >= 12))
+        """What must not appear in any message: keys, and the longer values of the headers a person set."""
+        return (*self.auth.secrets, *(value for value in self.headers.values() if len(value) >= 12))
+
+    def _at(self, path: str, query: Mapping[str, str]) -> str:
+        steps = (self.base_url.rstrip("/"), self.path_prefix.strip("/"), path.lstrip("/"))
+        asked = f"?{urlencode(query)}" if query else ""
+        return f"{'/'.join(step for step in steps if step)}{asked}"
 
 
-# What is the same for all providers with a wire. A provider is one of these with its `base_url` and `key`.
+# What is the same for all providers with a wire. A provider is one of these with its `base_url` and `auth`.
 ENDPOINTS: dict[str, Endpoint] = {
     "openai_chat": Endpoint(path="chat/completions"),
     "openai_responses": Endpoint(path="responses"),
     "anthropic_messages": Endpoint(
         path="messages",
-        key_header="x-api-key",
-        key_prefix="",
+        auth=KeyAuth(header="x-api-key", prefix=""),
         headers={"anthropic-version": "2023-06-01"},
+        lists="models?limit=1000",
     ),
     "gemini": Endpoint(
         path="models/{model}:streamGenerateContent",
         query={"alt": "sse"},
-        key_header="x-goog-api-key",
-        key_prefix="",
+        auth=KeyAuth(header="x-goog-api-key", prefix=""),
+        lists="models?pageSize=1000",
     ),
 }
 
-# Azure keeps a model behind the name of its deployment, and wants its own header and a dated version.
+_AZURE_KEY = KeyAuth(header="api-key", prefix="")
+
+# Azure before v1: the deployment stands in the path, and the version is a date. It still answers.
 AZURE = Endpoint(
     path="openai/deployments/{model}/chat/completions",
     query={"api-version": "2024-10-21"},
-    key_header="api-key",
-    key_prefix="",
+    auth=_AZURE_KEY,
+    lists=None,
 )
+
+# Who differs from the others of its wire, by what the catalog calls it and the wire.
+SHAPES: dict[tuple[str, str], Endpoint] = {
+    ("azure", "openai_chat"): AZURE,
+    ("azure_v1", "openai_chat"): replace(ENDPOINTS["openai_chat"], path_prefix="/openai/v1", auth=_AZURE_KEY),
+    ("azure_v1", "openai_responses"): replace(
+        ENDPOINTS["openai_responses"], path_prefix="/openai/v1", auth=_AZURE_KEY
+    ),
+    ("bedrock_invoke", "anthropic_messages"): Endpoint(
+        path="model/{model}/invoke-with-response-stream",
+        headers={"Accept": "application/vnd.amazon.eventstream"},
+        framing="aws_events",
+        body={"model": None, "stream": None, "anthropic_version": "bedrock-2023-05-31"},
+        whole_names=True,
+        lists=None,
+    ),
+    ("vertex_gemini", "gemini"): Endpoint(
+        path="publishers/google/models/{model}:streamGenerateContent", query={"alt": "sse"}, lists=None
+    ),
+    ("vertex_claude", "anthropic_messages"): Endpoint(
+        path="publishers/anthropic/models/{model}:streamRawPredict",
+        body={"model": None, "anthropic_version": "vertex-2023-10-16"},
+        lists=None,
+    ),
+}

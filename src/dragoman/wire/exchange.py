@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
+from dragoman.wire.framing import FRAMINGS, FramingName
 from dragoman.wire.provider_errors import error_in_body
-from dragoman.wire.sse import Splitter
 from dragoman.wire.transport_errors import (
     EXCERPT,
     broken,
@@ -53,6 +53,7 @@ class Exchange:
         after_done: float | None,
         whole: float | None,
         clock: Callable[[], float],
+        framing: FramingName = "sse",
     ) -> None:
         self.began = False  # a part of the reply was handed out: the request must not be repeated
         self._send = send
@@ -65,7 +66,8 @@ class Exchange:
         self._deadline: float | None = None
         self._received = 0  # bytes
         self._clock = clock
-        self._frames = Splitter()
+        self._framing = FRAMINGS[framing]
+        self._frames = self._framing()
         self._response: aiohttp.ClientResponse | None = None
         self._stall_timer: _StallTimer | None = None
         self._unread = b""
@@ -112,7 +114,7 @@ class Exchange:
                 try:
                     chunk = await content.readany()
                 except (OSError, client_error()) as error:
-                    self._frames = Splitter()  # half an event is none
+                    self._frames = self._framing()  # half an event is none
                     if not self._decoder.finish_word:  # else the reply is complete
                         expired, limit = timer.expired, timer.limit
                         self._failure = stalled(self._url, limit) if expired else broken(error, self._url)

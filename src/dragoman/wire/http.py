@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from pydantic import JsonValue
 
@@ -22,6 +22,7 @@ from dragoman.messages.events import Event, StepRetry
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
 from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
@@ -34,7 +35,9 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
     import ssl
 
     import aiohttp
+    import yarl
 
+TOKEN_SECONDS = 30.0  # for an access token: those who give them are quick
 LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces
 
 
@@ -106,22 +109,35 @@ class HttpClient:
             await self._session.close()
             self._session = None
 
-    async def post(self, url: str, *, headers: Mapping[str, str], body: bytes) -> aiohttp.ClientResponse:
-        """Send a body. The response is the caller's to close; raises what aiohttp raises."""
+    async def post(
+        self, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
+    ) -> aiohttp.ClientResponse:
+        """Send a body. The response is the caller's to close; raises what aiohttp raises.
+
+        `exact` is for an address that is signed: nothing in it is written in another way.
+        """
         return await self._pool().post(
-            url,
+            _exactly(url) if exact else url,
             data=body if len(body) < LARGE_BODY else io.BytesIO(body),
             headers=headers,
             proxy=self._proxy_for(url),
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
 
-    def exchange(self, url: str, *, headers: Mapping[str, str], body: bytes, decoder: Decoder) -> Exchange:
+    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
         """One attempt at a reply. Nothing is sent before it is opened."""
+        url, auth = endpoint.url(model), endpoint.auth
+
+        async def send() -> aiohttp.ClientResponse:
+            signed = await auth.headers(Outgoing(url, body), self)  # each attempt anew: it holds the time
+            headers = {**signed, **endpoint.headers}
+            return await self.post(url, headers=headers, body=body, exact=auth.exact)
+
         return Exchange(
-            lambda: self.post(url, headers=headers, body=body),
+            send,
             decoder,
             url=url,
+            framing=endpoint.framing,
             first_byte=self.timeouts.first_byte,
             between_chunks=self.timeouts.between_chunks,
             after_done=self.timeouts.after_done,
@@ -129,12 +145,20 @@ class HttpClient:
             clock=self.clock,
         )
 
-    async def get(self, url: str, *, largest: int) -> bytes:
-        """A small body, whole. ProviderError where there is none, or none so small."""
+    async def get(self, url: str, *, largest: int, endpoint: Endpoint | None = None) -> bytes:
+        """A small body, whole. ProviderError where there is none, or none so small.
+
+        `endpoint` is the one whose headers go along: the address has to be one of its own.
+        """
+        headers = {"Accept": "application/json"}
+        exact = endpoint is not None and endpoint.auth.exact
+        if endpoint is not None:
+            signed = await endpoint.auth.headers(Outgoing(url, method="GET"), self)
+            headers = {**signed, **endpoint.headers, **headers}
         try:
             async with self._pool().get(
-                url,
-                headers={"Accept": "application/json"},
+                _exactly(url) if exact else url,
+                headers=headers,
                 proxy=self._proxy_for(url),
                 allow_redirects=False,
             ) as response:
@@ -142,9 +166,32 @@ class HttpClient:
                 status = response.status
         except (OSError, client_error()) as error:
             raise unreachable(error, url, self.timeouts.first_byte) from None
+        if status in (401, 403):
+            raise ProviderError(f"{host_of(url)} refuses the key", kind="auth", status=status)
         if status != 200 or len(body) > largest:
             raise ProviderError(f"{host_of(url)} has no such list", kind="no_list", status=status)
         return body
+
+    async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
+        """Ask for an access token: the status and the body of the answer. ProviderError where none comes."""
+        try:
+            async with (
+                asyncio.timeout(TOKEN_SECONDS),
+                self._pool().post(
+                    url,
+                    data=urlencode(form).encode(),
+                    headers={
+                        "Accept": "application/json",
+                        "Content-Type": "application/x-www-form-urlencoded",
+                    },
+                    proxy=self._proxy_for(url),
+                    allow_redirects=False,
+                ) as response,
+            ):
+                return response.status, await read_bounded(response)
+        except (OSError, client_error()) as error:
+            failure = unreachable(error, url, TOKEN_SECONDS)
+        raise failure  # out here, where no error that holds a secret can hang on to it
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -212,10 +259,7 @@ class HttpModel:
         attempt = 1
         while True:
             exchange = self._client.exchange(
-                self._endpoint.url(self.model),
-                headers=self._endpoint.all_headers(),
-                body=body,
-                decoder=self._wire.decoder(reply),
+                self._endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
             )
             failure: ProviderError
             try:
@@ -249,14 +293,17 @@ class HttpModel:
         body = self._wire.encode(request, attachments)
         if body.get("model") == request.model:
             body["model"] = self.model
-        return body
+        return self._endpoint.fitted(body)
 
     def _for_people(self, error: ProviderError) -> ProviderError:
         """The error as a person may read it: without the key, and with the key's name."""
         error.message = redact_text(error.message, self._endpoint.secrets)
         error.args = (error.message,)
-        if error.kind == "auth" and (name := self._endpoint.key_name):
-            error.hint = f"Check {name}" if self._endpoint.key else f"Set {name} to your API key"
+        auth = self._endpoint.auth
+        if error.status == 401:
+            auth.refused()
+        if error.kind == "auth" or (auth.exact and error.status == 403):  # Amazon: a signature that is wrong
+            error.hint = auth.hint or error.hint
         return error
 
 
@@ -272,6 +319,12 @@ def _environment_proxy(url: str) -> str | None:
     if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
         return None
     return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def _exactly(url: str) -> yarl.URL:
+    from yarl import URL
+
+    return URL(url, encoded=True)
 
 
 def _trust(ca: str | Path | None) -> ssl.SSLContext | bool:

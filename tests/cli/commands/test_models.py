@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dragoman.cli.main import app
+from dragoman.wire.scripted import says
+from tests.loopback import loopback
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -65,3 +68,65 @@ def test_people_get_a_list_that_can_be_copied_from(tmp_path: Path) -> None:
     assert "openai  OpenAI: no key: set OPENAI_API_KEY" in printed.output
     assert "openai/gpt-4o*" in printed.output
     assert "odd  [/] odd: needs no key" in printed.output
+
+
+# ── beside what the providers say ─────────────────────────────────────────────────────────────────
+
+
+def checked(*options: str) -> dict[str, Any]:
+    printed = CliRunner().invoke(app, ["models", "--check", "--json", *options])
+    assert printed.exit_code == 0, printed.output
+    assert SECRET not in printed.output
+    return {one["name"]: one for one in json.loads(printed.stdout)["providers"]}
+
+
+def own(folder: Path, name: str, url: str) -> None:
+    """The person's own settings, in which a known provider is at another address."""
+    (folder / "dragoman.toml").write_text(f'[providers.{name}]\nbase_url = "{url}"\nkeys = "GROQ_API_KEY"\n')
+
+
+async def test_what_is_known_stands_beside_what_the_provider_lists(tmp_path: Path) -> None:
+    async with loopback(says("hi"), models=["openai/gpt-oss-120b", "brand-new"]) as server:
+        own(tmp_path, "groq", server.url)
+        groq = (await asyncio.to_thread(checked, "groq"))["groq"]
+    models = {one["name"]: one for one in groq["models"]}
+    assert models["groq/openai/gpt-oss-120b"]["state"] == "listed"
+    assert models["groq/openai/gpt-oss-120b"]["context"] == 131_072
+    assert models["groq/brand-new"]["state"] == "new"
+    assert models["groq/llama-3.3-70b-versatile"]["state"] == "not listed"
+    assert models["groq/moonshotai/kimi-k2-instruct"]["retires"]
+    assert groq["problem"] is None
+
+
+def test_who_has_no_key_is_not_asked_and_what_is_known_is_shown() -> None:
+    openai = checked("openai")["openai"]
+    assert (openai["access"], openai["problem"]) == (None, None)
+    assert {one["state"] for one in openai["models"]} == {None}
+    assert len(openai["models"]) > 50
+
+
+async def test_a_server_that_nobody_knows_is_asked_and_gets_no_key_of_others() -> None:
+    async with loopback(says("hi"), models=["mine"]) as server:
+        found = await asyncio.to_thread(checked, "groq", "--base-url", server.url)
+        plain = await asyncio.to_thread(CliRunner().invoke, app, ["models", "--base-url", server.url])
+    assert [one["name"] for one in found["groq"]["models"]] == ["groq/mine"]
+    assert server.listed_for == [None, None]
+    assert "server/mine" in plain.output
+
+
+def test_a_list_that_cannot_be_had_is_a_line_and_no_failure(tmp_path: Path) -> None:
+    own(tmp_path, "groq", "http://127.0.0.1:9/v1")
+    assert "no connection to 127.0.0.1:9" in checked("groq")["groq"]["problem"]
+    printed = CliRunner().invoke(app, ["models", "--check", "groq"])
+    assert printed.exit_code == 0
+    assert "retired" in printed.output
+
+
+def test_a_provider_that_is_not_there_is_an_error() -> None:
+    printed = CliRunner().invoke(app, ["models", "--check", "grok"])
+    assert printed.exit_code != 0
+    assert "no provider 'grok'" in f"{printed.output}{printed.exception}"
+
+
+def test_the_list_can_be_of_some_providers() -> None:
+    assert set(providers("groq", "openai")) == {"groq", "openai"}

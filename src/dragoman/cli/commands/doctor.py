@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-import aiohttp
 from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
@@ -23,9 +22,11 @@ from dragoman.cli.model_choice import ChosenModel, choose_model
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import catalog_of, servers_of, store_of
 from dragoman.config.settings import Settings
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.providers.discover import LARGEST
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER
+from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.address import StoreAddress, StoreServer
@@ -155,22 +156,20 @@ async def _ask_server(chosen: ChosenModel) -> tuple[str, str] | None:
     provider, _ = chosen.models.catalog.find(chosen.name)
     if provider.name == PROVIDER:
         return None  # we serve it ourselves
-    key = chosen.models.keys.needed(provider)
-    endpoint = provider.reached(provider.address(), key.value if key else None, key.name if key else None)
-    url = f"{endpoint.base_url.rstrip('/')}/models"
-    timeout = aiohttp.ClientTimeout(total=PATIENCE)
+    endpoint = reach(provider, chosen.models.keys)
+    if (url := endpoint.list_url()) is None:
+        return None
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
-            session.get(url, headers=endpoint.all_headers()) as response,
-        ):
-            status = response.status
-    except (aiohttp.ClientError, TimeoutError, OSError):
+        async with asyncio.timeout(PATIENCE):
+            await chosen.models.client.get(url, largest=LARGEST, endpoint=endpoint)
+    except (ProviderError, TimeoutError) as error:
+        if isinstance(error, ProviderError) and error.kind == "auth":
+            name = endpoint.auth.name or "the key"
+            return f"{provider.title} refuses the key (HTTP {error.status})", f"set {name} to a valid key"
+        if isinstance(error, ProviderError) and error.status is not None:
+            return None  # it answers: not all of them have a list
         start = "start the server" if provider.local else "look at your network or proxy"
         return f"{endpoint.base_url} does not answer", f"{start}, or name another model"
-    if status in (401, 403):
-        name = key.name if key else next(iter(provider.keys), "the key")
-        return f"{provider.title} refuses the key (HTTP {status})", f"set {name} to a valid key"
     return None
 
 

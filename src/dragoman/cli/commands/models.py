@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -10,13 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dragoman.cli.commands.check_models import check_names, format_size
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.providers.catalog import Catalog, Provider, Traits
 from dragoman.providers.discover import LocalServer, discover
+from dragoman.providers.facts import facts_of
 from dragoman.providers.keys import Key, Keys
 from dragoman.providers.prices import Price, library, price_of
+from dragoman.providers.sign_in import describe_auth
 from dragoman.redaction import redact_text
 
 
@@ -29,12 +33,14 @@ class ModelEntry:
     price: Price | None
 
 
-def list_models(settings: Settings, *, as_json: bool) -> None:
+def list_models(settings: Settings, *, names: Sequence[str] = (), as_json: bool) -> None:
     catalog, keys = catalog_of(settings), Keys()
+    check_names(names, catalog)
     servers = {server.provider: server for server in asyncio.run(discover())}
     listed = {
         name: (keys.find(provider), _entries(catalog, provider, servers.get(name)))
         for name, provider in catalog.providers.items()
+        if not names or name in names
     }
     if as_json:
         providers: list[JsonValue] = [
@@ -52,10 +58,20 @@ def _entries(catalog: Catalog, provider: Provider, server: LocalServer | None) -
         ModelEntry(
             pattern,
             catalog.traits(provider, pattern.replace("*", "x")),
-            price_of(provider.prices, pattern.rstrip("*").rstrip("-.")),
+            _price(provider, pattern.rstrip("*").rstrip("-.")),
         )
         for pattern in patterns
     ]
+
+
+def _price(provider: Provider, model: str) -> Price | None:
+    """By the price list, or else by the facts."""
+    if (price := price_of(provider.prices, model)) is not None:
+        return price
+    facts = facts_of(provider.facts, model)
+    if facts is None or facts.input_price is None or facts.output_price is None:
+        return None
+    return Price(facts.input_price, facts.output_price)
 
 
 def _report(
@@ -73,6 +89,7 @@ def _report(
             "needed": bool(provider.keys) and not provider.local,
             "found": key.source if key is not None else None,
         },
+        "signs_in": describe_auth(provider, Keys()),
         "models": [
             {
                 "name": f"{provider.name}/{one.pattern}",
@@ -102,7 +119,7 @@ def _show(
         for one in found:
             table.add_row(
                 escape(f" {name}/{one.pattern}"),
-                _format_size(one.traits.context),
+                format_size(one.traits.context),
                 ", ".join(taken for taken in one.traits.modalities if taken != "text"),
                 "" if one.traits.tools == "native" else f"calls as {one.traits.tools}",
                 f"${one.price.input:g} / ${one.price.output:g}" if one.price is not None else "",
@@ -122,10 +139,6 @@ def _describe_access(provider: Provider, key: Key | None, server: LocalServer | 
         return "[green]running here[/]" if server is not None else "[dim]not running[/]"
     if key is not None:
         return f"[green]key found[/] in the {key.source} ({key.name})"
+    if (signs := describe_auth(provider, Keys())) is not None:
+        return f"[green]{escape(signs)}[/]"
     return f"[yellow]no key[/]: set {' or '.join(provider.keys)}" if provider.keys else "needs no key"
-
-
-def _format_size(tokens: int | None) -> str:
-    if tokens is None:
-        return ""
-    return f"{tokens / 1e6:.2g}M" if tokens >= 1_000_000 else f"{tokens // 1000}k"

@@ -255,7 +255,9 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
     else:
         provider = catalog.providers.get(who) or Provider(who, who)
         protocol = "openai_chat" if provider.wire == "openai_responses" else provider.wire
-        provider = replace(provider, base_url=flags.base_url, base_url_from=None, wire=protocol, local=True)
+        provider = replace(
+            provider, base_url=flags.base_url, base_url_from=(), routes={}, wire=protocol, local=True
+        )
         if not flags.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"--base-url begins with http:// or https://, not {flags.base_url!r}")
     return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)

@@ -13,12 +13,30 @@ app = typer.Typer(rich_markup_mode="markdown")
 PANEL = "Setting up"
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman models --json`")
-def models(config: Config = None, trust: Trust = False, json: AsJson = False) -> None:
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman models --check openai anthropic`")
+def models(
+    providers: Annotated[list[str] | None, typer.Argument(help="These providers, not all.")] = None,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Ask the providers whose keys are there for their own lists.")
+    ] = False,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="Ask the server at this address for its list.")
+    ] = None,
+    api_key: Annotated[str | None, typer.Option("--api-key", help="The key for that server.")] = None,
+    config: Config = None,
+    trust: Trust = False,
+    json: AsJson = False,
+) -> None:
     """The models there are: their context, what they can be shown, prices, keys, and what runs here."""
+    from dragoman.cli.commands.check_models import check_models
     from dragoman.cli.commands.models import list_models
 
-    list_models(load_settings(config, None, trust=trust, asks=True), as_json=json)
+    settings = load_settings(config, None, trust=trust, asks=True)
+    if check or base_url is not None:
+        check_models(settings, names=providers or [], as_json=json, base_url=base_url, api_key=api_key)
+    else:
+        list_models(settings, names=providers or [], as_json=json)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman tools --check`")

@@ -63,7 +63,8 @@ def _keys_sent(table: Mapping[str, Any]) -> Iterator[str]:
         held = known.get(name, {})
         address = provider.get("base_url") or held.get("base_url") or "its address"
         if "base_url_from" in provider:
-            address = f"the address in {provider['base_url_from']}, or {address}"
+            variables = " or ".join(_texts(provider["base_url_from"]))
+            address = f"the address in {variables}, or {address}"
         keys = _texts(provider.get("keys"))
         for key in keys:
             yield f"sends your {key} to {address} (provider {name})"

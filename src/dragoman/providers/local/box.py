@@ -18,6 +18,7 @@ from dragoman.providers.local.guided import GUIDED_CONTEXT, SLOTS, GuidedModel
 from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.weights import Progress, fetch
 from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
 from dragoman.wire.exchange import client_error, read_bounded
 from dragoman.wire.http import HttpClient, HttpModel
@@ -96,7 +97,9 @@ class BoxedModel:
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         address = await self._server.address()
         headers = {**self._endpoint.headers, **_ONE_REQUEST}
-        http = self._http(replace(self._endpoint, base_url=address.url, key=address.key, headers=headers))
+        http = self._http(
+            replace(self._endpoint, base_url=address.url, auth=KeyAuth(address.key), headers=headers)
+        )
         async with aclosing(http.stream(request, reply)) as batches:
             async for events in batches:
                 yield events

@@ -12,6 +12,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.models import Models
+from dragoman.providers.sign_in import reach
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
 
@@ -30,7 +31,9 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     default = context.model.name if context.model is not None else find.default
     if default is not None:
         found = views.get(default) or _view(find, *find.catalog.find(default), missing=None)
-        views[default] = replace(found, note=context.model.note if context.model is not None else None)
+        views[default] = replace(
+            found, name=default, note=context.model.note if context.model is not None else None
+        )
     return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready))
 
 
@@ -68,8 +71,7 @@ def _view(find: Models, provider: Provider, model: str, missing: str | None) -> 
 def _missing(find: Models, provider: Provider) -> str | None:
     """What keeps a provider's models from answering, in words."""
     try:
-        provider.address()
-        find.keys.needed(provider)
+        reach(provider, find.keys)
     except ConfigError as error:
         return str(error)
     return None

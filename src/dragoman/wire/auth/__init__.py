@@ -1,0 +1,1 @@
+"""Ways to sign in to a provider: one file each, each a `ProviderAuth`."""

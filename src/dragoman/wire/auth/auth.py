@@ -1,0 +1,52 @@
+"""The interface of this room: a `ProviderAuth` gives a request the headers that say who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(slots=True, frozen=True)
+class Outgoing:
+    """A request as it will be sent, for those who have to sign it."""
+
+    url: str
+    body: bytes = field(default=b"", repr=False)
+    method: str = "POST"
+
+
+class TokenClient(Protocol):
+    """What a `ProviderAuth` may use of the HTTP client: the time, and a way to ask for an access token."""
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
+
+    async def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, bytes]:
+        """Send a form. The status and the body of the answer; ProviderError where there is none."""
+
+
+class ProviderAuth(Protocol):
+    """One person's way to sign in to one provider. It never prints a secret."""
+
+    @property
+    def name(self) -> str | None:
+        """Where the person keeps what is used, for hints: OPENAI_API_KEY."""
+
+    @property
+    def exact(self) -> bool:
+        """The address is signed: it goes out byte for byte as it was signed."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not appear in any message."""
+
+    @property
+    def hint(self) -> str | None:
+        """What a person may do when the provider does not let them in."""
+
+    def refused(self) -> None:
+        """The provider did not let us in: what was only held is not used again."""
+
+    async def headers(self, request: Outgoing, client: TokenClient) -> dict[str, str]:
+        """What goes into the request. ProviderError where an access token cannot be had."""

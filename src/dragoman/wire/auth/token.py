@@ -1,0 +1,117 @@
+"""Signing in with an access token that is fetched, held, and fetched anew before it expires."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.wire.auth.auth import Outgoing, TokenClient
+from dragoman.wire.transport_errors import excerpt, host_of
+
+EARLY = 120.0  # seconds before its end a token is not used any more: a request takes its time
+LONGEST = 24 * 3600.0  # seconds that a token is believed to live
+
+
+@dataclass(slots=True, frozen=True)
+class AccessToken:
+    """A token, and the time at which it ends."""
+
+    value: str = field(repr=False)
+    expires: float
+
+
+class TokenSource(Protocol):
+    """Where access tokens come from: one file for each."""
+
+    @property
+    def name(self) -> str:
+        """What the person set, for hints: GOOGLE_APPLICATION_CREDENTIALS."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]: ...
+
+    async def fetch(self, client: TokenClient) -> AccessToken: ...
+
+
+class TokenAuth:
+    """The access token of a source, as a bearer. Many requests at once fetch it once."""
+
+    exact: ClassVar[bool] = False
+
+    def __init__(self, source: TokenSource) -> None:
+        self.source = source
+        self._token: AccessToken | None = None
+        self._lock = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"TokenAuth({type(self.source).__name__}, {self.name})"
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        held = (self._token.value,) if self._token is not None else ()
+        return (*held, *self.source.secrets)
+
+    @property
+    def hint(self) -> str | None:
+        return f"Check {self.name}, and whether it may use this model"
+
+    def refused(self) -> None:
+        self._token = None
+
+    async def headers(self, request: Outgoing, client: TokenClient) -> dict[str, str]:
+        async with self._lock:
+            token = self._token
+            if token is None or token.expires - EARLY <= client.clock():
+                token = self._token = await self.source.fetch(client)
+        return {"Authorization": f"Bearer {token.value}"}
+
+
+async def fetch_token(client: TokenClient, url: str, form: Mapping[str, str], *, name: str) -> AccessToken:
+    """Ask an OAuth server. ProviderError repeats its words, and says what was used: `name`."""
+    asked_at = client.clock()
+    status, body = await client.post_form(url, form)
+    try:
+        answer: JsonValue = from_json(body)
+    except ValueError:
+        answer = None
+    found = answer if isinstance(answer, dict) else {}
+    value, seconds = found.get("access_token"), found.get("expires_in")
+    if status == 200 and isinstance(value, str) and value.isascii() and value.isprintable():
+        lives = float(seconds) if isinstance(seconds, int | float | str) and _is_number(seconds) else 0.0
+        return AccessToken(value, asked_at + min(max(lives, 0.0), LONGEST))
+    words = found.get("error_description") or found.get("error") or excerpt(body)
+    raise ProviderError(
+        f"{host_of(url)} gives no access token: {str(words).splitlines()[0] if words else status}",
+        kind="auth",
+        status=status,
+        retryable=status in (429, 500, 502, 503, 504),
+        hint=f"Check {name}",
+    )
+
+
+def check_token_address(url: str, *, name: str) -> str:
+    """The address, unless a secret would go out in clear to another machine."""
+    parts = urlsplit(url)
+    here = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if parts.scheme != "https" and not (parts.scheme == "http" and here):
+        raise ConfigError(f"{name} names an address for tokens that is not https://")
+    return url
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True

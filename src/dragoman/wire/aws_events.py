@@ -1,0 +1,135 @@
+"""Splits Amazon's event stream, cut anywhere, into the data of its events.
+
+Frames are binary: two lengths and their checksum, headers, a payload, and the checksum of it all. Bedrock
+hides a model's own event in the payload, as base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterator
+
+from pydantic_core import from_json
+
+from dragoman.errors import ProviderError
+from dragoman.wire.provider_errors import provider_error
+
+PRELUDE = 12  # bytes: the length of all, the length of the headers, and a checksum
+LARGEST = 24 * 1024 * 1024  # bytes of one frame: Amazon's own limit is 16 MB for the payload
+
+# The errors of a stream that began well, by the status each has as a response.
+STATUSES = {
+    "throttlingException": 429,
+    "validationException": 400,
+    "accessDeniedException": 403,
+    "resourceNotFoundException": 404,
+    "modelTimeoutException": 408,
+    "modelStreamErrorException": 424,
+    "internalServerException": 500,
+    "serviceUnavailableException": 503,
+}
+_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}  # bytes of a header's value, by its type
+_BYTES, _STRING = 6, 7  # these begin with their length
+
+
+class AwsEventSplitter:
+    """Feed it what the network gives; it yields the events that are complete."""
+
+    __slots__ = ("_held", "pending")
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self.pending = 0  # bytes of a frame that has not ended yet
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        self._held += chunk
+        while (size := self._size()) is not None and len(self._held) >= size:
+            frame = bytes(self._held[:size])
+            del self._held[:size]
+            if (event := _event(frame)) is not None:
+                yield event
+        self.pending = len(self._held)
+
+    def end(self) -> Iterator[bytes]:
+        """Half a frame is none: without its checksum nothing in it can be believed."""
+        self._held.clear()
+        self.pending = 0
+        return iter(())
+
+    def _size(self) -> int | None:
+        """The bytes of the next frame, checked as soon as they are there: nobody waits for a wrong length."""
+        if len(self._held) < PRELUDE:
+            return None
+        size, headers, checksum = struct.unpack_from("!III", self._held)
+        if zlib.crc32(self._held[:8]) != checksum:
+            raise _garbled("the checksum of a frame's beginning is wrong")
+        if not PRELUDE + headers + 4 <= size <= LARGEST:
+            raise _garbled(f"a frame says that it has {size} bytes, {headers} of them headers")
+        return int(size)
+
+
+def _event(frame: bytes) -> bytes | None:
+    """The data of an event; None for one that has none. ProviderError where it is an error."""
+    length, (checksum,) = (
+        struct.unpack_from("!I", frame, 4)[0],
+        struct.unpack_from("!I", frame, len(frame) - 4),
+    )
+    if zlib.crc32(frame[:-4]) != checksum:
+        raise _garbled("the checksum of a frame is wrong")
+    headers = _headers(frame[PRELUDE : PRELUDE + length])
+    payload = frame[PRELUDE + length : -4]
+    if headers.get(":message-type") in ("exception", "error"):
+        raise _reported(headers, payload)
+    if not payload:
+        return None
+    try:
+        found = from_json(payload)
+        hidden = found.get("bytes") if isinstance(found, dict) else None
+        return payload if hidden is None else base64.b64decode(hidden, validate=True)
+    except (ValueError, TypeError):
+        raise _garbled("the payload of a frame is no JSON, or no base64") from None
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    """Those that are text; the others are stepped over."""
+    found: dict[str, str] = {}
+    at = 0
+    try:
+        while at < len(data):
+            name = data[at + 1 : at + 1 + data[at]]
+            at += 1 + data[at]
+            kind = data[at]
+            at += 1
+            if kind in (_BYTES, _STRING):
+                (size,) = struct.unpack_from("!H", data, at)
+                at += 2
+            else:
+                size = _SIZES[kind]
+            if kind == _STRING:
+                found[name.decode()] = data[at : at + size].decode()
+            at += size
+    except (IndexError, KeyError, struct.error, UnicodeDecodeError):
+        raise _garbled("the headers of a frame cannot be read") from None
+    return found
+
+
+def _reported(headers: dict[str, str], payload: bytes) -> ProviderError:
+    kind = headers.get(":exception-type") or headers.get(":error-code") or "error"
+    try:
+        report = from_json(payload)
+    except ValueError:
+        report = None
+    message = report.get("message") if isinstance(report, dict) else None
+    words = message or headers.get(":error-message") or kind
+    return provider_error({"message": str(words), "type": kind}, status=STATUSES.get(kind))
+
+
+def _garbled(why: str) -> ProviderError:
+    return ProviderError(
+        f"a piece of the stream could not be read: {why}",
+        kind="garbled",
+        retryable=True,
+        hint="The stream was damaged on its way, or something else than Amazon answers there",
+    )
