@@ -74,7 +74,7 @@ class RoleBlocks:
 def _turns(request: Request, attachments: Attachments) -> list[RoleBlocks]:
     ids = CallIds()
     turns: list[RoleBlocks] = []
-    for message in lower(request.messages):
+    for message in lower(request.messages, speaks=lambda part: _is_server_part(part, request)):
         if message.role == "user":
             _add(turns, "user", [_content_part(part, attachments) for part in message.parts])
             continue
@@ -96,13 +96,24 @@ def _turns(request: Request, attachments: Attachments) -> list[RoleBlocks]:
             _add(turns, "user", results)
     if not turns or turns[0].role == "assistant":
         turns.insert(0, RoleBlocks("user", [{"type": "text", "text": OPENING}]))
+    continues = turns[-1].role == "assistant" and request.continues
     waiting = _drop_torn_server_calls(turns)
-    for turn in turns:
-        while turn.role == "assistant" and turn.blocks[-1]["type"] in THINKING:
+    for turn in turns[:-1] if continues else turns:  # what goes on is sent back as it is
+        while turn.role == "assistant" and turn.blocks and turn.blocks[-1]["type"] in THINKING:
             turn.blocks.pop()  # no reply may end in a thought
-    if turns[-1].role == "assistant" and not waiting:
+    if not all(turn.blocks for turn in turns):
+        turns = _without_empty(turns)
+    if turns[-1].role == "assistant" and not (waiting or continues):
         turns.append(RoleBlocks("user", [{"type": "text", "text": GO_ON}]))
     return turns
+
+
+def _without_empty(turns: list[RoleBlocks]) -> list[RoleBlocks]:
+    left: list[RoleBlocks] = []
+    for turn in turns:
+        if turn.blocks:
+            _add(left, turn.role, turn.blocks)
+    return left
 
 
 def _add(turns: list[RoleBlocks], role: Role, blocks: list[Block]) -> None:
@@ -120,14 +131,25 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
             yield {"type": "tool_use", "id": id, "name": safe_name(part), "input": {**asked_arguments(part)}}
         case Reasoning() if may_replay(part, NAME, request.model):
             if isinstance(part.opaque, dict):
-                # Without their own tools in the request, what these left in the history would be refused.
                 theirs = is_server_block(str(part.opaque.get("type")))
-                if not theirs or not request.extra.keys().isdisjoint(SERVER_FIELDS):
+                if not theirs or _is_server_part(part, request):
                     yield part.opaque
             elif part.signature is not None:
                 yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         case _:
             pass
+
+
+def _is_server_part(part: Part, request: Request) -> bool:
+    """Whether it is what their own tools did, and may go back: without these in the request it would be
+    refused."""
+    return (
+        isinstance(part, Reasoning)
+        and isinstance(part.opaque, dict)
+        and is_server_block(str(part.opaque.get("type")))
+        and may_replay(part, NAME, request.model)
+        and not request.extra.keys().isdisjoint(SERVER_FIELDS)
+    )
 
 
 def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:

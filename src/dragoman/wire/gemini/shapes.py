@@ -13,21 +13,28 @@ NAME = "gemini"
 FINISH = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "SAFETY": "filter",
-    "RECITATION": "filter",
+    "SAFETY": "safety",
+    "IMAGE_SAFETY": "safety",
+    "MODEL_ARMOR": "safety",
+    "RECITATION": "recitation",
+    "IMAGE_RECITATION": "recitation",
     "LANGUAGE": "filter",
     "BLOCKLIST": "filter",
     "PROHIBITED_CONTENT": "filter",
+    "IMAGE_PROHIBITED_CONTENT": "filter",
     "SPII": "filter",
-    "IMAGE_SAFETY": "filter",
-    "MODEL_ARMOR": "filter",
-    "OTHER": "error",
-    "MALFORMED_FUNCTION_CALL": "error",
+    "MALFORMED_FUNCTION_CALL": "malformed",
+    "UNEXPECTED_TOOL_CALL": "malformed",
     "MALFORMED_RESPONSE": "error",
-    "UNEXPECTED_TOOL_CALL": "error",
     "TOO_MANY_TOOL_CALLS": "error",
     "MISSING_THOUGHT_SIGNATURE": "error",
+    "NO_IMAGE": "error",
+    "IMAGE_OTHER": "error",
+    "OTHER": "error",
 }
+
+# Why a prompt was not even read. All others are the content filter's.
+BLOCKED = {"SAFETY": "safety", "IMAGE_SAFETY": "safety", "JAILBREAK": "safety", "MODEL_ARMOR": "safety"}
 
 MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
 
@@ -104,10 +111,18 @@ class GeminiCandidate(TypedDict, total=False):
     content: GeminiContent | None
     finishReason: str | None
     finishMessage: str | None
+    safetyRatings: list[SafetyRating] | None
+
+
+class SafetyRating(TypedDict, total=False):
+    category: str | None
+    blocked: bool | None
 
 
 class GeminiFeedback(TypedDict, total=False):
     blockReason: str | None
+    blockReasonMessage: str | None
+    safetyRatings: list[SafetyRating] | None
 
 
 class GeminiTokens(TypedDict, total=False):
