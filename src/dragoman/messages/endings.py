@@ -20,6 +20,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Error
+
 REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # what it calls is not run
 INCOMPLETE = frozenset({"length", "context", "pause"})  # more would have come
 WITHOUT_ANSWER = frozenset({"malformed", "thoughts", "empty", "error"})
@@ -55,6 +58,16 @@ def notice_of(finish: Finish, model: str, reason: str = "") -> str | None:
         return None
     text = _NOTICES[finish].format(model=model)
     return f"{text} ({reason})" if reason else text
+
+
+def ending_of(reply: Message, following: Message | None) -> str | None:
+    """What is to be said below a stored reply, once it is known whether it went on."""
+    went_on = following is not None and following.turn == reply.turn
+    if reply.finish is None or any(isinstance(part, Error) for part in reply.parts):
+        return None
+    if reply.finish in INCOMPLETE and went_on:
+        return None
+    return notice_of(reply.finish, reply.model or "the model", str(reply.metadata.get("reason", "")))
 
 
 def notice_kind(finish: Finish) -> str:

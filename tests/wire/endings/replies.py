@@ -20,7 +20,7 @@ def chat(
     if call:
         function = {"name": "add", "arguments": '{"a": 1, "b": 2}'}
         deltas.append({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]})
-    frames = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    frames: Frames = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     frames.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish, **choice}]})
     return Stream((*(sse(frame) for frame in frames), b"data: [DONE]\n\n"))
 
@@ -59,8 +59,8 @@ def messages(
     frames: Frames = [{"type": "message_start", "message": {"usage": {"input_tokens": 9}}}]
     contents: list[tuple[dict[str, Any], dict[str, Any] | None]] = []
     if thought:
-        piece = {"type": "thinking_delta", "thinking": thought}
-        contents.append(({"type": "thinking", "thinking": ""}, piece))
+        delta_of_it = {"type": "thinking_delta", "thinking": thought}
+        contents.append(({"type": "thinking", "thinking": ""}, delta_of_it))
     if text:
         contents.append(({"type": "text", "text": ""}, {"type": "text_delta", "text": text}))
     contents += [(block, None) for block in blocks]
