@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError, NotFound
+from dragoman.messages.media import Modality
 from dragoman.providers.tables import (
     VARIANT,
-    Modality,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
@@ -46,6 +46,7 @@ class Traits:
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
+    listed: bool = field(default=False, compare=False)  # somebody said what it takes; else its wire decides
 
 
 @dataclass(slots=True, frozen=True)
@@ -109,9 +110,9 @@ class Catalog:
     def traits(self, provider: Provider, model: str) -> Traits:
         """Everything that is known of a model, the special over the general."""
         family = first_fitting(self.families, model.rpartition("/")[2])
-        known: dict[str, Any] = {
-            **merge_traits(provider.defaults, family, first_fitting(provider.models, model))
-        }
+        listed = first_fitting(provider.models, model)
+        known: dict[str, Any] = {**merge_traits(provider.defaults, family, listed)}
+        known["listed"] = "modalities" in known or bool(listed)  # what it takes beside text would be said
         known["modalities"] = tuple(known.get("modalities", ("text",)))
         return Traits(**known)
 

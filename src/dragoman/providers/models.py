@@ -24,6 +24,7 @@ from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_respon
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.learned import Learned
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
 
@@ -75,6 +76,7 @@ class Models:
         self._progress = progress
         self._models: dict[str, ServedModel] = {}
         self._servers: dict[str, LlamaServer] = {}
+        self._learned: dict[str, Learned] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -110,6 +112,7 @@ class Models:
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
         encoding = wire(provider.wire, quirks=provider.quirks)
+        learned = self._learned.setdefault(base, Learned())  # its variants are the same model
         answering: Model
         if provider.name == PROVIDER:
             answering = local_model(
@@ -130,6 +133,7 @@ class Models:
                 context=traits.context,
                 extra=provider.extra,
                 attachments=self._attachments,
+                learned=learned,
             )
         served = ServedModel(
             answering,
@@ -137,6 +141,8 @@ class Models:
             variant=_variant(base, variant, traits),
             price=partial(cost_of, provider=provider.prices, model=model),
             fallback=LAST_RESORT if self._dialect == AUTO else None,
+            wire=provider.wire,
+            learned=learned,
         )
         try:
             served.check_options({})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from dragoman.messages.boundary import is_address
+from dragoman.messages.media import in_words
 from dragoman.messages.message import Role
 from dragoman.messages.parts import (
     Arguments,
@@ -136,7 +138,7 @@ def _can_be_fetched(file: File) -> bool:
 
 
 def _in_words(file: File) -> Text:
-    return Text(f"[{file.name or 'a file'}, {file.media_type}, cannot be shown here]")
+    return Text(in_words(replace(file, url=None)))  # the address is not one to be told
 
 
 def _visible(call: ToolCall) -> ToolResult | None:

@@ -208,8 +208,16 @@ def _message(report: JsonValue) -> str:
                 return _message(_opened(raw))
             for name in MESSAGES:
                 if found := _message(report.get(name)):
-                    return found
+                    return f"{found}: {where}" if (where := _where(report)) else found
     return ""
+
+
+def _where(report: dict[str, JsonValue]) -> str:
+    """The field that FastAPI and its kin complain about."""
+    place = report.get("loc")
+    if not isinstance(place, list):
+        return ""
+    return ".".join(str(step) for step in place if step != "body")
 
 
 def _opened(text: str) -> JsonValue:

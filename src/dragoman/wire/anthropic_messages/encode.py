@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, ToolSpec
@@ -162,14 +163,15 @@ def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:
 
 
 def carries(file: File) -> bool:
-    return file.media_type in (*IMAGES, *DOCUMENTS) or files.kind(file) == "text"
+    return media_type(file) in (*IMAGES, *DOCUMENTS) or is_text(file)
 
 
 def _content_part(part: Part, attachments: Attachments) -> Block:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
-    type = "image" if part.media_type in IMAGES else "document" if part.media_type in DOCUMENTS else None
+    held = media_type(part)
+    type = "image" if held in IMAGES else "document" if held in DOCUMENTS else None
     source = _source(part, attachments) if type else None
     if source is None:
         return {"type": "text", "text": files.text_of(part, attachments)}
@@ -181,7 +183,7 @@ def _content_part(part: Part, attachments: Attachments) -> Block:
 
 def _source(file: File, attachments: Attachments) -> Body | None:
     if data := files.base64_of(file, attachments):
-        return {"type": "base64", "media_type": file.media_type, "data": data}
+        return {"type": "base64", "media_type": media_type(file), "data": data}
     return {"type": "url", "url": file.url} if file.url else None
 
 

@@ -41,9 +41,16 @@ MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
 # What Google wants to see where a call is not theirs, or its signature is lost.
 NO_SIGNATURE = "skip_thought_signature_validator"
 
-MEDIA = ("image", "audio", "video")
-NO_MEDIA = ("image/gif", "image/svg+xml", "image/bmp", "image/tiff")
-DOCUMENTS = ("application/pdf",)
+MEDIA = frozenset(
+    {
+        *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"),
+        *("audio/wav", "audio/mpeg", "audio/aiff", "audio/x-aiff", "audio/aac", "audio/ogg", "audio/flac"),
+        *("audio/x-flac", "audio/opus", "audio/webm", "audio/mp4", "audio/m4a", "audio/x-m4a", "audio/pcm"),
+        *("video/mp4", "video/mpeg", "video/mpg", "video/mov", "video/quicktime", "video/avi"),
+        *("video/x-msvideo", "video/x-flv", "video/webm", "video/wmv", "video/x-ms-wmv", "video/3gpp"),
+        "application/pdf",
+    }
+)
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -49,7 +49,9 @@ FINISH = {
 }
 """By the word in lower case."""
 
-AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+DOCUMENTS = ("application/pdf",)
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 

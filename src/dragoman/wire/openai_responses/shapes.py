@@ -29,7 +29,18 @@ WHY_INCOMPLETE = {
 }
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
-AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+DOCUMENTS = (
+    "application/pdf",
+    "application/rtf",
+    "application/msword",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.oasis.opendocument.text",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.ms-excel",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+)
 
 # ── what is of no use to anybody, or comes a second time ──────────────────────────────────────────
 
