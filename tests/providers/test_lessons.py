@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import BadRequest, ProviderError, Runtime, tool
 from dragoman.messages.events import Event
-from dragoman.messages.parts import File, Text
+from dragoman.messages.parts import File, Part, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
@@ -388,7 +388,7 @@ async def test_a_picture_in_the_history_of_another_model_becomes_a_line(tmp_path
         store = talked.runtime.store
         chat = await talked.runtime.conversation()
         blob = await store.put_blob(PNG)
-        said = [Text("Look:"), File("image/png", blob=blob, name="cat.png")]
+        said: list[Part] = [Text("Look:"), File("image/png", blob=blob, name="cat.png")]
         await (await chat.send(said, model="seeing/model")).result()
         assert (await (await chat.send("And now?")).result()).text == "Hello."
 

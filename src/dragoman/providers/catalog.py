@@ -112,7 +112,8 @@ class Catalog:
         family = first_fitting(self.families, model.rpartition("/")[2])
         listed = first_fitting(provider.models, model)
         known: dict[str, Any] = {**merge_traits(provider.defaults, family, listed)}
-        known["listed"] = "modalities" in known or bool(listed)  # what it takes beside text would be said
+        # of a model whose context is known, what it takes beside text would be said as well
+        known["listed"] = "modalities" in known or "context" in listed
         known["modalities"] = tuple(known.get("modalities", ("text",)))
         return Traits(**known)
 

@@ -68,7 +68,7 @@ class ServedModel:
         self.context = traits.context
         self.traits = traits
         self.prompt = traits.prompt
-        self.options = traits.options  # of every request, under those that are asked for
+        self.default_options = traits.options  # of every request, under those that are asked for
         self.variant: Mapping[str, JsonValue] = variant or {}
         self._model = model
         self._price = price

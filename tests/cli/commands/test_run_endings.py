@@ -107,6 +107,31 @@ async def test_the_limit_of_a_reply_can_be_lifted_in_the_settings(tmp_path: Path
     assert (ended.status, ended.result["text"]) == (4, "and and and ")
 
 
+async def test_a_file_that_the_model_cannot_take_is_refused_and_nothing_is_kept(tmp_path: Path) -> None:
+    """M2"""
+    (tmp_path / "cat.bmp").write_bytes(b"BM\x00\xff")
+    async with loopback(chat("Hello.")) as server:
+        ended = await run(server, tmp_path, "openai_chat", "--attach", "cat.bmp", "Look:")
+        listed = await program("list", "--store", "chat.db", "--json", folder=tmp_path)
+    assert (ended.status, server.bodies, listed.out.strip()) == (1, [], "[]")
+    assert "cat.bmp is image/bmp" in ended.err
+
+
+async def test_what_was_learned_is_told_beside_the_answer(tmp_path: Path) -> None:
+    """R9"""
+
+    def picky(body: dict[str, object]) -> Reply:
+        refused = {"error": {"message": "Unknown parameter: 'stream_options'."}}
+        return Answer(400, refused) if "stream_options" in body else chat("Hello.")
+
+    async with loopback(picky) as server:
+        ended = await run(server, tmp_path, "openai_chat", "Hi")
+    assert (ended.status, ended.result["text"]) == (0, "Hello.")
+    assert [notice["text"] for notice in ended.events("notice") if notice["kind"] == "learned"] == [
+        "acme/m does not take stream_options: it is left out"
+    ]
+
+
 async def test_a_turn_that_was_killed_in_a_pause_goes_on_with_it(tmp_path: Path) -> None:
     """S3: the paused reply is sent back as it is, by the next process."""
     paused = messages("Let me look.", "pause_turn", SEARCH)

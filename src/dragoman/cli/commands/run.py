@@ -124,6 +124,10 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.Tur
             except TurnBusy as busy:
                 await _close(runtime, busy)
                 turn = await conversation.send(said, agent=flags.agent)
+            except BadRequest:
+                if flags.conversation is None:  # what was refused leaves nothing behind
+                    await runtime.delete(conversation.id)
+                raise
             return await _follow(runtime, turn, output)
 
 

@@ -86,7 +86,7 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
 
     side_model = services.model(services.small_model) if services.small_model else None
     asked = options_of(services, agent, model, log.settings, options.options)
-    known: Mapping[str, JsonValue] = getattr(model, "options", {})  # a model of one's own may have none
+    known: Mapping[str, JsonValue] = getattr(model, "default_options", {})  # one's own may have none
     view = TurnView(
         log,
         model,
