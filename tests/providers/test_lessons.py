@@ -18,7 +18,7 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.providers.tables import TraitsTable
 from dragoman.wire.http import HttpClient, Retry
-from tests.loopback import Answer, Body, Loopback, Reply, Script, loopback
+from tests.loopback import Answer, Body, Loopback, Reply, Script, Stream, loopback
 from tests.patience import PATIENCE
 from tests.wire.endings.replies import ANSWERS
 
@@ -131,6 +131,7 @@ LESSONS = [
         "temperature",
     ),
     Lesson(CHAT, {"top_p": 0.5}, says_no("Unsupported parameter: 'top_p'"), "top_p"),
+    Lesson(CHAT, {"stop": ["END"]}, says_no("stop is not supported with this model"), "stop"),
     Lesson(
         CHAT,
         {"presence_penalty": 0.5},
@@ -207,6 +208,28 @@ async def test_what_a_person_asked_the_answer_to_be_is_not_left_out(tmp_path: Pa
 
     talked = await talk(tmp_path, says_no("Unsupported parameter: 'response_format'"), then=once)
     assert len(talked.server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported value: 'reasoning_effort' does not support 'high' with this model. Supported values "
+        "are: 'low'.",
+        "reasoning_effort: must be one of 'low', 'medium'. Unexpected value: 'high'",
+        "Invalid value: 'high'. Supported values are: 'none' and 'low' (reasoning_effort)",
+    ],
+)
+async def test_a_wrong_value_says_nothing_of_the_field(tmp_path: Path, message: str) -> None:
+    """R9: the person hears of it, and another value is sent as it is."""
+
+    async def twice(talked: Talk) -> None:
+        with pytest.raises(ProviderError, match="reasoning_effort"):
+            await talked.say(options={"reasoning_effort": "high"})
+        assert await talked.say(options={"reasoning_effort": "low"}) == "Hello."
+
+    picky = Picky(lambda body: body["reasoning_effort"] == "high", says_no(message))
+    talked = await talk(tmp_path, picky, then=twice)
+    assert [body["reasoning_effort"] for body in talked.server.bodies] == ["high", "low"]
 
 
 async def test_turns_that_run_side_by_side_learn_it_once(tmp_path: Path) -> None:
@@ -403,3 +426,21 @@ async def test_a_picture_in_the_history_of_another_model_becomes_a_line(tmp_path
                 await talking(Talk(server, runtime))
         assert shows_image(other.bodies[0])
         assert "[cat.png, image/png, which this model cannot be shown]" in str(server.messages()[1])
+
+
+async def test_a_queued_message_cannot_be_changed_into_what_is_refused(tmp_path: Path) -> None:
+    """M2, T13"""
+
+    async def queueing(talked: Talk) -> None:
+        chat = await talked.runtime.conversation()
+        first = await chat.send("Hi")
+        queued = await chat.send("And then?", queue=True)
+        file = await talked.picture("application/zip", name="all.zip")
+        with pytest.raises(BadRequest, match="zip"):
+            await talked.runtime.commands.change_queued(queued.id, [file])
+        await first.cancel()
+        assert (await queued.result()).text == "Hello."
+
+    stalls = Stream((), then="stalls")
+    talked = await talk(tmp_path, stalls, ANSWERS[CHAT]("Hello."), then=queueing)
+    assert talked.server.messages()[-1]["content"].endswith("And then?")

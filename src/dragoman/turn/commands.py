@@ -303,14 +303,18 @@ class Commands:
             raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
 
     async def _check_files_for(self, turn: str, message: Message) -> None:
-        """M2: of the model the turn was started with, if it is here."""
+        """M2: of the model the turn was started with, if it is here; of one that waits in a queue, of its
+        conversation's."""
         if not message.files:
             return
         facts = await self._store.facts(turn)
         first = FACT.load(facts[0]) if facts else None
-        if isinstance(first, TurnStarted) and first.options.started_with is not None:
-            with suppress(NotFound, ConfigError):
-                _check_files(self._services.model(first.options.started_with), message.files)
+        if isinstance(first, TurnStarted):
+            name = first.options.started_with
+        else:
+            name = _text((await self._store.conversation(message.conversation)).settings.get("model"))
+        with suppress(NotFound, ConfigError):
+            _check_files(self._services.model(name), message.files)
 
     def _tool(self, name: str) -> Tool | None:
         found = self._services.toolbox.offer().find(name)

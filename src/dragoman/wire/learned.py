@@ -38,6 +38,13 @@ _REFUSES = _words(
     *(r"cannot find field", r"no such", r"deprecated", r"additional propert", r"cannot both be"),
     r"invalid (?:parameter|argument|field|property)",
 )
+# A value that is wrong today: the field itself is taken, so there is nothing to remember.
+_OF_VALUE = _words(
+    r"\b(?:supported|allowed|valid|possible|accepted) values?\b",
+    r"(?:must|should) be (?:one of|between|at (?:most|least)|less|greater)",
+    r"expected one of",
+    r"unsupported value(?!.*only the default)",
+)
 _TOOLS = _words(
     r"does(?:n't| not) support (?:tools?|function)",
     r"tool choice requires",
@@ -143,6 +150,7 @@ def _place(message: str, name: str) -> int | None:
         rf"['\"`\[(.]{spelled}['\"`\])]",
         rf"(?:parameter|argument|field|property|option|name|body)s?[:.]? +{spelled}\b",
         rf"(?<![\w.]){spelled}:",
+        rf"(?<![\w.]){spelled} (?:is|are|parameter|field|option)\b",
         rf"\b{spelled}\b" if "_" in last or last in _PLAIN or not last.islower() else r"(?!)",
     ):
         if match := re.search(pattern, message, re.IGNORECASE):
@@ -160,7 +168,11 @@ def may_teach(error: ProviderError) -> bool:
     others = (_TOOLS, _SYSTEM, _THINKING, _ENCRYPTED, *_NOT_SHOWN.values())
     if any(words.search(error.message) for words in others):
         return True
-    return _REFUSES.search(error.message) is not None and _named(error.message, error.sent) is not None
+    return _is_of_field(error.message) and _named(error.message, error.sent) is not None
+
+
+def _is_of_field(message: str) -> bool:
+    return _REFUSES.search(message) is not None and _OF_VALUE.search(message) is None
 
 
 @dataclass(slots=True)
@@ -209,7 +221,7 @@ class Learned:
             names = ("include",)
         elif _THINKING.search(error.message):
             names = _OF_THINKING
-        elif (name := _named(error.message, sent)) is not None:
+        elif _is_of_field(error.message) and (name := _named(error.message, sent)) is not None:
             names = (name,)
         names = tuple(name for name in names if name in sent and name not in self.dropped)
         if not names:

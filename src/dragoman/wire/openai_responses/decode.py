@@ -88,10 +88,11 @@ class ResponsesDecoder:
             yield from self._prose.close()
 
     def _message_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        contents = item.get("content") or []
+        self._refuses = self._refuses or any(content.get("refusal") for content in contents)
         if place not in self._seen:
-            yield from self._prose.text(_text_of(item.get("content")))
-            for content in item.get("content") or ():
-                self._refuses = self._refuses or bool(content.get("refusal"))
+            yield from self._prose.text(_text_of(contents))
+            for content in contents:
                 if notes := content.get("annotations"):
                     yield _provider_data({"annotations": notes})
         yield from self._prose.close()
