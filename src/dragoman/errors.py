@@ -46,6 +46,7 @@ class ProviderError(DragomanError):
         self.retryable = retryable
         self.retry_after = retry_after
         self.hint = hint
+        self.sent: frozenset[str] = frozenset()  # the fields of the body that was refused
 
     def __str__(self) -> str:
         status = f" (HTTP {self.status})" if self.status else ""

@@ -26,6 +26,7 @@ from dragoman.plugins.compaction import Compaction
 from dragoman.plugins.length import Length
 from dragoman.plugins.limits import Budget, RoundLimit
 from dragoman.plugins.loop_guard import LoopGuard
+from dragoman.plugins.pause import Pause
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
@@ -85,6 +86,7 @@ class Runtime:
         max_cost: float | None = None,
         max_seconds: float | None = None,
         max_calls: int | None = None,
+        continuations: int | None = None,
         concurrency: int = 16,
         tool_history: Policy = "full",
         compact_at: float | None = 0.8,
@@ -104,7 +106,8 @@ class Runtime:
             RoundLimit(max_rounds),
             Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
             LoopGuard(),
-            Length(),
+            Length(continuations),
+            Pause(),
             Titles(by_model=titles_by_model),
         ]
         known = _by_name(agents)

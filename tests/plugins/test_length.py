@@ -62,3 +62,24 @@ async def test_it_can_be_left_out_of_a_turn(tmp_path: Path) -> None:
     async with runtime_with(tmp_path, [cut("Once upon "), calls("add")]) as runtime:
         chat = await runtime.conversation()
         assert (await (await chat.send("a story", disable=["length"])).result()).text == "Once upon "
+
+
+async def test_another_version_of_a_continued_answer_is_continued_by_itself(tmp_path: Path) -> None:
+    """T10, H10: what the first was asked to go on with is no part of the second."""
+    script = [cut("Once "), says("upon."), cut("Twice "), says("below.")]
+    async with runtime_with(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        first = await (await chat.send("a story")).result()
+        second = await (await chat.rerun(first.messages[-1].id)).result()
+        assert (first.text, second.text) == ("Once upon.", "Twice below.")
+        assert [said.role for said in model_of(runtime).requests[2].messages] == ["user"]
+
+
+async def test_a_limit_holds_for_the_send_that_names_it(tmp_path: Path) -> None:
+    """H10, T14: and for a repetition of it."""
+    async with runtime_with(tmp_path, lambda _: cut("and ")) as runtime:
+        chat = await runtime.conversation()
+        first = await (await chat.send("go", options={"max_tokens": 5})).result()
+        again = await (await chat.rerun(first.messages[-1].id)).result()
+        assert (first.text, again.text, again.finish) == ("and ", "and ", "length")
+        assert (await (await chat.send("go")).result()).text == "and and and and "

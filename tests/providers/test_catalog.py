@@ -254,6 +254,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load_catalog(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize(
+    ("name", "listed", "modalities"),
+    [
+        ("deepseek/deepseek-chat", True, ("text",)),  # in the catalog, with its context
+        ("openai/gpt-99", True, ("text", "image", "file")),  # as its provider has it
+        ("ollama/llava", False, ("text",)),  # nobody knows
+        ("vllm/qwen3-vl", False, ("text",)),  # a family says nothing of files
+    ],
+)
+def test_m2_what_a_model_takes_is_known_where_somebody_said_it(
+    name: str, listed: bool, modalities: tuple[str, ...]
+) -> None:
+    catalog = load_catalog()
+    traits = catalog.traits(*catalog.find(name))
+    assert (traits.listed, traits.modalities) == (listed, modalities)
+
+
 # ── the docs ──────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -167,6 +167,7 @@ async def test_the_description_says_what_can_be_given(tmp_path: Path) -> None:
             "tools",
             "review",
             "max_rounds",
+            "continuations",
             "history",
             "private",
             "dialect",

@@ -270,3 +270,17 @@ async def test_a_task_that_fails_is_a_failed_call(tmp_path: Path) -> None:
 def test_agents_need_names() -> None:
     with pytest.raises(ConfigError, match="name"):
         Runtime("x.db", model=ScriptedModel([]), agents=[Agent()])
+
+
+async def test_a_task_whose_agent_refused_is_told_as_that(tmp_path: Path) -> None:
+    """C7: what it said goes with it."""
+    script = [calls("task", agent="helper", request="x"), says("I will not.", finish="refusal"), says("Hm.")]
+    async with runtime_with(tmp_path, script, agents=[Agent(name="helper")]) as runtime:
+        result = await (await runtime.send("go")).result()
+        (call,) = calls_of(result.messages)
+        assert call.result is not None
+        assert (call.state, "I will not." in call.result.text, "refused" in call.result.text) == (
+            CallState.FAILED,
+            True,
+            True,
+        )

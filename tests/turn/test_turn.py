@@ -93,9 +93,17 @@ async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
     """H10: whatever is left without them is the core."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=2), says("3")], tools=[add]) as runtime:
         every = [plugin.name for plugin in runtime.services.plugins]
-        assert {"privacy", "compaction", "round_limit", "budget", "loop_guard", "length", "titles"} == set(
-            every
-        )
+        built_in = {
+            "privacy",
+            "compaction",
+            "round_limit",
+            "budget",
+            "loop_guard",
+            "length",
+            "pause",
+            "titles",
+        }
+        assert set(every) == built_in
         chat = await runtime.conversation()
         assert (await (await chat.send("go", disable=every)).result()).text == "3"
         assert (await chat.info()).title is None

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { CallPart, Message, Part } from "../src/api/types";
+import { endingOf } from "../src/conversation/endings";
 import { Draft, Fold, fold } from "../src/state/fold";
 import { call, event, events, message, result, type Sketch, USAGE } from "./samples";
 
@@ -194,5 +195,22 @@ describe("a turn", () => {
     expect(folding.apply(event({ type: "text.delta", text: "ill", turn: "turn_1" }))).toBe("msg_2");
     expect(folding.message("msg_1")?.parts[0]).toMatchObject({ state: "running" });
     expect(kinds(folding.message("msg_2")?.parts ?? [])).toEqual(["text:still"]);
+  });
+});
+
+describe("the end of a reply", () => {
+  const ended = (finish: string, reason = ""): Message =>
+    drafted([{ type: "message.end", message: "msg_1", finish, usage: USAGE, reason }]);
+
+  it("is told with the provider's own word (T8)", () => {
+    expect(endingOf(ended("safety", "SAFETY"), true)).toContain("(SAFETY)");
+    expect(endingOf(ended("refusal"), true)).toBe("The model refused to answer.");
+    expect(endingOf(ended("unknown", "banana"), true)).toContain("banana");
+  });
+
+  it("is not told where there is nothing to tell, or it went on (H10)", () => {
+    for (const finish of ["stop", "tool_calls", "unknown", "cancelled"]) expect(endingOf(ended(finish), true)).toBeNull();
+    expect(endingOf(ended("length"), false)).toBeNull();
+    expect(endingOf(ended("length"), true)).not.toBeNull();
   });
 });

@@ -190,6 +190,7 @@ _PASSED_ON = (
     "titles_by_model",
     "review",
     "small_model",
+    "continuations",
 )
 
 

@@ -87,6 +87,14 @@ class ConfigTable(TypedDict, total=False):
         float | Literal[False],
         Field(description="the share of the context at which old messages are summed up; false for never"),
     ]
+    continuations: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="how often a reply that was cut off is asked to go on; unset, 3 times, and never "
+            "where the option max_tokens is set",
+        ),
+    ]
     private: Annotated[dict[str, str], Field(description="names for texts that no provider may see")]
     review: Annotated[
         Literal["never", "on_error", "always"], Field(description="results that a person sees first")

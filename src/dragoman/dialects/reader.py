@@ -13,6 +13,7 @@ from dataclasses import replace
 from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import BadCall, FoundCall, Scanner, Tools
 from dragoman.dialects.visible import Piece
+from dragoman.messages.endings import BROKEN_OFF
 from dragoman.messages.events import (
     CallInputEnd,
     CallInputStart,
@@ -28,8 +29,6 @@ from dragoman.messages.events import (
 from dragoman.wire.wire import Prose, call_id
 
 INVALID_CALL = "invalid_call"
-
-BROKEN_OFF = ("length", "filter", "error", "cancelled")
 
 
 class DialectReader:
@@ -107,7 +106,7 @@ class DialectReader:
         for place, one in enumerate(found, self._native):
             yield from _announce(call_id(self._reply, place), one)
         if found and not cut:
-            event = replace(event, finish="tool_calls")
+            event = replace(event, finish="tool_calls", reason="")
         yield event
 
     def _thought_of(self) -> Sequence[FoundCall]:

@@ -43,6 +43,7 @@ class TurnEnd:
     usage: Usage
     error: str | None = None
     limit: str | None = None  # the limit that was reached, in words
+    finish: str = ""  # how its last reply ended: a word of `messages/endings.py`
     seq: int = 0
     type: Literal["turn.end"] = "turn.end"
 
@@ -182,7 +183,7 @@ class CallInputEnd:
 
 @dataclass(slots=True)
 class MessageEnd:
-    """The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
+    """The reply is over. `finish` is a word of `messages/endings.py`, and `reason` the provider's own for it.
 
     `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
     """
@@ -191,6 +192,7 @@ class MessageEnd:
     usage: Usage = field(default_factory=Usage)
     message: str = ""
     unfinished: bool = False
+    reason: str = ""
     seq: int = 0
     type: Literal["message.end"] = "message.end"
 

@@ -110,6 +110,9 @@ class Draft:
     def _end(self, event: e.MessageEnd) -> None:
         self._close_all()
         self._message = replace_fast(self._message, finish=event.finish, usage=event.usage)
+        if event.reason:
+            metadata = {**self._message.metadata, "reason": event.reason}
+            self._message = replace_fast(self._message, metadata=metadata)
 
     # ── open and closed parts ─────────────────────────────────────────────────────────────────────
 

@@ -25,7 +25,7 @@ class Message:
     turn: str | None = None
     author: str | None = None  # the plugin that appended it; None for the person and the model
     model: str | None = None
-    finish: str | None = None
+    finish: str | None = None  # how the reply ended: a word of `messages/endings.py`
     usage: Usage | None = None
     created: float = 0.0
     metadata: dict[str, JsonValue] = field(default_factory=dict)
@@ -45,6 +45,11 @@ class Message:
     @property
     def files(self) -> tuple[File, ...]:
         return tuple(part for part in self.parts if isinstance(part, File))
+
+    @property
+    def answers(self) -> bool:
+        """Whether there is anything in it for a person, or for us to do."""
+        return bool(self.text.strip() or self.calls or self.files)
 
     @property
     def says_nothing(self) -> bool:

@@ -75,6 +75,7 @@ class Request:
     options: dict[str, JsonValue] = field(default_factory=dict)
     extra: dict[str, JsonValue] = field(default_factory=dict)
     dialect: str | None = None  # in which calls are to be written, whatever is known of the model
+    continues: bool = False  # the last reply paused: it is sent back as it is, and the model goes on with it
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""

@@ -8,11 +8,12 @@ from dataclasses import replace
 from dragoman.conversation.tree import summary_of
 from dragoman.conversation.window import Policy, window
 from dragoman.errors import ConfigError, ContextOverflow, ProviderError
+from dragoman.messages.endings import REFUSED
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
-from dragoman.turn.plugin import Plugin
+from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.view import TurnView
 
 CLEARED = "[An old result, cleared to make room.]"
@@ -20,6 +21,8 @@ _PROMPT = (
     "Sum up the conversation so far for yourself, so that you can go on without it: what the person wants, "
     "what was decided and found out, names, numbers and file paths that matter, what is still to be done."
 )
+
+_CUT_REPLY = 2  # messages: the one that was cut off, and what asks it to go on
 
 
 class Compaction(Plugin):
@@ -45,7 +48,15 @@ class Compaction(Plugin):
         self.keep = keep  # messages that are never summed up
         self.clear_after = clear_after  # messages whose results are never cleared
 
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        """A reply that filled the context goes on when there is room again, once a turn."""
+        if reply.finish == "context" and reply.text and not reply.calls and self._may_sum_up(turn):
+            await append.and_request("Your reply was cut off. Go on exactly where it stopped.")
+
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        last = next((message for message in reversed(turn.messages) if message.role == "assistant"), None)
+        if last is not None and last.finish == "context" and self._may_sum_up(turn):
+            await self._sum_up(request, turn, "the context is full", _CUT_REPLY)
         limit = turn.context or self.context
         if self.threshold is None or limit is None or size(request) <= limit * self.threshold:
             return
@@ -66,12 +77,14 @@ class Compaction(Plugin):
 
     async def on_error(self, error: Exception, turn: TurnView) -> bool:
         """The provider says that it was too much: sum up, and ask again, once a turn."""
-        if self.threshold is None or not isinstance(error, ContextOverflow):
-            return False
-        if any(summary_of(message) is not None for message in turn.messages):
+        if not isinstance(error, ContextOverflow) or not self._may_sum_up(turn):
             return False
         request = Request(turn.model, ())
         return await self._sum_up(request, turn, "the provider refused the request as too long", self.keep)
+
+    def _may_sum_up(self, turn: TurnView) -> bool:
+        """Once a turn is enough: what does not help then would be tried for ever."""
+        return self.threshold is not None and not any(summary_of(one) is not None for one in turn.messages)
 
     def _clear(self, request: Request) -> None:
         """Leave out what older calls returned. The newest results stay."""
@@ -93,7 +106,7 @@ class Compaction(Plugin):
             options={"max_tokens": 2000},
         )
         reply = await turn.complete(asked)
-        if not reply.text.strip():
+        if not reply.text.strip() or reply.finish in REFUSED:
             raise ProviderError("the model gave no summary, so the conversation cannot be made shorter")
         await turn.end_compaction(reply.text, keeps_from, reply.usage or Usage())
         request.messages = window(turn.path, self.policy, turn.id)

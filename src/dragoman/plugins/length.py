@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from dragoman.errors import ConfigError
 from dragoman.messages.message import Message
 from dragoman.turn.plugin import Appender, Plugin
 from dragoman.turn.view import TurnView
 
+USUAL = 3
+
 
 class Length(Plugin):
-    """Asks for the rest of a reply that ended with `length`, a few times at most.
+    """Asks for the rest of a reply that ended with `length`, `times` at most.
 
-    A reply with calls is left alone: what was cut off of them is told to the model as their result.
+    Where nothing is said, that is three times, and never where `max_tokens` is set: who names a limit means
+    the whole reply. A reply with calls is left alone: what was cut off of them is told to the model as their
+    result. One that is still cut off in the end is told to the person.
     """
 
-    def __init__(self, times: int = 3) -> None:
+    def __init__(self, times: int | None = None) -> None:
+        if times is not None and (type(times) is not int or times < 0):
+            raise ConfigError(f"continuations is a whole number of 0 or more, or None, not {times!r}")
         self.times = times
 
     async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
         if reply.finish != "length" or reply.calls or not reply.text:
             return
         asked = sum(message.author == self.name for message in turn.messages)
-        if asked < self.times:
+        if asked < self._times(turn):
             await append.and_request("Your reply was cut off. Go on exactly where it stopped.")
+
+    def _times(self, turn: TurnView) -> int:
+        """As the conversation has it, else the settings, else as it is usual."""
+        wanted = turn.settings.get("continuations", self.times)
+        if isinstance(wanted, int):
+            return wanted
+        return 0 if turn.options.get("max_tokens") is not None else USUAL

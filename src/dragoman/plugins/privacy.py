@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
+from dragoman.messages.media import is_text, text_inside
 from dragoman.messages.parts import File, Part, Reasoning, Summary, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.turn.plugin import PlannedCall, Plugin
@@ -98,23 +99,14 @@ def _cached(fields: tuple[tuple[str, str], ...]) -> Mask:
 
 async def _with_text(mask: Mask, part: Part, turn: TurnView) -> Part:
     """A text file that holds something private goes out as masked text. Others go as they are."""
-    if not isinstance(part, File) or part.blob is None or not _is_text(part.media_type):
+    if not isinstance(part, File) or not is_text(part):
         return part
-    text = (await turn.read_file(part.blob)).decode("utf-8", "replace")
+    if part.blob is not None:
+        text = (await turn.read_file(part.blob)).decode("utf-8", "replace")
+    else:
+        text = text_inside(part.url or "") or ""
     hidden = mask.hide(text)
     return part if hidden == text else Text(f"{part.name or 'A file'}:\n{hidden}")
-
-
-def _is_text(media_type: str) -> bool:
-    kind, _, name = media_type.partition(";")[0].partition("/")
-    return kind == "text" or name.rpartition("+")[2] in (
-        "json",
-        "xml",
-        "yaml",
-        "x-yaml",
-        "toml",
-        "javascript",
-    )
 
 
 def _masked(mask: Mask, part: Part) -> Part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.turn.plugin import Plugin
@@ -43,8 +44,9 @@ class Titles(Plugin):
         answer = next((m.text for m in turn.messages if m.role == "assistant" and m.text), "")
         prompt = f"{_PROMPT}Person: {said[:2000]}\n\nAnswer: {answer[:2000]}"
         request = Request(turn.model, (RequestMessage("user", (Text(prompt),)),), options={"max_tokens": 40})
-        title = " ".join((await turn.complete(request)).text.split()).strip("\"'“”*# ")
-        if title:
+        reply = await turn.complete(request)
+        title = " ".join(reply.text.split()).strip("\"'“”*# ")
+        if title and reply.finish not in REFUSED:
             await turn.set_title(title[:80])
 
 

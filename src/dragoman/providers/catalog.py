@@ -14,12 +14,12 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError, NotFound
+from dragoman.messages.media import Modality
 from dragoman.providers.addresses import fill_address
 from dragoman.providers.facts import facts_of
 from dragoman.providers.tables import (
     VARIANT,
     AuthKind,
-    Modality,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
@@ -52,6 +52,7 @@ class Traits:
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
+    listed: bool = field(default=False, compare=False)  # somebody said what it takes; else its wire decides
 
 
 @dataclass(slots=True, frozen=True)
@@ -140,6 +141,8 @@ class Catalog:
             first_fitting(provider.own, model),
         )
         known: dict[str, Any] = {**merge_traits(*layers)}
+        # of a model whose context is known, what it takes beside text would be said as well
+        known["listed"] = "modalities" in known or any("context" in layer for layer in layers[2:])
         known["modalities"] = tuple(known.get("modalities", ("text",)))
         return Traits(**known)
 

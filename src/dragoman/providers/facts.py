@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from dragoman.providers.tables import Modality
+from dragoman.messages.media import Modality
 
 FILE = Path(__file__).with_name("facts.json")
 PAST = "past"  # retired on a day that nobody wrote down

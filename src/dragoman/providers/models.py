@@ -26,6 +26,7 @@ from dragoman.wire.attachments import AttachmentReader, ReadBlob
 from dragoman.wire.auth.token import TokenAuth, TokenSource
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.learned import Learned
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
 
@@ -78,6 +79,7 @@ class Models:
         self._models: dict[str, ServedModel] = {}
         self._servers: dict[str, LlamaServer] = {}
         self._tokens: dict[TokenSource, TokenAuth] = {}
+        self._learned: dict[str, Learned] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -113,6 +115,7 @@ class Models:
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
         encoding = wire(provider.wire, quirks=provider.quirks)
+        learned = self._learned.setdefault(base, Learned())  # its variants are the same model
         answering: Model
         if provider.name == PROVIDER:
             answering = local_model(
@@ -133,6 +136,7 @@ class Models:
                 context=traits.context,
                 extra=provider.extra,
                 attachments=self._attachments,
+                learned=learned,
             )
         served = ServedModel(
             answering,
@@ -140,6 +144,8 @@ class Models:
             variant=_variant(base, variant, traits),
             price=partial(cost_of, provider=provider.prices, model=model),
             fallback=LAST_RESORT if self._dialect == AUTO else None,
+            wire=provider.wire,
+            learned=learned,
         )
         try:
             served.check_options({})

@@ -5,7 +5,6 @@ Tools go by its wire or as text, reasoning comes by its wire or as tags, and the
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -16,25 +15,22 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import NATIVE, Dialect, dialect
 from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, explain
-from dragoman.errors import ProviderError
-from dragoman.messages.events import Event, MessageEnd
-from dragoman.messages.parts import Part, ToolCall, ToolResult
+from dragoman.errors import BadRequest, ProviderError
+from dragoman.messages.events import Event, MessageEnd, Notice
+from dragoman.messages.media import IN_WORDS, Modality, is_text, modality
+from dragoman.messages.parts import File, Part, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.tables import NONE
+from dragoman.wire.files import files_of, without_files
+from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
 from dragoman.wire.options import merge_options, with_extra, with_tool_choice, without_removed
 from dragoman.wire.thinking import Thinking
 from dragoman.wire.wire import Model, begins_reply
 
+UNREADABLE = "which could not be read"
 LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but that it has no calls
-
-# What servers say of a model without calls of its own: Ollama, vLLM, llama.cpp, OpenRouter, LM Studio.
-_REFUSES_TOOLS = re.compile(
-    r"does(?:n't| not) support (?:tools?|function)|tool choice requires|no endpoints found that support tool"
-    r"|tool (?:use|calling)`? is not supported|tools param requires --jinja",
-    re.IGNORECASE,
-)
 
 
 class Reader(Protocol):
@@ -49,7 +45,6 @@ class Habits:
 
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
-    tools: str = NATIVE
 
 
 class ServedModel:
@@ -66,27 +61,48 @@ class ServedModel:
         price: Callable[[Usage], Awaitable[float | None]],
         variant: Mapping[str, JsonValue] | None = None,
         fallback: str | None = LAST_RESORT,
+        wire: str = "",
+        learned: Learned | None = None,
     ) -> None:
         self.name = model.name
         self.context = traits.context
         self.traits = traits
         self.prompt = traits.prompt
+        self.default_options = traits.options  # of every request, under those that are asked for
         self.variant: Mapping[str, JsonValue] = variant or {}
         self._model = model
         self._price = price
         self._fallback = fallback
-        self._habits = Habits(begins_inside=traits.reasoning == "inside", tools=traits.tools)
+        self._wire = wire
+        self._learned = learned or Learned()
+        self._habits = Habits(begins_inside=traits.reasoning == "inside")
 
     def __repr__(self) -> str:
-        return f"ServedModel({self._model!r}, tools={self._habits.tools!r})"
+        return f"ServedModel({self._model!r}, tools={self._tools!r})"
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         self._model.check_options(self._options(options))
 
+    def check_files(self, files: Sequence[File]) -> None:
+        for file in files:
+            if not self._takes(kind := modality(file)):
+                raise BadRequest(
+                    f"{self.name} cannot be shown {file.name or 'this file'} ({file.media_type}): choose a "
+                    f"model that takes {IN_WORDS[kind]}, or say in words what is in it. If it does take "
+                    f"{IN_WORDS[kind]}, its entry in dragoman.toml needs "
+                    f'modalities = ["text", "{kind}"]'
+                )
+        if (check := getattr(self._model, "check_files", None)) is not None:  # not all have one
+            check(files)
+
+    def _takes(self, kind: Modality) -> bool:
+        known = self.traits.modalities if self.traits.listed else (kind,)
+        return kind == "text" or (kind in known and kind not in self._learned.lacks)
+
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        """The reply's events. A server that refuses tools before the first event is asked in a dialect."""
-        while True:
-            began = False
+        """The reply's events. What a server refuses before the first one is left out, and asked again."""
+        for _ in range(MOST_LESSONS):
+            began, lessons = False, self._learned.lessons
             try:
                 async with aclosing(self._read_reply(request, reply)) as batches:
                     async for events in batches:
@@ -94,8 +110,18 @@ class ServedModel:
                         yield events
                 return
             except ProviderError as error:
-                if began or not self._must_write_calls(request, error):
+                if began:
                     raise
+                if (lesson := self._learn_from(error, request)) is not None:
+                    yield [Notice(f"{self.name} {lesson}", "learned")]
+                elif is_broken_file(error.message) and not all(map(is_text, files_of(request))):
+                    request = without_files(request, lambda file: not is_text(file), UNREADABLE)
+                    yield [Notice(f"{self.name} could not read a file: {error.message}", "unreadable_file")]
+                elif self._learned.lessons == lessons:  # else it was learned while this request was under way
+                    raise
+        async with aclosing(self._read_reply(request, reply)) as batches:
+            async for events in batches:
+                yield events
 
     async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         thinking, language = self._thinking(), self._language(request)
@@ -126,7 +152,9 @@ class ServedModel:
                 )
                 for message in request.messages
             )
-        return asked if language is None or self._calls_as(request) == NATIVE else disguise(asked, language)
+        if language is not None and self._calls_as(request) != NATIVE:
+            asked = disguise(asked, language)
+        return self._learned.fit(asked, self._takes)
 
     def _options(self, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """What is asked for, over what the catalog has for this model."""
@@ -149,15 +177,16 @@ class ServedModel:
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""
-        return request.dialect or self._habits.tools
+        return request.dialect or self._tools
 
-    def _must_write_calls(self, request: Request, error: ProviderError) -> bool:
-        """Whether the server says that this model has no calls of its own. From now on it writes them."""
-        refused = self._calls_as(request) == NATIVE and _REFUSES_TOOLS.search(error.message)
-        if not refused or not request.tools or self._fallback is None or request.dialect is not None:
-            return False
-        self._habits.tools = self._fallback
-        return True
+    @property
+    def _tools(self) -> str:
+        refused = self._learned.no_tools and self.traits.tools == NATIVE
+        return self._fallback if refused and self._fallback is not None else self.traits.tools
+
+    def _learn_from(self, error: ProviderError, request: Request) -> str | None:
+        may_write_calls = request.dialect is None and self._tools == NATIVE and self._fallback is not None
+        return self._learned.learn(error, request, wire=self._wire, may_write_calls=may_write_calls)
 
     # ── reasoning as tags ─────────────────────────────────────────────────────────────────────────
 

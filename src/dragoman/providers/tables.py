@@ -26,6 +26,7 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError
+from dragoman.messages.media import Modality
 from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
@@ -63,7 +64,6 @@ def _listed(value: object) -> object:
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
 AuthKind: TypeAlias = Literal["key", "aws", "google", "entra"]
 ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
-Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
 
 
 @with_config(extra="forbid", strict=True)

@@ -38,6 +38,9 @@ class ConversationSettings(TypedDict, total=False):
     tools: Annotated[Switches | None, Field(description="groups and tools that are on or off")]
     review: Annotated[Review | None, Field(description="results that a person sees before the model")]
     max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
+    continuations: Annotated[
+        Count | None, Field(description="how often a reply that was cut off is asked to go on")
+    ]
     history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
     dialect: Annotated[str | None, Field(description="how calls are made: auto, native, or as text")]

@@ -23,6 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tools": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "review": {"type": "string", "enum": list(REVIEWS)},
     "max_rounds": {"type": "integer", "minimum": 0},
+    "continuations": {"type": "integer", "minimum": 0},
     "history": {"type": "integer", "minimum": 0},
     "private": {"type": "object", "additionalProperties": {"type": "string"}},
     "dialect": {"type": "string", "enum": [AUTO, NATIVE, *NAMES]},

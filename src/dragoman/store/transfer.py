@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from pydantic import JsonValue, ValidationError
 
@@ -15,6 +16,7 @@ from dragoman.conversation.tree import LOCAL, Conversation, Tree, copied
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.messages.boundary import MARGIN, check_addresses, check_json, time_or
 from dragoman.messages.codec import Codec
+from dragoman.messages.endings import ending_of
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
@@ -134,10 +136,12 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
 def markdown(info: Conversation, path: Sequence[Message]) -> str:
     """For reading: who wrote what, and what was called with what result."""
     lines = [f"# {info.title or 'Conversation'}", ""]
-    for message in path:
+    for message, following in zip_longest(path, path[1:]):
         lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]
         for text in _paragraphs(message):
             lines += [text, ""]
+        if message.role == "assistant" and (ending := ending_of(message, following)) is not None:
+            lines += [f"*{ending}*", ""]
     return "\n".join(lines)
 
 

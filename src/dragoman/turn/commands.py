@@ -13,7 +13,9 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import (
     AlreadyAnswered,
     BadRequest,
+    ConfigError,
     DragomanError,
+    NotFound,
     ToolFailed,
     TurnBusy,
     TurnEnded,
@@ -35,6 +37,7 @@ from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.prepare import options_of
+from dragoman.wire.wire import Model
 
 _HOUR = 3600.0
 
@@ -106,7 +109,7 @@ class Commands:
         queue: bool = False,
     ) -> str:
         info = await self._store.conversation(conversation)
-        options = self._settled(options, info)
+        options = self._settled(options, info, message.files if message is not None else ())
         turn = new_id("turn")
         if message is not None:
             message = replace(message, turn=turn)
@@ -123,7 +126,9 @@ class Commands:
         if started is not None:
             await self._driver.begin(started, fact)
 
-    def _settled(self, options: TurnOptions, conversation: Conversation) -> TurnOptions:
+    def _settled(
+        self, options: TurnOptions, conversation: Conversation, files: Sequence[File]
+    ) -> TurnOptions:
         """All that the turn works with, to be kept with it. What can be known to be wrong is refused, before
         anything is stored."""
         settings = conversation.settings
@@ -136,6 +141,7 @@ class Commands:
             check_dialect(options.dialect)
         if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
             check(options_of(self._services, agent, model, settings, options.options))
+        _check_files(model, files)
         plugins = [plugin.name for plugin in self._services.plugins]
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
@@ -161,6 +167,7 @@ class Commands:
         """Another message for a turn that has not begun yet."""
         for queued in await self._store.queued(turn=turn):
             message = self._user_message(queued.conversation, said, None)
+            await self._check_files_for(turn, message)
             if await self._store.change_queued(turn, message.parts):
                 return
         row = await self._store.turn(turn)
@@ -172,6 +179,7 @@ class Commands:
         """Say something to a running turn: its next request contains it."""
         row = await self._store.turn(turn)
         message = self._user_message(row.conversation, said, None)
+        await self._check_files_for(turn, message)
         body = {"message": MESSAGE.to_json(message)}
         if not await self._store.post(turn, "steer", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
@@ -294,6 +302,20 @@ class Commands:
         if wants_object and not isinstance(answer.value, dict):
             raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
 
+    async def _check_files_for(self, turn: str, message: Message) -> None:
+        """M2: of the model the turn was started with, if it is here; of one that waits in a queue, of its
+        conversation's."""
+        if not message.files:
+            return
+        facts = await self._store.facts(turn)
+        first = FACT.load(facts[0]) if facts else None
+        if isinstance(first, TurnStarted):
+            name = first.options.started_with
+        else:
+            name = _text((await self._store.conversation(message.conversation)).settings.get("model"))
+        with suppress(NotFound, ConfigError):
+            _check_files(self._services.model(name), message.files)
+
     def _tool(self, name: str) -> Tool | None:
         found = self._services.toolbox.offer().find(name)
         return found[1] if found else None
@@ -329,6 +351,12 @@ class Commands:
             return ()  # it will not run
         exact, wider = tool.always(fitted), tool.always_wider(fitted)
         return tuple(rule for rule in answer.rules if rule in (*exact, *wider)) or exact
+
+
+def _check_files(model: Model, files: Sequence[File]) -> None:
+    """M2: what a model cannot be shown is refused before anything is stored."""
+    if files and (check := getattr(model, "check_files", None)) is not None:  # one's own may have none
+        check(files)
 
 
 def _text(setting: JsonValue) -> str | None:

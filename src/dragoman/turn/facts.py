@@ -132,6 +132,7 @@ class MessageAppended:
 class StepFinished:
     step: int
     again: bool
+    limit: str = ""  # that keeps the turn from going on, in words
     at: float = 0.0
     type: Literal["step_finished"] = "step_finished"
 

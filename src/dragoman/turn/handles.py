@@ -24,7 +24,7 @@ from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.settings import changed
-from dragoman.turn.steps.finalize import answer_of
+from dragoman.turn.steps.finalize import answer_of, finish_of
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 
@@ -38,6 +38,7 @@ class TurnResult:
     text: str
     messages: tuple[Message, ...]
     usage: Usage
+    finish: str = ""  # how its last reply ended: stop, length, refusal, … (`messages/endings.py`)
 
 
 @dataclass(slots=True, frozen=True)
@@ -61,6 +62,10 @@ class SendOptions(TypedDict, total=False):
     agent: str | None
     tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
     dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
+
+
+def _result(id: str, turn: Turn, messages: Sequence[Message]) -> TurnResult:
+    return TurnResult(id, turn.state, answer_of(messages), tuple(messages), turn.usage, finish_of(turn))
 
 
 def turn_options(
@@ -92,8 +97,8 @@ class TurnHandle:
     # ── watching ──────────────────────────────────────────────────────────────────────────────────
 
     async def events(self, after: int = 0) -> AsyncIterator[e.Event]:
-        """Every event after this number until the turn ends, wherever it runs; of one that is over for long,
-        what it said."""
+        """Every event after this number until the turn ends, wherever it runs; of one that has long been
+        over, what it said."""
         live = await self._attached()
         batches = live.log.events.batches(after) if live is not None else None
         if batches is None and await self._can_be_followed():
@@ -119,7 +124,7 @@ class TurnHandle:
         turn = await self.turn()
         text = answer_of(await self._messages())
         error = turn.error.error if turn.error is not None else None
-        return e.TurnEnd(turn.state, text, turn.usage, error, turn.limit or None)
+        return e.TurnEnd(turn.state, text, turn.usage, error, turn.limit or None, finish_of(turn))
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
@@ -169,14 +174,11 @@ class TurnHandle:
         if live is not None:
             await asyncio.shield(live.task)
             log = live.log
-            return TurnResult(
-                self.id, log.turn.state, answer_of(log.messages), tuple(log.messages), log.turn.usage
-            )
+            return _result(self.id, log.turn, log.messages)
         turn = await self._wait_until_over()
         if turn.error is not None:
             raise ProviderError(turn.error.error, kind=turn.error.kind, retryable=turn.error.retryable)
-        messages = await self._messages()
-        return TurnResult(self.id, turn.state, answer_of(messages), tuple(messages), turn.usage)
+        return _result(self.id, turn, await self._messages())
 
     async def facts(self) -> list[Fact]:
         return [FACT.load(body) for body in await self._store.facts(self.id)]

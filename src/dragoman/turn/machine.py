@@ -94,7 +94,7 @@ class Turn:
     replied: bool = True  # the current step has its reply
     finished: bool = True  # the current step is over
     finish: str = ""  # how the last reply ended
-    rounds: int = 0  # replies that held calls
+    rounds: int = 0  # replies that held calls, or paused for those of the provider
     closing: bool = False  # a limit was reached: the next request is the last, and has no tools
     limit: str = ""  # which one, in words
     calls: Mapping[str, Call] = field(default_factory=dict)
@@ -238,7 +238,7 @@ def _apply(turn: Turn, fact: Fact) -> Turn:
         case StepFinished():
             _refuse_if(fact, not turn.replied or turn.finished or fact.step != turn.step, _where(turn))
             _refuse_unsettled(turn, fact)
-            return replace_fast(turn, finished=True, goes_on=fact.again)
+            return replace_fast(turn, finished=True, goes_on=fact.again, limit=turn.limit or fact.limit)
         case Steered():
             _refuse_if(fact, turn.state is State.FINALIZING and turn.finished, "its last step is over")
             return replace_fast(turn, goes_on=True)
@@ -290,7 +290,7 @@ def _receive(turn: Turn, fact: ReplyReceived) -> Turn:
         turn,
         replied=True,
         finish=fact.finish,
-        rounds=turn.rounds + bool(made),
+        rounds=turn.rounds + (bool(made) or fact.finish == "pause"),  # the provider's tools ran, too
         calls={**turn.calls, **made},
         usage=turn.usage + fact.usage,
     )

@@ -60,9 +60,12 @@ class PlannedCalls:
 
     calls: Sequence[ToolCall]
     skipped: dict[str, str] = field(default_factory=dict)  # by call: which limit is reached
+    limit: str = ""  # of the turn as a whole
 
     def skip(self, limit: str, calls: Iterable[ToolCall] | None = None) -> None:
         """These, or all, do not run because a limit is reached: the model is asked for its answer."""
+        if calls is None:
+            self.limit = self.limit or limit
         for call in self.calls if calls is None else calls:
             self.skipped.setdefault(call.id, limit)
 
@@ -109,6 +112,7 @@ class Appender:
     def __init__(self, now: Callable[[int, Appended], Awaitable[None]]) -> None:
         self._now = now
         self._count = 0
+        self.again = False  # another step is wanted, and nothing is to be said before it
         self.deferred: list[tuple[int, Appended]] = []
 
     async def __call__(
@@ -132,6 +136,11 @@ class Appender:
                 self.deferred.append((place, wanted))
             else:
                 await self._now(place, wanted)
+
+    def request(self) -> None:
+        """Ask for another step without a message: the model goes on from where its reply stopped. A limit of
+        the turn that is reached comes before this."""
+        self.again = True
 
     async def and_request(self, message: str | Sequence[Part] | Sequence[str], **options: Any) -> None:
         """The same with `request=True`."""

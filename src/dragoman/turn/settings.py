@@ -22,6 +22,7 @@ _KINDS: dict[str, type] = {
     "tools": dict,
     "review": str,
     "max_rounds": int,
+    "continuations": int,
     "history": int,
     "private": dict,
     "dialect": str,

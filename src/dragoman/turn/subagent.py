@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, DragomanError, NotFound, ToolFailed
+from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
 from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
@@ -62,6 +63,9 @@ class Subagents:
                     await engine.commands.cancel(row.id, "the call that opened it was cancelled")
         if result.state != "completed":
             raise ToolFailed(f"the task was {result.state} before it had an answer")
+        if result.finish in REFUSED | INCOMPLETE | WITHOUT_ANSWER:
+            ending = notice_of(result.finish, agent)
+            raise ToolFailed(f"{result.text}\n\n[{ending}]" if result.text.strip() else str(ending))
         spent: JsonValue = {**asdict(result.usage)}
         return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
 

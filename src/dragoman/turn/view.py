@@ -36,12 +36,14 @@ class TurnView:
         before_side_request: Callable[[Request], Awaitable[None]],
         *,
         side_model: Model | None = None,
+        options: Mapping[str, JsonValue] | None = None,
     ) -> None:
         self._log = log
         self._model = model
         self._side_model = side_model or model
         self.added_tools: dict[str, Tool] = {}
         self.agent = agent
+        self.options: Mapping[str, JsonValue] = options or {}  # of its requests, before plugins change them
         self._before_side_request = before_side_request
 
     @property

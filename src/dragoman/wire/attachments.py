@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from dragoman.errors import ConfigError, NotFound
+from dragoman.messages.media import is_text
 from dragoman.messages.request import Request
-from dragoman.wire.files import Attachments, blobs_of, kind
+from dragoman.wire.files import Attachments, files_of
 from dragoman.wire.wire import Wire
 
 ReadBlob: TypeAlias = Callable[[str], Awaitable[bytes]]
@@ -49,9 +50,9 @@ class AttachmentReader:
     async def read(self, request: Request, wire: Wire) -> Attachments:
         """The files of a request that the wire can carry. NotFound where one is gone."""
         wanted: dict[Key, str] = {}
-        for file in blobs_of(request):
-            key = (file.blob or "", kind(file) == "text")
-            if key not in wanted and wire.carries(file):
+        for file in files_of(request):
+            key = (file.blob or "", is_text(file))
+            if file.blob is not None and key not in wanted and wire.carries(file):
                 coded = self._coded.get(key)
                 wanted[key] = await self._read(*key) if coded is None else coded
         self._remember(wanted)

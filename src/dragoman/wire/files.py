@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from dragoman.errors import ConfigError
-from dragoman.messages.parts import File, ToolCall
-from dragoman.messages.request import Request
+from dragoman.messages.media import in_words, is_text, media_type, text_inside
+from dragoman.messages.parts import File, Part, Text, ToolCall
+from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.lowering import result_files
 
 
@@ -26,18 +27,18 @@ class Attachments:
 NO_ATTACHMENTS = Attachments()
 
 
-def blobs_of(request: Request) -> Iterator[File]:
-    """The files that a request may carry and whose bytes are ours."""
+def files_of(request: Request) -> Iterator[File]:
+    """The files that a request may carry."""
     for message in request.messages:
         for part in message.parts:
             for file in result_files(part) if isinstance(part, ToolCall) else (part,):
-                if isinstance(file, File) and file.blob is not None:
+                if isinstance(file, File):
                     yield file
 
 
-def kind(file: File) -> str:
-    """`image`, `audio`, `video`, `text`, or `application` for documents."""
-    return file.media_type.partition("/")[0]
+def is_there(file: File) -> bool:
+    """Whether there is anything to send."""
+    return bool(file.blob or file.url)
 
 
 def base64_of(file: File, attachments: Attachments) -> str | None:
@@ -53,16 +54,41 @@ def address_of(file: File, attachments: Attachments) -> str:
     """An address that holds the file, or where it can be fetched."""
     if file.blob is None:
         return file.url or ""
-    return f"data:{file.media_type};base64,{base64_of(file, attachments)}"
+    return f"data:{media_type(file)};base64,{base64_of(file, attachments)}"
 
 
 def text_of(file: File, attachments: Attachments) -> str:
     """A text file as the text it is, any other as the fact that it is there."""
-    name = file.name or "a file"
-    if kind(file) == "text" and file.blob is not None:
-        return f"[{name}]\n{_coded(file.blob, attachments.texts)}"
-    where = f" at {file.url}" if file.url and not file.url.startswith("data:") else ""
-    return f"[{name}, {file.media_type}{where}, cannot be shown here]"
+    text: str | None = None
+    if is_text(file):
+        text = _coded(file.blob, attachments.texts) if file.blob is not None else text_inside(file.url or "")
+    return in_words(file) if text is None else f"[{file.name or 'a file'}]\n{text}"
+
+
+# ── files that a model cannot take ────────────────────────────────────────────────────────────────
+
+
+def without_files(request: Request, cannot_take: Callable[[File], bool], why: str) -> Request:
+    """The request with a line of text in the place of each file that the model cannot take."""
+    if not any(cannot_take(file) for file in files_of(request)):
+        return request
+
+    def readable(part: Part) -> Part:
+        if isinstance(part, File) and cannot_take(part):
+            return Text(in_words(part, why))
+        if isinstance(part, ToolCall) and part.result is not None:
+            left_out = [file for file in part.result.attachments if cannot_take(file)]
+            if left_out:
+                remaining = tuple(file for file in part.result.attachments if file not in left_out)
+                lines = "\n".join(in_words(file, why) for file in left_out)
+                note = f"{part.result.note}\n{lines}" if part.result.note else lines
+                return replace(part, result=replace(part.result, attachments=remaining, note=note))
+        return part
+
+    messages = (
+        RequestMessage(message.role, tuple(map(readable, message.parts))) for message in request.messages
+    )
+    return replace(request, messages=tuple(messages))
 
 
 def _coded(blob: str, coded: Mapping[str, str]) -> str:

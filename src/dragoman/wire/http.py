@@ -9,7 +9,7 @@ import asyncio
 import io
 import random as randomness
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -17,8 +17,9 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import JsonValue
 
-from dragoman.errors import ConfigError, ProviderError
+from dragoman.errors import BadRequest, ConfigError, ProviderError
 from dragoman.messages.events import Event, StepRetry
+from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
 from dragoman.wire.attachments import AttachmentReader
@@ -27,6 +28,7 @@ from dragoman.wire.bodies import is_large, write, write_large
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
+from dragoman.wire.learned import Learned, fields_of, may_teach
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
 from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
@@ -235,6 +237,7 @@ class HttpModel:
         context: int | None = None,
         extra: Extra = True,
         attachments: AttachmentReader | None = None,
+        learned: Learned | None = None,
     ) -> None:
         self.name = name or model
         self.context = context
@@ -242,6 +245,7 @@ class HttpModel:
         self.model = model
         self._extra = extra
         self._attachments = attachments or AttachmentReader()
+        self._learned = learned or Learned()
         self._client = client
         self._wire = wire
         self._endpoint = endpoint
@@ -251,6 +255,14 @@ class HttpModel:
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
+
+    def check_files(self, files: Sequence[File]) -> None:
+        for file in files:
+            if file.blob is not None and not self._wire.carries(file):
+                raise BadRequest(
+                    f"{file.name or 'the file'} is {file.media_type}, which {self.name} cannot be sent: "
+                    "attach it as text, as a PDF, or as a PNG or JPEG image"
+                )
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
@@ -269,7 +281,9 @@ class HttpModel:
                 return
             except ProviderError as error:
                 failure = self._for_people(error)
-                if exchange.began or not retry.may_follow(error, attempt):
+                if not exchange.began and error.kind in ("invalid_request", "unknown_model", "server"):
+                    error.sent = await self._fields(request)
+                if exchange.began or not retry.may_follow(error, attempt) or may_teach(error):
                     raise
             finally:
                 exchange.close()
@@ -281,16 +295,25 @@ class HttpModel:
     async def _body(self, request: Request) -> bytes:
         """The request as bytes. What takes long is done in a thread."""
         self.check_options(request.options)
-        request = with_tool_choice(request)
-        if own := own_fields(request.options, self._wire.options):
-            request = replace(request, extra=with_extra(own, request.extra))
+        request = self._complete(request)
         attachments = await self._attachments.read(request, self._wire)
         if attachments.size > LARGE_BODY or is_large(request):
             return await asyncio.to_thread(lambda: write_large(self._encode(request, attachments)))
         return write(self._encode(request, attachments))
 
+    def _complete(self, request: Request) -> Request:
+        request = with_tool_choice(request)
+        if own := own_fields(request.options, self._wire.options):
+            request = replace(request, extra=with_extra(own, request.extra))
+        return request
+
+    async def _fields(self, request: Request) -> frozenset[str]:
+        """The names of what stood in the body: of an error they tell what it is about."""
+        request = self._complete(request)
+        return fields_of(self._encode(request, await self._attachments.read(request, self._wire)))
+
     def _encode(self, request: Request, attachments: Attachments) -> dict[str, JsonValue]:
-        body = self._wire.encode(request, attachments)
+        body = self._learned.trim(self._wire.encode(request, attachments))
         if body.get("model") == request.model:
             body["model"] = self.model
         return self._endpoint.fitted(body)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from dragoman.messages.boundary import is_address
+from dragoman.messages.media import in_words
 from dragoman.messages.message import Role
 from dragoman.messages.parts import (
     Arguments,
@@ -27,16 +29,22 @@ from dragoman.wire.quirks import IdShape
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def lower(messages: Iterable[RequestMessage], *, files_apart: bool = False) -> list[RequestMessage]:
+def lower(
+    messages: Iterable[RequestMessage],
+    *,
+    files_apart: bool = False,
+    speaks: Callable[[Part], bool] = lambda part: False,
+) -> list[RequestMessage]:
     """The messages as every wire can send them: nothing empty, nothing that is ours alone, neighbours merged.
 
     An assistant's message is one model request here, made of text, reasoning and calls; the results of its
     calls belong right behind it. Files it made follow in a user's message, and so do those its calls brought
-    back if the wire cannot put them into a result (`files_apart`).
+    back if the wire cannot put them into a result (`files_apart`). `speaks` names parts of a reply that can
+    be sent alone, beside texts and calls.
     """
     merged: list[RequestMessage] = []
     for message in messages:
-        for one in _split(message, files_apart):
+        for one in _split(message, files_apart, speaks):
             before = merged[-1] if merged else None
             if before is None or before.role != one.role or _has_calls(before):
                 merged.append(one)
@@ -45,7 +53,9 @@ def lower(messages: Iterable[RequestMessage], *, files_apart: bool = False) -> l
     return merged
 
 
-def _split(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessage]:
+def _split(
+    message: RequestMessage, files_apart: bool, speaks: Callable[[Part], bool]
+) -> Iterator[RequestMessage]:
     parts: list[Part] = []
     for part in message.parts:
         match part:
@@ -53,7 +63,7 @@ def _split(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessag
                 if part.text.strip():
                     parts.append(part)
             case Summary():
-                yield from _step(message.role, parts, files_apart)
+                yield from _step(message.role, parts, files_apart, speaks)
                 yield RequestMessage("user", (Text(f"[Summary of what came before]\n{part.text}"),))
                 parts = []
             case Reasoning() | ToolCall():
@@ -63,16 +73,18 @@ def _split(message: RequestMessage, files_apart: bool) -> Iterator[RequestMessag
                 parts.append(part if _can_be_fetched(part) else _in_words(part))
             case Error():
                 pass
-    yield from _step(message.role, parts, files_apart)
+    yield from _step(message.role, parts, files_apart, speaks)
 
 
-def _step(role: Role, parts: list[Part], files_apart: bool) -> Iterator[RequestMessage]:
+def _step(
+    role: Role, parts: list[Part], files_apart: bool, speaks: Callable[[Part], bool]
+) -> Iterator[RequestMessage]:
     if role == "user":
         if parts:
             yield RequestMessage(role, tuple(parts))
         return
     own = tuple(part for part in parts if not isinstance(part, File))
-    if any(isinstance(part, Text | ToolCall) for part in own):  # thoughts alone cannot be sent
+    if any(isinstance(part, Text | ToolCall) or speaks(part) for part in own):  # no thoughts alone
         yield RequestMessage(role, own)
     if made := tuple(part for part in parts if isinstance(part, File)):
         yield RequestMessage("user", (Text("[Made by the assistant]"), *made))
@@ -128,7 +140,7 @@ def _can_be_fetched(file: File) -> bool:
 
 
 def _in_words(file: File) -> Text:
-    return Text(f"[{file.name or 'a file'}, {file.media_type}, cannot be shown here]")
+    return Text(in_words(replace(file, url=None)))  # the address is not one to be told
 
 
 def _visible(call: ToolCall) -> ToolResult | None:

@@ -87,6 +87,7 @@ KINDS = (
                 "data_inspection_failed",
                 "prohibited_content",
                 "cyber_policy_violation",
+                "image_content_policy_violation",
             }
         ),
         words=_words(
@@ -137,7 +138,7 @@ KINDS = (
     ErrorKind(
         "timeout",
         frozenset({408, 504}),
-        frozenset({"timeout_error", "deadline_exceeded", "request_timeout"}),
+        frozenset({"timeout_error", "deadline_exceeded", "request_timeout", "vector_store_timeout"}),
         retryable=True,
         hint="The provider took too long: try again",
     ),
@@ -160,6 +161,8 @@ def provider_error(
 ) -> ProviderError:
     """The error for what a provider reports: its body as JSON, or as the text it was."""
     message = _shortened(join_halves(_message(report))) or "the provider refused and did not say why"
+    if filtered := ", ".join(_filtered(report)):
+        message = f"{message} ({filtered})"
     codes = frozenset(_codes(report))
     kind = next((kind for kind in KINDS if kind.fits(status, codes, message)), OTHER)
     if kind.name == CONTEXT_OVERFLOW:
@@ -205,8 +208,16 @@ def _message(report: JsonValue) -> str:
                 return _message(_opened(raw))
             for name in MESSAGES:
                 if found := _message(report.get(name)):
-                    return found
+                    return f"{found}: {where}" if (where := _where(report)) else found
     return ""
+
+
+def _where(report: dict[str, JsonValue]) -> str:
+    """The field that FastAPI and its kin complain about."""
+    place = report.get("loc")
+    if not isinstance(place, list):
+        return ""
+    return ".".join(str(step) for step in place if step != "body")
 
 
 def _opened(text: str) -> JsonValue:
@@ -233,6 +244,15 @@ def _levels(report: JsonValue) -> Iterator[dict[str, JsonValue]]:
             yield report
             for name in NESTED:
                 yield from _levels(report.get(name))
+
+
+def _filtered(report: JsonValue) -> Iterator[str]:
+    """The categories for which Azure's filter refused a request."""
+    for level in _levels(report):
+        results = level.get("content_filter_result") or level.get("content_filter_results")
+        for name, result in results.items() if isinstance(results, dict) else ():
+            if isinstance(result, dict) and result.get("filtered"):
+                yield name.replace("_", " ")
 
 
 def _retry_delay(report: JsonValue) -> float | None:

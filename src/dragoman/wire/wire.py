@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.events import (
     Event,
+    Notice,
     ProviderData,
     ReasoningDelta,
     ReasoningEnd,
@@ -61,7 +62,10 @@ class Wire(Protocol):
 
 
 class Model(Protocol):
-    """Something that answers. `name` is how people write it: `provider/model`."""
+    """Something that answers. `name` is how people write it: `provider/model`.
+
+    One that knows which files it cannot take has a method `check_files(files)`, which raises BadRequest.
+    """
 
     name: str
     context: int | None  # tokens it can take, where known
@@ -77,13 +81,14 @@ class Model(Protocol):
     def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError.
 
-        A `StepRetry` may come before them, and `ProviderData` anywhere: neither is a part of the reply.
+        A `StepRetry` or a `Notice` may come before them, and `ProviderData` anywhere: these are no parts of
+        the reply.
         """
 
 
 def begins_reply(events: Iterable[Event]) -> bool:
     """Whether some of these are part of a reply: after one, nothing may be asked again."""
-    return not all(isinstance(event, StepRetry | ProviderData) for event in events)
+    return not all(isinstance(event, StepRetry | ProviderData | Notice) for event in events)
 
 
 def call_id(reply: str, position: int) -> str:

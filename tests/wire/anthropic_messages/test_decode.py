@@ -57,9 +57,10 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
         ("max_tokens", "length"),
-        ("model_context_window_exceeded", "length"),
-        ("pause_turn", "length"),
-        ("refusal", "filter"),
+        ("model_context_window_exceeded", "context"),
+        ("pause_turn", "pause"),
+        ("compaction", "pause"),
+        ("refusal", "refusal"),
         ("eos", "unknown"),
     ],
 )

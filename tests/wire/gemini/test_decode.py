@@ -44,7 +44,8 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
     [
         ("STOP", "stop"),
         ("MAX_TOKENS", "length"),
-        ("SAFETY", "filter"),
+        ("SAFETY", "safety"),
+        ("RECITATION", "recitation"),
         ("PROHIBITED_CONTENT", "filter"),
         ("OTHER", "error"),
         ("BRAND_NEW", "unknown"),
@@ -74,7 +75,7 @@ def test_a_stream_that_ends_before_the_reply_does_is_an_error_that_keeps_what_ca
 
 def test_a_prompt_that_was_blocked_is_a_reply_that_is_finished() -> None:
     reply = read({"promptFeedback": {"blockReason": "SAFETY"}})
-    assert (reply.error, reply.end.finish) == (None, "filter")
+    assert (reply.error, reply.end.finish) == (None, "safety")
 
 
 def test_an_id_is_kept_where_there_is_one() -> None:
@@ -98,9 +99,9 @@ def test_a_call_they_could_not_read_becomes_a_call_that_the_model_may_mend(messa
     assert reply.end.finish == "tool_calls"
 
 
-def test_a_call_they_could_not_read_and_do_not_name_is_an_error() -> None:
+def test_a_call_they_could_not_read_and_do_not_name_is_an_end_of_its_own() -> None:
     reply = read(chunk(finish="MALFORMED_FUNCTION_CALL"))
-    assert (reply.calls, reply.end.finish) == ([], "error")
+    assert (reply.calls, reply.end.finish) == ([], "malformed")
 
 
 @pytest.mark.parametrize(

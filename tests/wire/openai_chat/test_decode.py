@@ -64,7 +64,9 @@ def test_any_cut_of_the_bytes_gives_the_same_events(pieces: list[bytes]) -> None
         ("length", "length"),
         ("content_filter", "filter"),
         ("error", "error"),
-        ("eos", "unknown"),
+        ("eos", "stop"),
+        ("SAFETY", "safety"),
+        ("banana", "unknown"),
         (None, "unknown"),
     ],
 )

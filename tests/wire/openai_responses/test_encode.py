@@ -118,7 +118,7 @@ def test_files_are_sent_in_the_form_each_kind_has_here() -> None:
     assert item["content"] == [
         {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"},
         {"type": "input_image", "image_url": "https://example.org/dog.jpg", "detail": "auto"},
-        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+        {"type": "input_text", "text": "[a file, audio/wav, cannot be shown here]"},
         {
             "type": "input_file",
             "filename": "report.pdf",

@@ -206,6 +206,7 @@ export interface components {
                 /** @enum {string} */
                 review?: "never" | "on_error" | "always";
                 max_rounds?: number;
+                continuations?: number;
                 history?: number;
                 private?: {
                     [key: string]: string;
@@ -256,6 +257,8 @@ export interface components {
             review?: ("never" | "on_error" | "always") | null;
             /** @description batches of calls in one turn; 0 means no tools */
             max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
             /** @description earlier turns that a request contains */
             history?: number | null;
             /** @description names for texts that no provider may see */
@@ -285,6 +288,7 @@ export interface components {
                 /** @enum {string} */
                 review?: "never" | "on_error" | "always";
                 max_rounds?: number;
+                continuations?: number;
                 history?: number;
                 private?: {
                     [key: string]: string;
@@ -526,7 +530,7 @@ export interface components {
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
         };
         /**
-         * @description The reply is over. `finish` is one of stop, tool_calls, length, filter, cancelled, error, unknown.
+         * @description The reply is over. `finish` is a word of `messages/endings.py`, and `reason` the provider's own for it.
          *
          *     `unfinished` says that nothing marked its end: it may have been cut off, and nobody can know.
          */
@@ -537,6 +541,8 @@ export interface components {
             message: string;
             /** @default false */
             unfinished: boolean;
+            /** @default  */
+            reason: string;
             /** @default 0 */
             seq: number;
             /**
@@ -1077,6 +1083,8 @@ export interface components {
             usage: components["schemas"]["Usage"];
             error: string | null;
             limit: string | null;
+            /** @default  */
+            finish: string;
             /** @default 0 */
             seq: number;
             /**

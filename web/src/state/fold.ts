@@ -103,6 +103,7 @@ export class Draft {
       case "message.end":
         this.open.clear();
         this.head = { ...this.head, finish: event.finish, usage: event.usage };
+        if (event.reason) this.head.metadata = { ...this.head.metadata, reason: event.reason };
         break;
       case "error":
         this.open.clear();

@@ -23,6 +23,7 @@ from dragoman.config.build import build_runtime, catalog_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
+from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
 from dragoman.messages.parts import Part, Text
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
@@ -34,6 +35,11 @@ from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.machine import State
 
 STATUS = {"completed": 0, "error": 1, "cancelled": 130}
+FINISHED = {
+    **dict.fromkeys(REFUSED, 3),
+    **dict.fromkeys(INCOMPLETE, 4),
+    **dict.fromkeys(WITHOUT_ANSWER, 5),
+}
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
 
@@ -71,7 +77,7 @@ def run(flags: RunFlags) -> int:
     with redirect_stdout(sys.stderr):  # what a tool prints must not stand between our lines
         try:
             end = asyncio.run(_run(flags, _load_settings(flags), output))
-            status = STATUS.get(end.state, 1)
+            status = _status(end)
         except BrokenPipeError:
             raise  # whoever read along has gone: there is nobody to tell
         except (DragomanError, OSError, sqlite3.Error) as error:
@@ -80,6 +86,13 @@ def run(flags: RunFlags) -> int:
             end, status = end_without_turn("interrupted", "cancelled"), STATUS["cancelled"]
     output.end(end)
     return status
+
+
+def _status(end: e.TurnEnd) -> int:
+    """By how the last reply ended, where the turn came to its end or a filter kept it from one."""
+    if end.state == "completed" or end.finish in REFUSED:
+        return FINISHED.get(end.finish, 0)
+    return STATUS.get(end.state, 1)
 
 
 async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.TurnEnd:
@@ -112,6 +125,10 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> e.Tur
             except TurnBusy as busy:
                 await _close(runtime, busy)
                 turn = await conversation.send(said, agent=flags.agent)
+            except BadRequest:
+                if flags.conversation is None:  # what was refused leaves nothing behind
+                    await runtime.delete(conversation.id)
+                raise
             return await _follow(runtime, turn, output)
 
 

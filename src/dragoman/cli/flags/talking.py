@@ -114,7 +114,8 @@ def run(
 
     Calls that no rule allows are asked about at the terminal, and rejected where there is none. The exit
     status is 0 where the turn completed, 1 after an error, 2 where the settings or flags cannot be followed,
-    130 where it was cancelled (Ctrl-C).
+    3 where the model refused or a filter ended its reply, 4 where the reply is cut off, 5 where it holds no
+    answer, 130 where it was cancelled (Ctrl-C).
     """
     from dragoman.cli.commands.run import RunFlags, run
 

@@ -39,6 +39,7 @@ class JsonOutput:
             "text": end.text,
             "usage": asdict(end.usage),
             "state": end.state,
+            "finish": end.finish,
             "error": end.error,
         }
         print_json(result, self._out)

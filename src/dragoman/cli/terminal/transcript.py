@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from rich.console import Console
 from rich.text import Text as Line
@@ -10,12 +11,13 @@ from rich.text import Text as Line
 from dragoman.cli.terminal.cards import call_card, describe_file
 from dragoman.cli.terminal.markdown import TerminalMarkdown
 from dragoman.cli.terminal.text import one_line, plain
+from dragoman.messages.endings import ending_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolCall
 
 
 def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:
-    for message in messages:
+    for message, following in zip_longest(messages, messages[1:]):
         if message.role == "user":
             who = message.author or "you"
             console.print(Line(f"{one_line(who)}: ", "bold cyan"), end="")
@@ -24,6 +26,8 @@ def print_messages(console: Console, messages: Sequence[Message], *, thoughts: b
                 console.print(Line(describe_file(file), "cyan"))
         else:
             _print_answer(console, message, thoughts)
+            if (ending := ending_of(message, following)) is not None:
+                console.print(Line(f"· {one_line(ending, 1000)}", "dim"))
         console.print()
 
 

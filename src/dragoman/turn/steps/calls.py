@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dragoman.messages.boundary import check_json
-from dragoman.messages.events import MessageAdded, StepEnd
+from dragoman.messages.endings import INCOMPLETE, REFUSED, notice_kind, notice_of
+from dragoman.messages.events import MessageAdded, StepEnd, call_end
 from dragoman.messages.ids import derived_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState
+from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.store.store import Change, Unread
 from dragoman.turn.authority import load_grants
-from dragoman.turn.facts import Fact, MessageAppended, StepFinished
+from dragoman.turn.facts import CallFinished, Fact, MessageAppended, StepFinished
 from dragoman.turn.plugin import Appended, Appender, Appending, PlannedCalls, Plugin
 from dragoman.turn.steps.call import CallRun, Lanes
 from dragoman.turn.steps.prepare import PreparedTurn
@@ -34,10 +35,12 @@ class Settled:
 async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
     """Carry every call to its result, with `on_after_request` beside them, and finish the step."""
     prepared, log = streamed.prepared, streamed.prepared.log
-    was_closing = log.turn.closing
+    was_closing, finish = log.turn.closing, log.turn.finish
+    if finish in REFUSED:
+        await _cancel_calls(prepared)
     work: list[Callable[[], Coroutine[Any, Any, None]]] = []
     if unsettled := log.turn.unsettled:
-        skipped = {} if was_closing else await _over_a_limit(prepared)
+        skipped = {} if was_closing else (await _limits(prepared)).skipped
         grants = await load_grants(prepared.services, log.conversation.id)
         work += [
             CallRun(prepared, streamed.offer, lanes, id, grants=grants, limit=skipped.get(id)).carry
@@ -57,22 +60,55 @@ async def run_calls(streamed: Streamed, lanes: Lanes) -> Settled:
         prepared.view.notice(f"The limit of {log.turn.limit} is reached: the answer is asked for.", "limit")
     if had_calls and was_closing:
         prepared.view.notice("the model asked for more calls instead of giving its answer", "no_answer")
-    goes_on = (had_calls and not was_closing and not _stopped(prepared)) or log.turn.goes_on
-    return await _finish(prepared, goes_on, streamed.message)
+    again = had_calls and not was_closing and finish not in REFUSED and not _stopped(prepared)
+    limit = ""
+    if not (again or log.turn.goes_on) and any(append.again for _, append in appenders):
+        limit = (await _limits(prepared)).limit
+        again = not limit
+    goes_on = again or log.turn.goes_on
+    _tell_the_end(prepared, streamed.message, goes_on, limit)
+    return await _finish(prepared, goes_on, streamed.message, limit)
 
 
-async def _over_a_limit(prepared: PreparedTurn) -> dict[str, str]:
-    """The calls of this reply that are not to run, and which limit each is over."""
+def _tell_the_end(prepared: PreparedTurn, reply: Message | None, goes_on: bool, limit: str) -> None:
+    """Tell a person how a reply ended, where that is not as it should be and it does not go on."""
+    finish = prepared.log.turn.finish
+    reason = str(reply.metadata.get("reason", "")) if reply is not None else ""
+    text = notice_of(finish, prepared.model.name, reason)
+    if text is not None and not (goes_on and finish in INCOMPLETE):
+        why = f": the limit of {limit} is reached" if limit else ""
+        prepared.view.notice(f"{text}{why}", notice_kind(finish))
+
+
+NOT_RUN = "The reply was refused or filtered before it was complete: this call did not run."
+
+
+async def _cancel_calls(prepared: PreparedTurn) -> None:
+    """Whoever refuses, or is filtered, does not get its calls run."""
+    log = prepared.log
+    calls = [
+        replace(log.call(id), state=CallState.CANCELLED, result=ToolResult(NOT_RUN), ended=log.now())
+        for id in log.turn.unsettled
+    ]
+    if calls:
+        facts = [CallFinished(call.id, call.state) for call in calls]
+        await log.record(*facts, change=Change(calls=calls))
+        for call in calls:
+            log.publish(call_end(call))
+
+
+async def _limits(prepared: PreparedTurn) -> PlannedCalls:
+    """What the plugins say of the calls of this reply: which are not to run, and which limit each is over."""
     turn = prepared.log.turn
     calls = PlannedCalls([call for call in prepared.view.calls if turn.calls[call.id].step == turn.step])
     for plugin in prepared.hooks.before_calls:
         await plugin.before_calls(calls, prepared.view)
-    return calls.skipped
+    return calls
 
 
-async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None) -> Settled:
+async def _finish(prepared: PreparedTurn, goes_on: bool, reply: Message | None, limit: str = "") -> Settled:
     log = prepared.log
-    fact = StepFinished(log.turn.step, goes_on)
+    fact = StepFinished(log.turn.step, goes_on, limit)
     if goes_on:
         log.record_soon(fact)
     else:

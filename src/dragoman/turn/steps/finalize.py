@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.errors import ProviderError
+from dragoman.messages.endings import GOES_ON
 from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd, call_end
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
@@ -13,7 +14,7 @@ from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
-from dragoman.turn.machine import State
+from dragoman.turn.machine import State, Turn
 from dragoman.turn.plugin import Appending
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import received
@@ -83,7 +84,11 @@ async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> N
         await _last(log, signals, TurnCompleted())
     turn = log.turn
     error_text = turn.error.error if turn.error else None
-    log.publish(TurnEnd(turn.state, answer_of(log.messages), turn.usage, error_text, turn.limit or None))
+    log.publish(
+        TurnEnd(
+            turn.state, answer_of(log.messages), turn.usage, error_text, turn.limit or None, finish_of(turn)
+        )
+    )
 
 
 async def _last(log: TurnLog, signals: Signals, fact: Fact) -> None:
@@ -96,6 +101,15 @@ async def _last(log: TurnLog, signals: Signals, fact: Fact) -> None:
             await take_in_steering(log, signals)
 
 
+def finish_of(turn: Turn) -> str:
+    """How the last reply of a turn ended: what is said of the whole turn."""
+    if turn.state is State.CANCELLED:
+        return "cancelled"
+    if turn.error is not None:
+        return "filter" if turn.error.kind == "filter" else "error"
+    return turn.finish
+
+
 def answer_of(messages: Sequence[Message]) -> str:
     """What the turn said in the end: its last reply, with those before it that were cut off and went on."""
     texts: list[str] = []
@@ -104,7 +118,7 @@ def answer_of(messages: Sequence[Message]) -> str:
             if message.author is None:
                 break
             continue
-        if texts and (message.finish != "length" or message.calls):
+        if texts and (message.finish not in GOES_ON or message.calls):
             break
         texts.append(message.text)
     return "".join(reversed(texts))

@@ -27,7 +27,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
-from dragoman.wire.options import merge_options
+from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
 
 
@@ -85,7 +85,16 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
             await plugin.on_side_request(request, view)
 
     side_model = services.model(services.small_model) if services.small_model else None
-    view = TurnView(log, model, agent, before_side_request, side_model=side_model)
+    asked = options_of(services, agent, model, log.settings, options.options)
+    known: Mapping[str, JsonValue] = getattr(model, "default_options", {})  # one's own may have none
+    view = TurnView(
+        log,
+        model,
+        agent,
+        before_side_request,
+        side_model=side_model,
+        options=without_removed(merge_options(known, asked)),
+    )
     return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
 
 
@@ -125,6 +134,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
             prepared.services, prepared.agent, prepared.model, log.settings, log.turn.options.options
         ),
         dialect=_dialect(log),
+        continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
     for plugin in hooks.system_prompt:
         request.system = await plugin.system_prompt(request.system, view)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.errors import ProviderError
+from dragoman.messages.endings import notice_of
 from dragoman.messages.events import (
     CallInputStart,
     Event,
@@ -63,15 +64,26 @@ async def stream(ready: RequestReady) -> Streamed:
                     end = event
                 else:
                     take(event)
+    end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
     end.message = ready.reply
     log.publish(end)
     if end.unfinished:
         prepared.view.notice(f"{model} did not say that its reply was over: it may be cut off", "unfinished")
-    if message is None or message.says_nothing:
-        prepared.view.notice(f"{model} sent an empty reply", "empty_reply")
     return Streamed(prepared, ready.offer, message)
+
+
+def _told_as_it_is(end: MessageEnd, reply: Message) -> MessageEnd:
+    """The end of a reply without an answer says so, if nothing else explains it."""
+    if end.finish not in ("stop", "tool_calls", "unknown") or reply.answers:
+        return end
+    return replace(end, finish="thoughts" if reply.reasoning.strip() else "empty")
+
+
+def _is_kept(message: Message) -> bool:
+    """What says something, and what is there only to say that nothing came."""
+    return bool(message.parts) or (message.finish is not None and notice_of(message.finish, "") is not None)
 
 
 async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> Message | None:
@@ -84,7 +96,7 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     message = next((placed for placed in added if placed.id == reply.id), None)
     log.record_soon(
         received(log.turn.step, message, end),
-        change=Change(messages=[placed for placed in added if placed.parts]),
+        change=Change(messages=[placed for placed in added if _is_kept(placed)]),
     )
     log.draft = None
     return message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.anthropic_messages.shapes import (
@@ -17,6 +18,7 @@ from dragoman.wire.anthropic_messages.shapes import (
     MessagesDelta,
     MessagesEvent,
     MessagesTokens,
+    StopDetails,
     is_server_block,
 )
 from dragoman.wire.arguments import parse_arguments
@@ -26,8 +28,6 @@ from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
-
-BROKEN_OFF = ("length", "filter", "error")
 
 
 class MessagesDecoder:
@@ -43,6 +43,7 @@ class MessagesDecoder:
         self._open: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
         self._usage: MessagesTokens = {}
+        self._details: StopDetails = {}
         self._over = False
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -63,6 +64,7 @@ class MessagesDecoder:
             case "message_delta":
                 self._count(event.get("usage"))
                 self.finish_word = event["delta"].get("stop_reason") or self.finish_word
+                self._details = event["delta"].get("stop_details") or self._details
                 yield from _extra({**event, **event["delta"]}, END_FIELDS | {"delta"})
             case "message_stop":
                 self._over = True
@@ -84,7 +86,8 @@ class MessagesDecoder:
             finish = "tool_calls"
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
-        yield MessageEnd(finish, _usage(self._usage))
+        why = (self._details.get("category"), self._details.get("explanation"))
+        yield MessageEnd(finish, _usage(self._usage), reason=reason_of(finish, self.finish_word, *why))
 
     # ── blocks ────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, ToolSpec
@@ -74,7 +75,7 @@ class RoleBlocks:
 def _turns(request: Request, attachments: Attachments) -> list[RoleBlocks]:
     ids = CallIds()
     turns: list[RoleBlocks] = []
-    for message in lower(request.messages):
+    for message in lower(request.messages, speaks=lambda part: _is_server_part(part, request)):
         if message.role == "user":
             _add(turns, "user", [_content_part(part, attachments) for part in message.parts])
             continue
@@ -96,13 +97,24 @@ def _turns(request: Request, attachments: Attachments) -> list[RoleBlocks]:
             _add(turns, "user", results)
     if not turns or turns[0].role == "assistant":
         turns.insert(0, RoleBlocks("user", [{"type": "text", "text": OPENING}]))
+    continues = turns[-1].role == "assistant" and request.continues
     waiting = _drop_torn_server_calls(turns)
-    for turn in turns:
-        while turn.role == "assistant" and turn.blocks[-1]["type"] in THINKING:
+    for turn in turns[:-1] if continues else turns:  # what goes on is sent back as it is
+        while turn.role == "assistant" and turn.blocks and turn.blocks[-1]["type"] in THINKING:
             turn.blocks.pop()  # no reply may end in a thought
-    if turns[-1].role == "assistant" and not waiting:
+    if not all(turn.blocks for turn in turns):
+        turns = _without_empty(turns)
+    if turns[-1].role == "assistant" and not (waiting or continues):
         turns.append(RoleBlocks("user", [{"type": "text", "text": GO_ON}]))
     return turns
+
+
+def _without_empty(turns: list[RoleBlocks]) -> list[RoleBlocks]:
+    left: list[RoleBlocks] = []
+    for turn in turns:
+        if turn.blocks:
+            _add(left, turn.role, turn.blocks)
+    return left
 
 
 def _add(turns: list[RoleBlocks], role: Role, blocks: list[Block]) -> None:
@@ -120,14 +132,25 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
             yield {"type": "tool_use", "id": id, "name": safe_name(part), "input": {**asked_arguments(part)}}
         case Reasoning() if may_replay(part, NAME, request.model):
             if isinstance(part.opaque, dict):
-                # Without their own tools in the request, what these left in the history would be refused.
                 theirs = is_server_block(str(part.opaque.get("type")))
-                if not theirs or not request.extra.keys().isdisjoint(SERVER_FIELDS):
+                if not theirs or _is_server_part(part, request):
                     yield part.opaque
             elif part.signature is not None:
                 yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
         case _:
             pass
+
+
+def _is_server_part(part: Part, request: Request) -> bool:
+    """Whether it is what their own tools did, and may go back: without these in the request it would be
+    refused."""
+    return (
+        isinstance(part, Reasoning)
+        and isinstance(part.opaque, dict)
+        and is_server_block(str(part.opaque.get("type")))
+        and may_replay(part, NAME, request.model)
+        and not request.extra.keys().isdisjoint(SERVER_FIELDS)
+    )
 
 
 def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:
@@ -140,14 +163,15 @@ def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:
 
 
 def carries(file: File) -> bool:
-    return file.media_type in (*IMAGES, *DOCUMENTS) or files.kind(file) == "text"
+    return media_type(file) in (*IMAGES, *DOCUMENTS) or is_text(file)
 
 
 def _content_part(part: Part, attachments: Attachments) -> Block:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
-    type = "image" if part.media_type in IMAGES else "document" if part.media_type in DOCUMENTS else None
+    held = media_type(part)
+    type = "image" if held in IMAGES else "document" if held in DOCUMENTS else None
     source = _source(part, attachments) if type else None
     if source is None:
         return {"type": "text", "text": files.text_of(part, attachments)}
@@ -159,7 +183,7 @@ def _content_part(part: Part, attachments: Attachments) -> Block:
 
 def _source(file: File, attachments: Attachments) -> Body | None:
     if data := files.base64_of(file, attachments):
-        return {"type": "base64", "media_type": file.media_type, "data": data}
+        return {"type": "base64", "media_type": media_type(file), "data": data}
     return {"type": "url", "url": file.url} if file.url else None
 
 

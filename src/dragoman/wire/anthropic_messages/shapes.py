@@ -16,9 +16,10 @@ FINISH = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
     "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "pause_turn": "length",  # its own tools took long: it goes on when its reply is sent back
-    "refusal": "filter",
+    "model_context_window_exceeded": "context",
+    "pause_turn": "pause",  # its own tools took long: it goes on when its reply is sent back
+    "compaction": "pause",  # it summed up by itself, and stops where it was asked to
+    "refusal": "refusal",
 }
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -89,6 +90,13 @@ Block: TypeAlias = dict[str, JsonValue]
 """A piece of content. Some are sent back as they came, so none is taken apart further than need be."""
 
 
+class StopDetails(TypedDict, total=False):
+    """Why it refused."""
+
+    category: str | None
+    explanation: str | None
+
+
 class MessagesDelta(TypedDict, total=False):
     type: str
     text: str
@@ -97,6 +105,7 @@ class MessagesDelta(TypedDict, total=False):
     signature: str
     content: JsonValue  # of a compaction
     stop_reason: str | None
+    stop_details: StopDetails | None
 
 
 class MessagesTokens(TypedDict, total=False):

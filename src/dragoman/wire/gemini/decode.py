@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.gemini.shapes import (
+    BLOCKED,
     CANDIDATE_FIELDS,
     CHUNK_FIELDS,
     FINISH,
@@ -22,13 +24,12 @@ from dragoman.wire.gemini.shapes import (
     GeminiChunk,
     GeminiPart,
     GeminiTokens,
+    SafetyRating,
 )
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
-
-BROKEN_OFF = ("length", "filter", "error")
 
 
 class GeminiDecoder:
@@ -38,7 +39,8 @@ class GeminiDecoder:
         self.finish_word: str | None = None
         self._prose = Prose(NAME)
         self._signature: str | None = None  # that came with text: it follows when the text has ended
-        self._blocked = False
+        self._blocked = False  # the prompt was: there is no reply
+        self._details: list[str] = []  # what they say of how it ended
         self._calls = Calls(reply)
         self._usage: GeminiTokens = {}
         self._chunk_fields = ExtraFields(CHUNK_FIELDS)
@@ -66,8 +68,9 @@ class GeminiDecoder:
         return self._prose.text(parts[0]["text"] or "")
 
     def _read(self, chunk: GeminiChunk) -> Iterator[Event]:
-        if reason := (chunk.get("promptFeedback") or {}).get("blockReason"):
+        if (feedback := chunk.get("promptFeedback")) and (reason := feedback.get("blockReason")):
             self.finish_word, self._blocked = reason, True
+            self._explain(feedback.get("blockReasonMessage"), feedback.get("safetyRatings"))
         if candidates := chunk.get("candidates"):
             yield from self._candidate(candidates[0])
         if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
@@ -75,15 +78,16 @@ class GeminiDecoder:
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
-        finish = "filter" if self._blocked else FINISH.get(self.finish_word or "", "unknown")
+        word = self.finish_word or ""
+        finish = BLOCKED.get(word, "filter") if self._blocked else FINISH.get(word, "unknown")
         yield from self._calls.close(cut=self.finish_word is None or finish in BROKEN_OFF)
         if self.finish_word is None:
             raise unfinished()
-        if len(self._calls) and (finish in ("stop", "unknown") or self.finish_word == MALFORMED_CALL):
+        if len(self._calls) and finish in ("stop", "unknown", "malformed"):
             finish = "tool_calls"
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
-        yield MessageEnd(finish, _usage(self._usage))
+        yield MessageEnd(finish, _usage(self._usage), reason=reason_of(finish, word, *self._details))
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -94,8 +98,14 @@ class GeminiDecoder:
             yield ProviderData(NAME, extra)
         if word := candidate.get("finishReason"):
             self.finish_word = word
+            message = candidate.get("finishMessage")
+            self._explain(message, candidate.get("safetyRatings"))
             if word == MALFORMED_CALL:
-                yield from self._malformed(candidate.get("finishMessage") or "")
+                yield from self._malformed(message or "")
+
+    def _explain(self, message: str | None, ratings: list[SafetyRating] | None) -> None:
+        blocked = (rating.get("category") for rating in ratings or () if rating.get("blocked"))
+        self._details = [one for one in (message, ", ".join(filter(None, blocked))) if one]
 
     def _part(self, part: GeminiPart) -> Iterator[Event]:
         text, signature = part.get("text") or "", part.get("thoughtSignature")

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
@@ -16,13 +17,11 @@ from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.schema import subset
 from dragoman.wire.gemini.shapes import (
     BUDGETS,
-    DOCUMENTS,
     LEAST_OF_PRO,
     LEVELS,
     MEDIA,
     MOST,
     NAME,
-    NO_MEDIA,
     NO_SIGNATURE,
     family,
 )
@@ -130,22 +129,18 @@ def _name(call: ToolCall) -> str:
 
 
 def carries(file: File) -> bool:
-    return _is_known(file) or files.kind(file) == "text"
-
-
-def _is_known(file: File) -> bool:
-    return (files.kind(file) in MEDIA and file.media_type not in NO_MEDIA) or file.media_type in DOCUMENTS
+    return media_type(file) in MEDIA or is_text(file)
 
 
 def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"text": part.text}
     assert isinstance(part, File)
-    known = _is_known(part)
-    if known and (data := files.base64_of(part, attachments)):
-        return {"inlineData": {"mimeType": part.media_type, "data": data}}
-    if known and part.url:
-        return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}}
+    type = media_type(part)
+    if type in MEDIA and (data := files.base64_of(part, attachments)):
+        return {"inlineData": {"mimeType": type, "data": data}}
+    if type in MEDIA and part.url:
+        return {"fileData": {"mimeType": type, "fileUri": part.url}}
     return {"text": files.text_of(part, attachments)}
 
 

@@ -13,30 +13,44 @@ NAME = "gemini"
 FINISH = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
-    "SAFETY": "filter",
-    "RECITATION": "filter",
+    "SAFETY": "safety",
+    "IMAGE_SAFETY": "safety",
+    "MODEL_ARMOR": "safety",
+    "RECITATION": "recitation",
+    "IMAGE_RECITATION": "recitation",
     "LANGUAGE": "filter",
     "BLOCKLIST": "filter",
     "PROHIBITED_CONTENT": "filter",
+    "IMAGE_PROHIBITED_CONTENT": "filter",
     "SPII": "filter",
-    "IMAGE_SAFETY": "filter",
-    "MODEL_ARMOR": "filter",
-    "OTHER": "error",
-    "MALFORMED_FUNCTION_CALL": "error",
+    "MALFORMED_FUNCTION_CALL": "malformed",
+    "UNEXPECTED_TOOL_CALL": "malformed",
     "MALFORMED_RESPONSE": "error",
-    "UNEXPECTED_TOOL_CALL": "error",
     "TOO_MANY_TOOL_CALLS": "error",
     "MISSING_THOUGHT_SIGNATURE": "error",
+    "NO_IMAGE": "error",
+    "IMAGE_OTHER": "error",
+    "OTHER": "error",
 }
+
+# Why a prompt was not even read. All others are the content filter's.
+BLOCKED = {"SAFETY": "safety", "IMAGE_SAFETY": "safety", "JAILBREAK": "safety", "MODEL_ARMOR": "safety"}
 
 MALFORMED_CALL = "MALFORMED_FUNCTION_CALL"
 
 # What Google wants to see where a call is not theirs, or its signature is lost.
 NO_SIGNATURE = "skip_thought_signature_validator"
 
-MEDIA = ("image", "audio", "video")
-NO_MEDIA = ("image/gif", "image/svg+xml", "image/bmp", "image/tiff")
-DOCUMENTS = ("application/pdf",)
+MEDIA = frozenset(
+    {
+        *("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"),
+        *("audio/wav", "audio/mpeg", "audio/aiff", "audio/x-aiff", "audio/aac", "audio/ogg", "audio/flac"),
+        *("audio/x-flac", "audio/opus", "audio/webm", "audio/mp4", "audio/m4a", "audio/x-m4a", "audio/pcm"),
+        *("video/mp4", "video/mpeg", "video/mpg", "video/mov", "video/quicktime", "video/avi"),
+        *("video/x-msvideo", "video/x-flv", "video/webm", "video/wmv", "video/x-ms-wmv", "video/3gpp"),
+        "application/pdf",
+    }
+)
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -104,10 +118,18 @@ class GeminiCandidate(TypedDict, total=False):
     content: GeminiContent | None
     finishReason: str | None
     finishMessage: str | None
+    safetyRatings: list[SafetyRating] | None
+
+
+class SafetyRating(TypedDict, total=False):
+    category: str | None
+    blocked: bool | None
 
 
 class GeminiFeedback(TypedDict, total=False):
     blockReason: str | None
+    blockReasonMessage: str | None
+    safetyRatings: list[SafetyRating] | None
 
 
 class GeminiTokens(TypedDict, total=False):

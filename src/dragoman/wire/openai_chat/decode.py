@@ -8,6 +8,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
+from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
@@ -27,13 +28,12 @@ from dragoman.wire.openai_chat.shapes import (
     ChatChoice,
     ChatChunk,
     ChatTokens,
+    FilterResult,
     ReasoningDetail,
 )
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
-
-BROKEN_OFF = ("length", "filter", "error")
 
 
 class ChatDecoder:
@@ -50,6 +50,8 @@ class ChatDecoder:
         self._chunk_fields = ExtraFields(CHUNK_FIELDS, CONSTANT_FIELDS)
         self._choice_fields = ExtraFields(CHOICE_FIELDS)
         self._delta_fields = ExtraFields(DELTA_FIELDS, repeated=True)
+        self._refuses = False
+        self._filtered = ""  # what for, as far as they say it
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -93,14 +95,18 @@ class ChatDecoder:
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
-        finish = FINISH.get(self.finish_word or "", "unknown")
+        word = self.finish_word or ""
+        finish = FINISH.get(word.lower(), "unknown")
+        if self._refuses and finish in ("stop", "tool_calls", "unknown"):
+            word, finish = "refusal", "refusal"
         torn = self.finish_word is None and not self._over  # or whole: not all imitators say when it is over
         yield from self._calls.close(cut=torn or finish in BROKEN_OFF)
         if len(self._calls) and finish in ("stop", "unknown") and not torn:
             finish = "tool_calls"
         if extra := extra_fields(self._usage, USAGE_FIELDS):
             yield ProviderData(NAME, {"usage": extra})
-        yield MessageEnd(finish, _usage(self._usage), unfinished=torn)
+        reason = reason_of(finish, word, self._filtered if finish == "filter" else None)
+        yield MessageEnd(finish, _usage(self._usage), unfinished=torn, reason=reason)
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -114,11 +120,14 @@ class ChatDecoder:
                 self._details += pieces
                 if not thought:  # else it says the same
                     yield from self._reasoning(details.readable(pieces))
-            if content := delta.get("content") or delta.get("refusal"):
+            if content := delta.get("content"):
                 yield from self._text(content) if isinstance(content, str) else self._blocks(content)
+            if refusal := delta.get("refusal"):
+                self._refuses = True
+                yield from self._text(refusal)
             if calls := delta.get("tool_calls"):
                 yield from self._call_pieces(calls)
-            ordinary = len(delta) == self._delta_fields.size and (thought or content or calls)
+            ordinary = len(delta) == self._delta_fields.size and (thought or content or refusal or calls)
             if not ordinary and (extra := self._delta_fields.new(delta)):
                 yield ProviderData(NAME, extra)
         if chances := choice.get("logprobs"):
@@ -127,6 +136,8 @@ class ChatDecoder:
             yield ProviderData(NAME, extra)
         if word := choice.get("finish_reason"):
             self.finish_word = word
+        if results := choice.get("content_filter_results"):
+            self._filtered = _filtered(results) or self._filtered
         if usage := choice.get("usage"):
             self._usage = usage
 
@@ -202,6 +213,13 @@ def _usage(tokens: ChatTokens) -> Usage:
         cache_written=of_input.get("cache_write_tokens") or 0,
         reasoning=thought,
         cost=tokens.get("cost"),
+    )
+
+
+def _filtered(results: dict[str, FilterResult | None]) -> str:
+    """The categories that Azure filtered."""
+    return ", ".join(
+        name.replace("_", " ") for name, result in results.items() if result and result.get("filtered")
     )
 
 

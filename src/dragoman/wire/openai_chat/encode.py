@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import is_text, media_type
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
@@ -20,7 +21,7 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
-from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, NAME
+from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME
 from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import is_strict, one_object, schema_name
@@ -107,21 +108,22 @@ def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[Js
 
 
 def carries(file: File) -> bool:
-    return files.kind(file) in ("image", "application", "text") or file.media_type in AUDIO_FORMATS
+    return media_type(file) in (*IMAGES, *DOCUMENTS, *AUDIO_FORMATS) or is_text(file)
 
 
 def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
     assert isinstance(part, File)
-    kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
-    data = files.base64_of(part, attachments) if kind == "application" or sound else None
-    if kind == "image":
+    type = media_type(part)
+    sound = AUDIO_FORMATS.get(type)
+    data = files.base64_of(part, attachments) if type in DOCUMENTS or sound else None
+    if type in IMAGES and files.is_there(part):
         return {"type": "image_url", "image_url": {"url": files.address_of(part, attachments)}}
     if sound and data:
         return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
     if data:
-        address = f"data:{part.media_type};base64,{data}"
+        address = f"data:{type};base64,{data}"
         return {"type": "file", "file": {"filename": part.name or "file", "file_data": address}}
     return {"type": "text", "text": files.text_of(part, attachments)}
 

@@ -28,9 +28,30 @@ FINISH = {
     "content_filter": "filter",
     "error": "error",
     "insufficient_system_resource": "error",  # DeepSeek
+    "network_error": "error",  # Z.ai
+    "sensitive": "filter",  # Z.ai
+    "abort": "error",  # vLLM
+    "repetition": "error",  # vLLM: it said the same again and again
+    "eos": "stop",  # Together
+    "eos_token": "stop",  # TGI
+    "stop_sequence": "stop",
+    "complete": "stop",
+    # what gateways pass on from the other protocols
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+    "safety": "safety",
+    "recitation": "recitation",
+    "prohibited_content": "filter",
+    "blocklist": "filter",
+    "spii": "filter",
+    "malformed_function_call": "malformed",
+    "model_context_window_exceeded": "context",
 }
+"""By the word in lower case."""
 
-AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+DOCUMENTS = ("application/pdf",)
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
@@ -97,12 +118,20 @@ class ChatTokens(TypedDict, total=False):
     cost: float | None  # OpenRouter
 
 
+class FilterResult(TypedDict, total=False):
+    """What Azure's filter says of one category."""
+
+    filtered: bool | None
+    severity: str | None
+
+
 class ChatChoice(TypedDict, total=False):
     delta: ChatDelta | None
     finish_reason: str | None
     usage: ChatTokens | None  # Moonshot writes it here
     logprobs: JsonValue
     error: JsonValue  # OpenRouter
+    content_filter_results: dict[str, FilterResult | None] | None  # Azure
 
 
 class ChatChunk(TypedDict, total=False):

@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias, cast
 
 from pydantic import JsonValue
 
+from dragoman.messages.endings import BROKEN_OFF, reason_of
 from dragoman.messages.events import Event, MessageEnd, ProviderData
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
@@ -30,8 +31,6 @@ from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
-BROKEN_OFF = ("length", "filter", "unknown")
-
 
 class ResponsesDecoder:
     """One reply. `finish_word` is the provider's own word for how it ended."""
@@ -42,6 +41,8 @@ class ResponsesDecoder:
         self._seen: set[Hashable] = set()  # the items of which something has come
         self._calls = Calls(reply)
         self._finish = "unknown"
+        self._reason: str | None = None
+        self._refuses = False
         self._usage: ResponsesTokens = {}
         self._ended = False
 
@@ -57,12 +58,14 @@ class ResponsesDecoder:
 
     def end(self) -> Iterator[Event]:
         yield from self._prose.close()
-        yield from self._calls.close(cut=self._finish in BROKEN_OFF)
+        yield from self._calls.close(cut=self._finish in BROKEN_OFF or self._finish == "unknown")
         if not self._ended:
             raise unfinished()
         if len(self._calls) and self._finish in ("stop", "unknown"):
             self._finish = "tool_calls"
-        yield MessageEnd(self._finish, _usage(self._usage))
+        if self._refuses and self._finish in ("stop", "tool_calls", "unknown"):
+            self._finish = self._reason = "refusal"
+        yield MessageEnd(self._finish, _usage(self._usage), reason=reason_of(self._finish, self._reason))
 
     # ── prose ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -71,6 +74,10 @@ class ResponsesDecoder:
         events = self._prose.text(event.get("delta") or "")
         chances = event.get("logprobs")
         return (*events, _provider_data({"logprobs": chances})) if chances else events
+
+    def _refusal(self, event: ResponsesEvent) -> Iterable[Event]:
+        self._refuses = True
+        return self._text(event)
 
     def _reasoning(self, event: ResponsesEvent) -> Iterator[Event]:
         self._seen.add(_place_of(event))
@@ -81,9 +88,11 @@ class ResponsesDecoder:
             yield from self._prose.close()
 
     def _message_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        contents = item.get("content") or []
+        self._refuses = self._refuses or any(content.get("refusal") for content in contents)
         if place not in self._seen:
-            yield from self._prose.text(_text_of(item.get("content")))
-            for content in item.get("content") or ():
+            yield from self._prose.text(_text_of(contents))
+            for content in contents:
                 if notes := content.get("annotations"):
                     yield _provider_data({"annotations": notes})
         yield from self._prose.close()
@@ -146,9 +155,10 @@ class ResponsesDecoder:
                 yield from self._item_done(place, item)
         self._ended = True
         self.finish_word = response.get("status")
+        self._reason = self.finish_word
         self._finish = FINISH.get(self.finish_word or "", "unknown")
-        if why := response.get("incomplete_details"):
-            self._finish = WHY_INCOMPLETE.get(why.get("reason", ""), "unknown")
+        if (why := response.get("incomplete_details")) and (reason := why.get("reason")):
+            self._reason, self._finish = reason, WHY_INCOMPLETE.get(reason.lower(), "unknown")
         self._usage = response.get("usage") or {}
         extra = extra_fields(response, RESPONSE_FIELDS)
         if of_usage := extra_fields(self._usage, USAGE_FIELDS):
@@ -167,7 +177,7 @@ _ReadItem: TypeAlias = Callable[[ResponsesDecoder, Hashable, ResponsesItem], Ite
 
 _READ: dict[str, _Read] = {
     "response.output_text.delta": ResponsesDecoder._text,
-    "response.refusal.delta": ResponsesDecoder._text,
+    "response.refusal.delta": ResponsesDecoder._refusal,
     "response.reasoning_text.delta": ResponsesDecoder._reasoning,
     "response.reasoning_summary_text.delta": ResponsesDecoder._reasoning,
     "response.reasoning_summary_part.added": ResponsesDecoder._summary_part,

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import is_text, media_type
 from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
@@ -21,7 +22,7 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
-from dragoman.wire.openai_responses.shapes import AUDIO_FORMATS, ENCRYPTED_REASONING, NAME
+from dragoman.wire.openai_responses.shapes import DOCUMENTS, ENCRYPTED_REASONING, IMAGES, NAME
 from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import is_strict, one_object, schema_name
@@ -86,23 +87,21 @@ def _content(parts: tuple[Part, ...], attachments: Attachments) -> str | list[Js
 
 
 def carries(file: File) -> bool:
-    return files.kind(file) in ("image", "application", "text") or file.media_type in AUDIO_FORMATS
+    return media_type(file) in (*IMAGES, *DOCUMENTS) or is_text(file)
 
 
 def _content_part(part: Part, attachments: Attachments) -> Body:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
     assert isinstance(part, File)
-    kind, sound = files.kind(part), AUDIO_FORMATS.get(part.media_type)
-    data = files.base64_of(part, attachments) if kind == "application" or sound else None
-    if kind == "image":
+    type = media_type(part)
+    data = files.base64_of(part, attachments) if type in DOCUMENTS else None
+    if type in IMAGES and files.is_there(part):
         return {"type": "input_image", "image_url": files.address_of(part, attachments), "detail": "auto"}
-    if sound and data:
-        return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
     if data:
-        address = f"data:{part.media_type};base64,{data}"
+        address = f"data:{type};base64,{data}"
         return {"type": "input_file", "filename": part.name or "file", "file_data": address}
-    if kind == "application" and part.url is not None:
+    if type in DOCUMENTS and part.url is not None:
         return {"type": "input_file", "file_url": part.url}
     return {"type": "input_text", "text": files.text_of(part, attachments)}
 

@@ -15,11 +15,32 @@ NAME = "openai_responses"
 
 DONE = b"[DONE]"  # OpenRouter's habit
 
-FINISH = {"completed": "stop", "failed": "error"}
-WHY_INCOMPLETE = {"max_output_tokens": "length", "content_filter": "filter"}
+FINISH = {"completed": "stop", "failed": "error", "cancelled": "error"}
+WHY_INCOMPLETE = {
+    "max_output_tokens": "length",
+    "content_filter": "filter",
+    # what gateways pass on from the other protocols
+    "max_tokens": "length",
+    "length": "length",
+    "refusal": "refusal",
+    "safety": "safety",
+    "recitation": "recitation",
+    "model_context_window_exceeded": "context",
+}
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
-AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+DOCUMENTS = (
+    "application/pdf",
+    "application/rtf",
+    "application/msword",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.oasis.opendocument.text",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.ms-excel",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+)
 
 # ── what is of no use to anybody, or comes a second time ──────────────────────────────────────────
 

@@ -1,0 +1,109 @@
+"""What kind of file an attachment is: by its media type, or by its name where the type says nothing."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from typing import Literal, TypeAlias
+from urllib.parse import unquote
+
+from dragoman.messages.parts import File
+
+Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
+"""What models can be shown. `file` is a document such as a PDF."""
+
+_SAME = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "image/x-png": "image/png",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-mp3": "audio/mpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "application/x-pdf": "application/pdf",
+}
+
+# Text, though it is not called so. What ends in +json, +xml or +yaml (SVG does) is text as well.
+_TEXTS = frozenset(
+    f"application/{name}"
+    for name in (
+        *("json", "json5", "jsonl", "x-ndjson", "x-jsonlines", "xml", "xml-dtd", "yaml", "x-yaml", "toml"),
+        *("javascript", "x-javascript", "ecmascript", "typescript", "x-typescript", "csv", "sql", "x-sql"),
+        *("graphql", "x-sh", "x-shellscript", "x-csh", "x-python", "x-python-code", "x-ruby", "x-perl"),
+        *("x-httpd-php", "x-php", "x-tex", "x-latex", "x-subrip", "x-ipynb+json", "x-www-form-urlencoded"),
+        *("pgp-signature", "x-patch", "x-diff", "x-tcl", "x-lua", "x-rust", "x-go", "x-java", "x-kotlin"),
+    )
+) | {"message/rfc822", "model/gltf+json"}
+
+_SAYS_NOTHING = ("", "application/octet-stream", "binary/octet-stream", "application/unknown", "video/mp2t")
+_TEXT_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        adoc asm astro awk bash bat bib c cc cfg clj cljs cmake cmd conf cpp cr cs css csv cts cxx d dart
+        diff dockerfile eex elm env erl ex exs f90 fish fs fsx gemspec go gradle graphql groovy h hcl hpp
+        hrl hs htm html hxx ini ipynb java jl js json json5 jsonl jsx kt kts less lisp lock log lua m mak
+        makefile markdown md mdx mjs ml mli mm mts ndjson nim nix org patch php pl pm proto ps1 py pyi pyx r
+        rb rkt rs rst sass scala scm scss sh sol sql srt svelte svg swift tcl tex tf thrift toml ts tsv tsx
+        txt v vb vhdl vim vtt vue xml xsd xsl yaml yml zig zsh
+        """,
+    )
+)  # what a name ends in
+
+
+IN_WORDS: dict[Modality, str] = {
+    "text": "text",
+    "image": "images",
+    "audio": "sound",
+    "video": "films",
+    "file": "documents",
+}
+
+
+def media_type(file: File) -> str:
+    """Its type in one spelling, without parameters. What a data: address says of itself counts."""
+    said = file.media_type
+    if file.url is not None and (inside := re.match(r"data:([^,;]+)[,;]", file.url[:200], re.IGNORECASE)):
+        said = inside[1]
+    plain = said.partition(";")[0].strip().lower()
+    return _SAME.get(plain, plain)
+
+
+def is_text(file: File) -> bool:
+    """Whether its bytes are text that a model can simply be told: also JSON, CSV, SVG and code."""
+    type = media_type(file)
+    if type in _SAYS_NOTHING:
+        name = (file.name or "").lower().rpartition("/")[2]
+        return name.rpartition(".")[2] in _TEXT_NAMES
+    return type.startswith("text/") or type in _TEXTS or type.rpartition("+")[2] in ("json", "xml", "yaml")
+
+
+def modality(file: File) -> Modality:
+    """What a model has to be able to take."""
+    if is_text(file):
+        return "text"
+    match media_type(file).partition("/")[0]:
+        case "image" | "audio" | "video" as kind:
+            return kind
+        case _:
+            return "file"
+
+
+def text_inside(url: str) -> str | None:
+    """The text that a data: address holds; None for any other."""
+    head, comma, data = url.partition(",")
+    if not comma or not head.lower().startswith("data:"):
+        return None
+    if not head.lower().endswith(";base64"):
+        return unquote(data)
+    try:
+        return b64decode(data, validate=True).decode(errors="replace")
+    except ValueError:
+        return None
+
+
+def in_words(file: File, why: str = "cannot be shown here") -> str:
+    """The line that stands for a file where the file itself cannot go."""
+    where = f" at {file.url}" if file.url and not file.url.startswith("data:") else ""
+    return f"[{file.name or 'a file'}, {file.media_type}{where}, {why}]"

@@ -1,0 +1,269 @@
+"""What a model's server turned out not to take, learned from its own words, so that it is refused only once.
+
+Servers that imitate a protocol differ in the fields, roles and files they take, and newer models of one
+provider take other fields than the older ones. An error that names what is too much is a lesson: the request
+is sent again without it, and so are all that follow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from dragoman.errors import ProviderError
+from dragoman.messages.media import IN_WORDS, Modality, modality
+from dragoman.messages.parts import Text
+from dragoman.messages.request import Request, RequestMessage
+from dragoman.wire.files import files_of, without_files
+
+MOST_LESSONS = 8  # of one request
+CANNOT_TAKE = "which this model cannot be shown"
+
+_SILENT = frozenset({"auth", "quota", "rate_limit", "filter", "context_overflow", "timeout"})
+_STATUSES = frozenset({None, 400, 404, 405, 415, 422, 500, 501})
+
+# ── how servers say it ────────────────────────────────────────────────────────────────────────────
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE | re.DOTALL)
+
+
+_REFUSES = _words(
+    *(r"unsupported", r"not (?:\w+ )?support", r"n't support", r"only supported", r"only the default"),
+    *(r"unknown", r"unrecogni[sz]ed", r"unexpected", r"not (?:permitted|allowed|enabled|available|accepted)"),
+    *(r"cannot find field", r"no such", r"deprecated", r"additional propert", r"cannot both be"),
+    r"invalid (?:parameter|argument|field|property)",
+)
+# A value that is wrong today: the field itself is taken, so there is nothing to remember.
+_OF_VALUE = _words(
+    r"\b(?:supported|allowed|valid|possible|accepted) values?\b",
+    r"(?:must|should) be (?:one of|between|at (?:most|least)|less|greater)",
+    r"expected one of",
+    r"unsupported value(?!.*only the default)",
+)
+_TOOLS = _words(
+    r"does(?:n't| not) support (?:tools?|function)",
+    r"tool choice requires",
+    r"no endpoints found that support tool",
+    r"tool (?:use|calling)`? is not supported",
+    r"function calling is not (?:enabled|supported)",
+    r"tools param requires --jinja",
+)
+_SYSTEM = _words(
+    r"system (?:role|message|prompt|instruction)s?.{0,30}not (?:supported|enabled|allowed)",
+    r"developer instruction is not enabled",
+    r"only user and assistant roles",
+    r"does(?:n't| not) support (?:the )?[`'\"]?system",
+    r"(?:unsupported|unknown|invalid) role:? ?[`'\"]?system",
+)
+_THINKING = _words(
+    r"(?:thinking|reasoning)(?: (?:level|mode|effort|budget|config))? (?:is|are) not (?:supported|enabled)",
+    r"(?:not|n't) support(?: \w+)? (?:thinking|reasoning|effort)",
+    r"unable to .{0,60}thinking is not",
+)
+_ENCRYPTED = _words(r"encrypted content is not supported")
+_BROKEN_FILE = _words(
+    r"(?:unsupported|invalid|corrupt\w*|broken|empty) (?:image|audio|video|file|pdf|document)\b",
+    r"(?:could|can) ?not (?:be )?(?:process|read|decode|identif|open|download|parse)\w*.{0,40}"
+    r"(?:image|audio|video|file|pdf|document)",
+    r"(?:unable|failed) to (?:process|read|decode|download|parse|fetch|load).{0,30}"
+    r"(?:image|audio|video|file|pdf|document)",
+    r"(?:image|audio|video|file|pdf|document).{0,40}"
+    r"(?:could not be|cannot be|is not (?:a )?valid|too (?:large|small))",
+)
+_NOT_SHOWN: dict[Modality, re.Pattern[str]] = {
+    "image": _words(
+        r"image.{0,60}(?:not (?:\w+ )?(?:support|enabl|allow)|only supported|unsupported)",
+        r"(?:not|n't) (?:\w+ )?support.{0,30}(?:image|vision|multimodal)",
+        r"unknown variant .?image",
+        r"not a multimodal model",
+        r"endpoints found that support image",
+        r"at most 0 image",
+        r"missing data required for image",
+        r"content.{0,20}(?:must be|expected) a string",
+        r"invalid content type.{0,20}image",
+    ),
+    "audio": _words(
+        r"audio.{0,60}(?:not (?:\w+ )?(?:support|enabl|allow)|only supported|unsupported)",
+        r"(?:not|n't) (?:\w+ )?support.{0,30}audio",
+        r"unknown variant .?input_audio",
+        r"at most 0 audio",
+    ),
+    "video": _words(
+        r"video.{0,60}(?:not (?:\w+ )?(?:support|enabl|allow)|only supported|unsupported)",
+        r"(?:not|n't) (?:\w+ )?support.{0,30}video",
+        r"at most 0 video",
+    ),
+    "file": _words(
+        r"(?:file|pdf|document)s?\b.{0,60}(?:not (?:\w+ )?(?:support|enabl|allow)|unsupported)",
+        r"(?:not|n't) (?:\w+ )?support.{0,30}(?:file|pdf|document)",
+        r"unknown variant .?file",
+    ),
+}
+
+# ── fields ────────────────────────────────────────────────────────────────────────────────────────
+
+_LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_NEEDED = frozenset(
+    {
+        *("model", "messages", "input", "contents", "stream", "tools"),
+        *("system", "instructions", "systemInstruction"),
+        *("response_format", "text", "output_config.format"),  # who asked for a form must not get another
+        *("generationConfig.responseSchema", "generationConfig.responseMimeType"),
+    }
+)
+_GROUPS = ("generationConfig", "reasoning", "output_config")  # whose fields can be left out one by one
+_OF_THINKING = (
+    *("reasoning_effort", "reasoning", "thinking", "output_config.effort"),
+    "generationConfig.thinkingConfig",
+)
+_PLAIN = ("temperature", "seed")  # words that mean nothing else in such an error
+
+
+def fields_of(body: Mapping[str, JsonValue]) -> frozenset[str]:
+    """The names of what stands in a body; of groups, with what they hold: `reasoning.effort`."""
+    names = set(body)
+    for group in _GROUPS:
+        if isinstance(held := body.get(group), dict):
+            names |= {f"{group}.{name}" for name in held}
+    return frozenset(names)
+
+
+def _named(message: str, fields: Iterable[str]) -> str | None:
+    """The field that a message is about: the first it names, the longer name before its beginning."""
+    found: list[tuple[int, int, str]] = []
+    for one in fields:
+        place = _place(message, one)
+        if place is not None and one not in _NEEDED:
+            found.append((place, -len(one), one))
+    return min(found)[2] if found else None
+
+
+def _place(message: str, name: str) -> int | None:
+    last = name.rpartition(".")[2]
+    spelled = re.sub(r"_|(?<=[a-z])(?=[A-Z])", "[_ ]?", re.escape(last).replace(r"\_", "_"))
+    for pattern in (
+        rf"['\"`\[(.]{spelled}['\"`\])]",
+        rf"(?:parameter|argument|field|property|option|name|body)s?[:.]? +{spelled}\b",
+        rf"(?<![\w.]){spelled}:",
+        rf"(?<![\w.]){spelled} (?:is|are|parameter|field|option)\b",
+        rf"\b{spelled}\b" if "_" in last or last in _PLAIN or not last.islower() else r"(?!)",
+    ):
+        if match := re.search(pattern, message, re.IGNORECASE):
+            return match.start()
+    return None
+
+
+# ── lessons ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def may_teach(error: ProviderError) -> bool:
+    """Whether an error says what a request should not have held, so that asking the same again is useless."""
+    if error.kind in _SILENT or error.status not in _STATUSES:
+        return False
+    others = (_TOOLS, _SYSTEM, _THINKING, _ENCRYPTED, *_NOT_SHOWN.values())
+    if any(words.search(error.message) for words in others):
+        return True
+    return _is_of_field(error.message) and _named(error.message, error.sent) is not None
+
+
+def _is_of_field(message: str) -> bool:
+    return _REFUSES.search(message) is not None and _OF_VALUE.search(message) is None
+
+
+@dataclass(slots=True)
+class Learned:
+    """What is known of one model beside the catalog. Shared by all turns that ask it."""
+
+    dropped: set[str] = field(default_factory=set)  # fields that are left out
+    renamed: dict[str, str] = field(default_factory=dict)
+    lacks: set[Modality] = field(default_factory=set)
+    no_system: bool = False
+    no_tools: bool = False
+    lessons: int = 0  # so far: whoever asked before one may ask again
+
+    def learn(
+        self, error: ProviderError, request: Request, *, wire: str, may_write_calls: bool
+    ) -> str | None:
+        """What is done differently from now on, in words for a person; None if nothing can be."""
+        if not may_teach(error):
+            return None
+        text = self._of_request(error.message, request, may_write_calls) or self._of_fields(error, wire)
+        self.lessons += text is not None
+        return text
+
+    def _of_request(self, message: str, request: Request, may_write_calls: bool) -> str | None:
+        if _TOOLS.search(message):
+            if not may_write_calls or not request.tools or self.no_tools:
+                return None
+            self.no_tools = True
+            return "has no calls of its own: it is asked to write them as text"
+        if _SYSTEM.search(message) and request.system and not self.no_system:
+            self.no_system = True
+            return "takes no system prompt: it is put in front of the first message"
+        if is_broken_file(message):
+            return None
+        held = {modality(file) for file in files_of(request)} - self.lacks
+        for kind, words in _NOT_SHOWN.items():
+            if kind in held and words.search(message):
+                self.lacks.add(kind)
+                return f"cannot be shown {IN_WORDS[kind]}: a line of text stands in their place"
+        return None
+
+    def _of_fields(self, error: ProviderError, wire: str) -> str | None:
+        sent = error.sent - {"max_tokens"} if wire == "anthropic_messages" else error.sent
+        names: tuple[str, ...] = ()
+        if _ENCRYPTED.search(error.message):
+            names = ("include",)
+        elif _THINKING.search(error.message):
+            names = _OF_THINKING
+        elif _is_of_field(error.message) and (name := _named(error.message, sent)) is not None:
+            names = (name,)
+        names = tuple(name for name in names if name in sent and name not in self.dropped)
+        if not names:
+            return None
+        (first, *_) = names
+        if first in _LIMITS and first not in self.renamed.values():
+            self.renamed[first] = _LIMITS[first]
+            return f"does not take {first}: {_LIMITS[first]} is sent in its place"
+        self.dropped.update(names)
+        return f"does not take {', '.join(names)}: it is left out"
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, request: Request, takes: Callable[[Modality], bool]) -> Request:
+        """The request as this model can take it: its files, and where its system prompt stands."""
+        request = without_files(request, lambda file: not takes(modality(file)), CANNOT_TAKE)
+        if not self.no_system or not request.system.strip():
+            return request
+        system = Text(request.system)
+        first, *others = request.messages or (RequestMessage("user", ()),)
+        opening = (
+            (RequestMessage("user", (system, *first.parts)),)
+            if first.role == "user"
+            else (RequestMessage("user", (system,)), first)
+        )
+        return replace(request, system="", messages=(*opening, *others))
+
+    def trim(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """A body without the fields that are refused, and with the names that are taken."""
+        for old, new in self.renamed.items():
+            if old in body:
+                body[new] = body.pop(old)
+        for name in self.dropped:
+            group, _, inner = name.rpartition(".")
+            held = body.get(group) if group else body
+            if isinstance(held, dict):
+                held.pop(inner, None)
+                if group and not held:
+                    body.pop(group)
+        return body
+
+
+def is_broken_file(message: str) -> bool:
+    """Whether a server could not read one of the files, which says nothing of others."""
+    return _BROKEN_FILE.search(message) is not None
