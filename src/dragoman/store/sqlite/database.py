@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from dragoman.errors import ConfigError, StoreUnavailable
+from dragoman.store.address import is_url
 from dragoman.store.sql.database import Connection, Operation, SqlDatabase
 from dragoman.store.sqlite.faults import translate
 from dragoman.store.sqlite.migrate import connect, migrate
@@ -32,6 +33,8 @@ class SqliteDatabase(SqlDatabase):
     def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
         super().__init__()
         self.path = Path(path)
+        if any(is_url(f"{part}/") for part in self.path.parts):  # of which nothing is shown but that
+            raise ConfigError("an address is given where the path of an SQLite file belongs, such as chat.db")
         if self.path.name in ("", ":memory:"):
             raise ConfigError(
                 f"a store is a file, and {str(path)!r} names none: give it a path such as chat.db"
