@@ -160,7 +160,7 @@ async def test_a_file_that_came_just_now_goes_later(tmp_path: Path) -> None:
     await store.close()
     await store.open()
     try:
-        await store._sweep_blobs()
+        await store._finish_deletions()
         assert files_in(tmp_path / "chat.db.files" / "blobs") == [store._folder.path(wanted)]
     finally:
         await store.close()

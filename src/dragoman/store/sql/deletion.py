@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 
 from dragoman.errors import NotFound
 from dragoman.store.sql.database import Connection, SqlDatabase
@@ -28,26 +29,27 @@ class SqlDeletion(SqlDatabase):
             return inner
 
         for each in await self._write(mark):
-            await self._remove(each)
-        await self._sweep_blobs()
+            await self._sweep_blobs(await self._remove(each))
 
     async def _finish_deletions(self) -> None:
         """What an earlier process began, and what it could not remove from the disk yet."""
         for row in await self._all("deleted_conversations"):
             await self._remove(row["id"])
-        await self._sweep_blobs()
+        await self._sweep_blobs([row["blob"] for row in await self._all("unwanted_blobs")])
         await self._sweep_uploads()
 
-    async def _remove(self, conversation: str) -> None:
+    async def _remove(self, conversation: str) -> list[str]:
+        """Returns the blobs that nothing mentions any more."""
         key = {"id": conversation}
 
-        def last(db: Connection) -> None:
-            db.execute(self._sql["give_up_blobs"], key)
+        def last(db: Connection) -> list[str]:
+            given_up = [row["blob"] for row in db.execute(self._sql["give_up_blobs"], key).fetchall()]
             db.execute(self._sql["remove_conversation"], key)
+            return given_up
 
         while await self._write(lambda db: self._remove_some(db, conversation)):
             pass
-        await self._write(last)
+        return await self._write(last)
 
     def _remove_some(self, db: Connection, conversation: str) -> bool:
         """Turns first, since they name messages. Whether there is more."""
@@ -59,13 +61,17 @@ class SqlDeletion(SqlDatabase):
                     return True
         return False
 
-    async def _sweep_blobs(self) -> None:
-        """Remove the bytes of blobs that nothing mentions any more, except those put here just now."""
-        done = []
-        for row in await self._all("unwanted_blobs"):
-            if row["mentioned"] or await self._blobs.delete(row["blob"], unused_for=_UNUSED):
-                done.append(row["blob"])
-        if done:
+    async def _sweep_blobs(self, blobs: Sequence[str]) -> None:
+        """Remove the bytes of those that nothing mentions any more, except those put here just now."""
+        for start in range(0, len(blobs), _AT_ONCE):
+            some = blobs[start : start + _AT_ONCE]
+            rows = await self._all("unmentioned_blobs", blobs=json.dumps(some))
+            free = {row["blob"] for row in rows}
+            done = [
+                blob
+                for blob in some
+                if blob not in free or await self._blobs.delete(blob, unused_for=_UNUSED)
+            ]
             await self._run("forget_unwanted", blobs=json.dumps(done))
 
     async def _sweep_uploads(self) -> None:

@@ -35,9 +35,10 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
         await _logged(self._forget_deleted_texts)
         await super().close()
 
-    async def _remove(self, conversation: str) -> None:
-        await super()._remove(conversation)
+    async def _remove(self, conversation: str) -> list[str]:
+        given_up = await super()._remove(conversation)
         self._texts_changed = True  # some are left behind, to be taken out of the index
+        return given_up
 
     async def _keep_up(self) -> None:
         now = asyncio.get_running_loop().time

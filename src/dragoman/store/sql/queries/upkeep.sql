@@ -35,7 +35,7 @@ INSERT INTO unwanted_blobs
 SELECT r.blob FROM blob_references r WHERE r.conversation = :id AND NOT EXISTS (
   SELECT 1 FROM blob_references other JOIN conversations c ON c.id = other.conversation
   WHERE other.blob = r.blob AND c.deleted = 0)
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING RETURNING blob;
 
 -- name: remove_conversation
 DELETE FROM conversations WHERE id = :id AND deleted = 1;
@@ -59,5 +59,4 @@ SELECT r.noun, r.owner FROM blob_references r JOIN conversations c ON c.id = r.c
 WHERE r.blob = :blob AND c.deleted = 0 AND coalesce(c."user", 'local') = :user;
 
 -- name: unwanted_blobs
-SELECT blob, EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = unwanted_blobs.blob) AS mentioned
-FROM unwanted_blobs;
+SELECT blob FROM unwanted_blobs;
