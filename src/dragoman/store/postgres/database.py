@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from importlib.resources import files
@@ -46,6 +46,9 @@ class PostgresDatabase(SqlDatabase):
     The tables are in a schema of their own, `dragoman` where none is named. `connections` is how many a
     process uses at most, beside the one that holds its lock.
     """
+
+    _question_order = "seq"
+    _overriding = " OVERRIDING SYSTEM VALUE"
 
     def __init__(self, url: str, *, connections: int = 10, lease: float = 20.0) -> None:
         super().__init__()
@@ -187,6 +190,14 @@ class PostgresDatabase(SqlDatabase):
         if row is None or row["silent"] > self._lease:
             return False
         return not db.execute(self._sql["is_unlocked"], {"lock": row["lock"]}).fetchone()["free"]
+
+    def _count_on(self, db: Connection, tables: Sequence[str]) -> None:
+        for table in tables:
+            column = "id" if table == "texts" else "seq"
+            db.execute(
+                f"SELECT setval(pg_get_serial_sequence('{self.schema}.{table}', '{column}'), "
+                f"greatest((SELECT max({column}) FROM {table}), 1))"
+            )
 
     def _known_since(self, db: Connection) -> float:
         return float(db.execute(self._sql["first_use"]).fetchone()["at"])

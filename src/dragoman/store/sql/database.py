@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -72,6 +72,9 @@ class SqlDatabase(ABC):
     _blobs: Blobs
     _owner_name: str  # of this process, as an owner of turns
 
+    _question_order: str  # the column that counts questions
+    _overriding = ""  # what lets numbers be given that the database would else give out
+
     def __init__(self) -> None:
         self._reported: set[tuple[str, str]] = set()
 
@@ -104,6 +107,10 @@ class SqlDatabase(ABC):
     @abstractmethod
     def _known_since(self, db: Connection) -> float:
         """Since when it is known here which blobs are mentioned: older ones may be another database's."""
+
+    @abstractmethod
+    def _count_on(self, db: Connection, tables: Sequence[str]) -> None:
+        """Give out numbers after those that were given to these tables."""
 
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,144 @@
+"""Copies everything that is in one database to another, row by row, whichever engines they have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.store.sql.database import Connection, SqlDatabase
+
+Values = dict[str, Any]
+Progress = Callable[[str, int], None]  # what is being copied, and how much of it there is so far
+
+# In the order in which rows refer to each other; and by what each is known, in which order they are read.
+_TABLES: dict[str, tuple[str, ...]] = {
+    "conversations": ("created", "id"),
+    "messages": ("seq",),
+    "turns": ("created", "id"),
+    "calls": ("id",),
+    "facts": ("turn", "seq"),
+    "questions": ("place",),
+    "signals": ("seq",),
+    "queue": ("seq",),
+    "grants": ("id",),
+    "pins": ("user", "tool"),
+    "people": ("name",),
+    "prompts": ("user", "name"),
+    "blob_references": ("blob", "noun", "owner"),
+    "uploads": ("blob", "user"),
+    "unwanted_blobs": ("blob",),
+    "texts": ("id",),
+}
+_QUESTION = "id, conversation, turn, call, open, body"  # each engine counts them for itself
+_COUNTED = ("messages", "signals", "queue", "texts")  # by numbers that the database gives out
+_AT_ONCE = 500  # rows
+
+
+async def copy_store(source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None) -> None:
+    """Everything, turns that wait included; those that ran are nobody's in the copy, and are taken up there.
+
+    What is in the target already is left as it is, so a copy that broke off is run again and goes on. At the
+    end each row is compared. ConfigError where one is missing or not the same.
+    """
+    await _refuse_running(source)
+    await _refuse_others(source, target)
+    for table, key in _TABLES.items():
+        count = 0
+        async for rows in _pages(source, table, key):
+            await _add(target, table, [_fresh(table, row) for row in rows])
+            count += len(rows)
+            progress(table, count)
+    count = 0
+    async for blob in source._blobs.keys():
+        await target._blobs.put(await source._blobs.read(blob))
+        count += 1
+        progress("attachments", count)
+    await target._write(lambda db: target._count_on(db, _COUNTED))
+    await _compare(source, target, progress)
+
+
+async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
+    """A target may hold what an earlier copy left there, and nothing else: numbers would collide."""
+    for table, key in (("conversations", ("created", "id")), ("people", ("name",))):
+        ours, theirs = [await _hashes(database, table, key) for database in (source, target)]
+        if theirs.keys() - ours.keys():
+            raise BadRequest(f"there are {table} in the target that are not in the source: name an empty one")
+
+
+async def _refuse_running(source: SqlDatabase) -> None:
+    def running(db: Connection) -> bool:
+        rows = db.execute("SELECT DISTINCT owner FROM turns WHERE live = 1 AND owner IS NOT NULL").fetchall()
+        others = [row["owner"] for row in rows if row["owner"] != source._owner_name]
+        return any(source._is_alive(db, owner) for owner in others)
+
+    if await source._read(running):
+        raise BadRequest("turns run in it: stop the programs that use it, and copy it then")
+
+
+async def _pages(database: SqlDatabase, table: str, key: Sequence[str]) -> AsyncIterator[list[Values]]:
+    """All rows in order, some at a time."""
+    places = [database._question_order] if table == "questions" else [f'"{name}"' for name in key]
+    what = f"{_QUESTION}, {places[0]} AS place" if table == "questions" else "*"
+    where = "message IS NOT NULL" if table == "texts" else "1 = 1"  # what is left of a deleted message
+    order, after = ", ".join(places), dict[str, object]()
+    while True:
+        beyond = f" AND ({order}) > ({', '.join(f':{name}' for name in key)})" if after else ""
+        text = f"SELECT {what} FROM {table} WHERE {where}{beyond} ORDER BY {order} LIMIT {_AT_ONCE}"
+        found = await database._read(partial(_fetch, text, after))
+        if not found:
+            return
+        rows = [{name: row[name] for name in row.keys()} for row in found]  # noqa: SIM118 - by name
+        yield rows
+        after = {name: rows[-1][name] for name in key}
+
+
+def _fetch(text: str, key: Mapping[str, object], db: Connection) -> list[Any]:
+    return db.execute(text, key).fetchall()
+
+
+async def _add(database: SqlDatabase, table: str, rows: Sequence[Values]) -> None:
+    columns = [name for name in rows[0] if name != "place"]
+    names, values = ", ".join(f'"{name}"' for name in columns), ", ".join(f":{name}" for name in columns)
+    text = f"INSERT INTO {table} ({names}){database._overriding} VALUES ({values}) ON CONFLICT DO NOTHING"
+    await database._write(lambda db: db.executemany(text, rows).rowcount)
+
+
+def _fresh(table: str, row: Values) -> Values:
+    """As it is to be in the copy: text where a disk had left something else, and owned by nobody."""
+    text = {
+        name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        for name, value in row.items()
+    }
+    return {**text, "owner": None} if table == "turns" else text
+
+
+async def _compare(source: SqlDatabase, target: SqlDatabase, progress: Progress) -> None:
+    for table, key in _TABLES.items():
+        progress(f"checking {table}", 0)
+        wanted, there = [await _hashes(database, table, key) for database in (source, target)]
+        wrong = [known for known, hash in wanted.items() if there.get(known) != hash]
+        if wrong:
+            raise ConfigError(
+                f"the copy is not the same: {len(wrong)} rows of {table} differ, such as {wrong[0]}. "
+                "Was something written meanwhile? Run it again, into an empty database"
+            )
+
+
+async def _hashes(database: SqlDatabase, table: str, key: Sequence[str]) -> dict[tuple[str, ...], bytes]:
+    hashes: dict[tuple[str, ...], bytes] = {}
+    known_by = ("id",) if table == "questions" else key
+    async for rows in _pages(database, table, key):
+        for row in rows:
+            values = sorted(_fresh(table, row).items())
+            text = "\0".join(f"{name}={_as_stored(value)}" for name, value in values if name != "place")
+            hash = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            hashes[tuple(str(row[name]) for name in known_by)] = hash[:16]
+    return hashes
+
+
+def _as_stored(value: object) -> object:
+    """PostgreSQL has no place for the character zero."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
