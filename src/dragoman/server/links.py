@@ -7,6 +7,7 @@ import json
 import math
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -80,9 +81,24 @@ def announce(folder: Path, server: RunningServer) -> Iterator[None]:
 
 
 def running_servers(folder: Path) -> list[RunningServer]:
-    """Those that were announced, the newest first. One that was killed may be among them."""
+    """Those that were announced, the newest first. What one left behind that was killed is removed."""
     found: list[tuple[float, RunningServer]] = []
     for file in folder.glob("server-*.json"):
+        if not _is_running(file.stem.removeprefix("server-")):
+            file.unlink(missing_ok=True)
+            continue
         with suppress(OSError, ValidationError):
             found.append((file.stat().st_mtime, _RUNNING.validate_json(file.read_bytes())))
     return [server for _, server in sorted(found, key=lambda each: -each[0])]
+
+
+def _is_running(process: str) -> bool:
+    if sys.platform == "win32":
+        return True  # there, this would end it
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except OSError:  # it is there, and somebody else's
+        return True
+    return True

@@ -117,6 +117,34 @@ async def test_another_link_is_printed_for_whoever_runs_the_server_and_nobody_el
     assert "no server runs" in ended.err
 
 
+async def test_of_several_servers_on_one_store_one_is_asked_for_by_its_port(stage: Path) -> None:
+    """U1: and what a killed one left behind is gone."""
+    first, second = [await started("serve", "--port", "0", folder=stage) for _ in range(2)]
+    try:
+        lines = []
+        for process in (first, second):
+            assert process.stdout is not None
+            lines.append((await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode())
+        ports = [re.findall(r":(\d+)/", line)[0] for line in lines]
+        for port in ports:
+            assert f":{port}/" in (await program("link", "--port", port, folder=stage)).out
+        newest = await program("link", folder=stage)
+        assert "--port" in newest.err
+        assert len(newest.out.splitlines()) == 1
+        refused = await program("link", "--port", "1", folder=stage)
+        assert (refused.status, "port 1" in refused.err) == (1, True)
+        first.kill()
+        await first.wait()
+        alone = await program("link", folder=stage)
+        assert (alone.err, f":{ports[1]}/" in alone.out) == ("", True)
+        assert len(list_files(stage, "server-*.json")) == 1
+    finally:
+        for process in (first, second):
+            if process.returncode is None:
+                process.send_signal(signal.SIGINT)
+                await asyncio.wait_for(process.communicate(), PATIENCE)
+
+
 def test_enter_at_the_servers_terminal_prints_another_link(stage: Path) -> None:
     """U1"""
     person = Person("serve", "--port", "0", "--no-open", folder=stage)

@@ -13,6 +13,7 @@ from dragoman.cli.folder_trust import read_settings
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, find_errors, store_of
 from dragoman.config.settings import Settings, data_folder, schema, user_file
+from dragoman.config.trust.contents import SETTINGS
 from dragoman.redaction import redact_text, redact_value
 from dragoman.wire.scripted import ScriptedModel
 
@@ -24,6 +25,9 @@ def show_paths(settings: Settings, *, as_json: bool) -> None:
         return
     for file in settings.files:
         print(f"settings  {file}")
+    for left_out in settings.sources.left_out:
+        if SETTINGS in left_out.contents.files:
+            print(f"settings  {left_out.contents.folder / SETTINGS} (not trusted, and not used)")
     if user_file() not in settings.files:
         print(f"settings  {user_file()} (not there)")
     print(f"store     {store_of(settings)}")

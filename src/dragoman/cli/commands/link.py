@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import aiohttp
 
@@ -14,13 +15,17 @@ from dragoman.server.links import RunningServer, running_servers
 _PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
-def print_link(settings: Settings, *, key: bool) -> None:
+def print_link(settings: Settings, *, key: bool, port: int | None = None) -> None:
     """Only the user who runs the server can do this: nobody else can read the file that says how."""
-    server, path = asyncio.run(_ask(running_servers(files_of(settings))))
+    servers = running_servers(files_of(settings))
+    wanted = [one for one in servers if port is None or one.url.endswith(f":{port}")]
+    server, path = asyncio.run(_ask(wanted, port))
     print(server.key if key else f"{server.url}{path}")
+    if others := [one.url for one in wanted if one != server]:
+        print(f"This is the newest server; --port asks another: {', '.join(others)}", file=sys.stderr)
 
 
-async def _ask(servers: list[RunningServer]) -> tuple[RunningServer, str]:
+async def _ask(servers: list[RunningServer], port: int | None) -> tuple[RunningServer, str]:
     for server in servers:
         headers = {"authorization": f"Bearer {server.key}"}
         try:
@@ -32,4 +37,5 @@ async def _ask(servers: list[RunningServer]) -> tuple[RunningServer, str]:
                     return server, str((await response.json())["path"])
         except (aiohttp.ClientError, TimeoutError, OSError):
             continue  # it was killed, and its file is still there
-    raise BadRequest("no server runs on this store: dragoman serve starts one")
+    where = "" if port is None else f" at port {port}"
+    raise BadRequest(f"no server runs on this store{where}: dragoman serve starts one")

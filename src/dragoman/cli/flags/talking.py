@@ -180,13 +180,14 @@ def link(
     key: Annotated[
         bool, typer.Option("--key", help="Print a key for programs instead: it holds while the server runs.")
     ] = False,
+    port: Annotated[int | None, typer.Option(help="The server at this port, where several run.")] = None,
     store: Store = None,
     config: Config = None,
 ) -> None:
     """Another link to the server that runs here: for one browser, within ten minutes."""
     from dragoman.cli.commands.link import print_link
 
-    print_link(load_settings(config, store), key=key)
+    print_link(load_settings(config, store), key=key, port=port)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman demo`")
