@@ -25,6 +25,7 @@ async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
     """A step at a time, each in a transaction of its own."""
     steps = numbered(files("dragoman.store.postgres") / "sql" / "migrations")
     lock = f"dragoman migration {schema}"
+    await db.execute("SET statement_timeout = 0")  # a large table takes its time
     await db.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", lock)
     try:
         if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):

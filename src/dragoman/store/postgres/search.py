@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
 from dragoman.store.sql.database import Connection
-from dragoman.store.sql.texts import chunks, has_all, snippet_of, text_of_call, words_of
+from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
 
 _PAGE = 200  # texts that are looked at at once
+_TITLES = 10_000  # that are looked at at most
 _LAST = 2**62  # comes after every text
 
 
@@ -31,18 +33,19 @@ class PostgresSearch(PostgresDatabase):
     def _search_titles(
         self, db: Connection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
-        rows = db.execute(self._sql["search_titles"], {"user": user, "parts": _parts(words), "limit": limit})
+        key = {"user": user, "part": _pattern(words), "limit": _TITLES}
+        rows = db.execute(self._sql["search_titles"], key)
+        found = (row for row in rows if has_all(row["title"], words))
         return [
             Found(None, row["id"], row["title"], snippet_of(row["title"], words))
-            for row in rows
-            if has_all(row["title"], words)
+            for row in islice(found, limit)
         ]
 
     def _search_texts(
         self, db: Connection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
         found: dict[str, Found] = {}
-        key: dict[str, object] = {"user": user, "parts": _parts(words), "limit": _PAGE, "before": _LAST}
+        key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
         while rows := db.execute(self._sql["search_texts"], key).fetchall():
             for row in rows:
                 if row["message"] not in found and has_all(row["text"], words):
@@ -62,8 +65,7 @@ class PostgresSearch(PostgresDatabase):
             db.execute(self._sql["add_text_of_call"], {"id": call.id, "text": chunk})
 
 
-def _parts(words: Sequence[str]) -> list[str]:
-    """Patterns of words that the server can look for itself: their small letters are the same everywhere."""
-    plain = (word.lower() for word in words if word.isascii() or word.lower() == word.upper())
-    escaped = (word.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") for word in plain)
-    return [f"%{word}%" for word in escaped] or ["%"]
+def _pattern(words: Sequence[str]) -> str:
+    """What the server finds by its index. The other words are looked for here."""
+    part = plain_part(words).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{part}%"

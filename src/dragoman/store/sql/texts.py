@@ -39,6 +39,13 @@ def words_of(query: str) -> list[str]:
     return query.replace("\0", " ").split()
 
 
+def plain_part(words: Sequence[str]) -> str:
+    """The longest word that a database can look for itself, in small letters: of other alphabets it may not
+    know them. Empty where there is none."""
+    plain = (word.lower() for word in words if word.isascii() or word.lower() == word.upper())
+    return max(plain, key=len, default="")
+
+
 def has_all(text: str, words: Sequence[str]) -> bool:
     folded = text.casefold()
     return all(word.casefold() in folded for word in words)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.sql.database import Connection, Row
-from dragoman.store.sql.texts import chunks, has_all, snippet_of, text_of_call, words_of
+from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
 from dragoman.store.sqlite.database import SqliteDatabase
 
 _STEP = 10_000  # characters that one step puts into the index or takes out of it, or one row
@@ -52,7 +52,7 @@ class SqliteSearch(SqliteDatabase):
         """Texts in which the words may be, the newest first."""
         trigrams = _trigrams(words)
         (upto,) = db.execute(self._sql["indexed_upto"]).fetchone() if trigrams else (0,)
-        key = {"after": upto, "scanned": _SCANNED, "part": _part(words), "user": user}
+        key = {"after": upto, "scanned": _SCANNED, "part": plain_part(words), "user": user}
         yield from db.execute(self._sql["scan_texts"], key)
         if trigrams:
             query = " ".join('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
@@ -114,12 +114,6 @@ class SqliteSearch(SqliteDatabase):
                 break
             last, size = row["id"], size + row["size"]
         return last
-
-
-def _part(words: Sequence[str]) -> str:
-    """A word that SQLite can look for by itself, which knows the case of ASCII letters alone; or nothing."""
-    plain = (word.lower() for word in words if word.isascii() or word.lower() == word.upper())
-    return max(plain, key=len, default="")
 
 
 def _trigrams(words: Sequence[str]) -> list[str]:

@@ -53,17 +53,17 @@ INSERT INTO texts (message, text)
 SELECT m.seq, :text FROM calls c JOIN messages m ON m.id = c.message WHERE c.id = :id;
 
 -- name: search_texts
--- Texts before one in which all these parts are, the newest first.
+-- Texts before one in which there is something like this, the newest first.
 SELECT t.id, t.text, m.id AS message, m.conversation, c.title
 FROM texts t JOIN messages m ON m.seq = t.message JOIN conversations c ON c.id = m.conversation
-WHERE t.id < :before AND lower(t.text) LIKE ALL (:parts::text[])
+WHERE t.id < :before AND lower(t.text) LIKE :part
   AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
 ORDER BY t.id DESC LIMIT :limit;
 
 -- name: search_titles
 SELECT id, title FROM conversations
 WHERE title IS NOT NULL AND deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
-  AND lower(title) LIKE ALL (:parts::text[])
+  AND lower(title) LIKE :part
 ORDER BY updated DESC, id LIMIT :limit;
 
 -- ── owners ───────────────────────────────────────────────────────────────────────────────────────
