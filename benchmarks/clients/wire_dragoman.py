@@ -7,13 +7,14 @@ from dataclasses import replace
 from asked import request
 from contest import measure, model, run, url
 
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.openai_chat import WIRE
 
 
 async def main() -> None:
-    endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), key="secret")
+    endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), auth=KeyAuth("secret"))
     async with HttpClient(use_environment=False) as client:
         wired = HttpModel(client, WIRE(), endpoint, model=model())
 

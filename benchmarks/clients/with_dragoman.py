@@ -8,6 +8,7 @@ from dataclasses import replace
 from contest import measure, model, run, url
 
 from dragoman import Runtime, tool
+from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.openai_chat import WIRE
@@ -20,7 +21,7 @@ async def add(a: int, b: int) -> int:
 
 
 async def main() -> None:
-    endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), key="secret")
+    endpoint = replace(ENDPOINTS["openai_chat"], base_url=url(), auth=KeyAuth("secret"))
     client = HttpClient(use_environment=False)
     served = HttpModel(client, WIRE(), endpoint, model=model())
     with tempfile.TemporaryDirectory() as folder:

@@ -82,20 +82,22 @@ async def _survives_noted(folder: Path, name: str, *moments: Moment) -> None:
 
 # Every other write is struck, in one of three ways, the same in every run; in a sweep each is, in all three.
 SWEEPS = [(name, kind) for name in STORIES for kind in (KINDS if WHOLE else ("write", "tool"))]
-SAMPLE = [next(iter(STORIES))]  # of the stories, for `make test` on PostgreSQL
+TOLD = [("sqlite", *sweep) for sweep in SWEEPS]
+TOLD += [("postgres", *sweep) for sweep in (SWEEPS if WHOLE else SWEEPS[:1])]
+TWICE = [("sqlite", name) for name in STORIES]
+TWICE += [("postgres", name) for name in (STORIES if WHOLE else [*STORIES][:1])]
 
 
 def _moment(name: str, kind: str, number: int) -> Moment:
     return (random.Random(f"{name} {number}").choice(WRITES) if kind == "write" else kind, number)
 
 
-@pytest.mark.parametrize(("name", "kind"), SWEEPS)
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(("engine", "name", "kind"), TOLD, indirect=["engine"])
 async def test_a_conversation_survives_being_killed_at_every_moment(
-    tmp_path: Path, name: str, kind: str, engine: str
+    tmp_path: Path, name: str, kind: str
 ) -> None:
     """S3: counted on until a run comes to its end, for how writes are merged is different every time."""
-    if engine == "postgres" and not WHOLE and (name not in SAMPLE or kind == "tool"):
-        pytest.skip("on PostgreSQL all stories are told by `make sweep`")
     for number in count(1, step=1 if WHOLE else 2):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -107,13 +109,10 @@ async def test_a_conversation_survives_being_killed_at_every_moment(
     assert number > 3 or kind == "tool", "nothing was killed"
 
 
-@pytest.mark.parametrize("name", STORIES)
-async def test_it_survives_being_killed_again_while_it_recovers(
-    tmp_path: Path, name: str, engine: str
-) -> None:
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(("engine", "name"), TWICE, indirect=["engine"])
+async def test_it_survives_being_killed_again_while_it_recovers(tmp_path: Path, name: str) -> None:
     """S3: a restart is a moment like any other."""
-    if engine == "postgres" and not WHOLE and name not in SAMPLE:
-        pytest.skip("on PostgreSQL all stories are told by `make sweep`")
     choose = random.Random(name)
     twice = 0
     for number in range(examples(2)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -130,8 +131,11 @@ async def test_a_conversation_is_the_same_at_every_node(tmp_path: Path, postgres
         assert tree == await first.get(f"/api/conversations/{id}/tree")
 
 
-async def test_a_node_that_is_killed_is_replaced_by_another(tmp_path: Path, postgres: Server) -> None:
-    """N2: what it had begun is carried on, and whoever watches elsewhere sees it to its end."""
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told to stop"])
+async def test_a_node_that_ends_is_replaced_by_another(
+    tmp_path: Path, postgres: Server, how: signal.Signals
+) -> None:
+    """N2, N4: what it had begun is carried on, and whoever watches elsewhere sees it to its end."""
     asked: list[int] = []
 
     def play(body: Body) -> Reply:
@@ -149,7 +153,7 @@ async def test_a_node_that_is_killed_is_replaced_by_another(tmp_path: Path, post
         turn = (await first.post(f"/api/conversations/{id}/turns", {"text": "go"}))["turn"]
         while not asked:  # noqa: ASYNC110 - by the other process
             await asyncio.sleep(0.02)
-        first.process.kill()
+        first.process.send_signal(how)
         while (await second.get(f"/api/turns/{turn}"))["live"]:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.1)
         tree = await second.get(f"/api/conversations/{id}/tree")
