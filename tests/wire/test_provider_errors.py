@@ -103,7 +103,7 @@ REFUSED = {
         422,
         {"detail": [{"loc": ["body", "top_p"], "msg": "Input should be less than 1"}]},
         "invalid_request",
-        "Input should be less than 1 (HTTP 422)",
+        "Input should be less than 1: top_p (HTTP 422)",
     ),
     "OpenRouter, the provider behind it": Refused(
         502,
