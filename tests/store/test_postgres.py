@@ -17,7 +17,7 @@ from dragoman.store.postgres import PostgresStore
 from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
-from tests.postgres import Server, schema_of
+from tests.postgres import Server, programs, schema_of, served
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, 
         """Wait."""
         ran.append(1)
         reached.set()
-        await go.wait()
+        await (go.wait() if len(ran) == 1 else asyncio.Event().wait())
         return "waited"
 
     model = ScriptedModel(
@@ -84,8 +84,22 @@ async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, 
         while (await _state(runtime, turn.id)) != "completed":  # noqa: ASYNC110 - it is tried again now and then
             await asyncio.sleep(0.1)
         assert (await runtime.turn(turn.id).result()).text == "done"
-        assert await store.has_new_writes()
-    assert ran == [1]
+        again = await runtime.send("go")  # and it hears of writes again
+        other = PostgresStore(postgres.url(schema_of(tmp_path)))
+        await other.open()
+        await other.post(again.id, "cancel", {"reason": "enough"})
+        await other.close()
+        assert (await again.result()).state == "cancelled"
+    assert ran == [1, 1]
+
+
+@pytest.mark.skipif(programs() is None, reason="there is no PostgreSQL server here to start")
+async def test_a_program_ends_also_where_the_server_is_gone(tmp_path: Path) -> None:
+    """N4: in order, and without waiting for it."""
+    with served() as server:
+        async with Runtime(server.url("gone"), model=ScriptedModel([])) as runtime, asyncio.timeout(PATIENCE):
+            await runtime.conversation()
+            await asyncio.to_thread(server.stop)
 
 
 async def _state(runtime: Runtime, turn: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_CLOSING = 10.0  # seconds that the server may take to let us go
 _ATTEMPTS = 8  # of a write that others get in the way of
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _SETTINGS = {
@@ -32,6 +34,8 @@ _SETTINGS = {
     "idle_in_transaction_session_timeout": "60000",
     "timezone": "UTC",
 }
+
+_log = logging.getLogger("dragoman.store")
 
 
 @cache
@@ -108,10 +112,17 @@ class PostgresDatabase(SqlDatabase):
         self._closed = True
         while self._writes:
             await asyncio.wait(set(self._writes))
-        await self._session.close()
-        async with self._connection() as connection:
-            await connection.execute("DELETE FROM owners WHERE name = $1", self._owner_name)
-        await self._pool.close()
+        try:
+            async with asyncio.timeout(_CLOSING):
+                await self._session.close()
+                async with self._connection() as connection:
+                    await connection.execute("DELETE FROM owners WHERE name = $1", self._owner_name)
+                await self._pool.close()
+        except (
+            Exception
+        ) as error:  # it is gone: our lock with it, and what was handed over is written or refused
+            _log.warning("the store was closed without %s: %s", self.name, str(error) or type(error).__name__)
+            self._pool.terminate()
 
     async def has_new_writes(self) -> bool:
         return await self._translated(self._session.has_new_writes)
