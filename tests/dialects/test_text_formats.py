@@ -14,6 +14,7 @@ import pytest
 
 from dragoman.dialects.dialect import Parsed, dialect
 from dragoman.dialects.scanner import Scanner, Tools
+from dragoman.dialects.visible import joined
 from dragoman.messages.request import ToolSpec
 from tests.sweeps import WHOLE
 
@@ -118,8 +119,7 @@ def test_d2_such_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: dict
 def in_pieces(name: str, pieces: list[str], tools: Tools | None) -> Parsed:
     scanner = Scanner(dialect(name), tools)
     seen = [one for piece in pieces for one in scanner.feed(piece)] + scanner.end()
-    text, reasoning = ("".join(text for by, text in seen if by == voice) for voice in ("text", "reasoning"))
-    return Parsed(text, tuple(scanner.found), reasoning)
+    return Parsed(joined(seen)[0], tuple(scanner.found), joined(seen)[1])
 
 
 def tools_of(case: dict[str, Any]) -> Tools | None:

@@ -8,9 +8,10 @@ that comes in one piece is read exactly like one that comes character by charact
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -36,15 +37,33 @@ class Marks:
     first: re.Pattern[str]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def marks(*forms: Form) -> Marks:
-    steps = [tuple(map(re.escape, form)) if isinstance(form, str) else form for form in forms]
-    steps.sort(key=len, reverse=True)  # of two that begin alike, the longer one
+    literals = sorted({form for form in forms if isinstance(form, str)})
+    steps = sorted((form for form in forms if not isinstance(form, str)), key=len, reverse=True)
+    whole = [*([_tree(literals)] if literals else ()), *("".join(form) for form in steps)]
+    begun = [*([_tree(literals, begun=True)] if literals else ()), *map(_begun, steps)]
     return Marks(
-        re.compile("|".join("".join(form) for form in steps)),
-        re.compile(rf"(?:{'|'.join(map(_begun, steps))})\Z"),
-        re.compile("|".join(form[0] for form in steps)),
+        re.compile("|".join(whole)),
+        re.compile(rf"(?:{'|'.join(begun)})\Z"),
+        re.compile(
+            "|".join(dict.fromkeys([*(re.escape(one[0]) for one in literals), *(f[0] for f in steps)]))
+        ),
     )
+
+
+def _tree(literals: Sequence[str], at: int = 0, *, begun: bool = False) -> str:
+    """A pattern for any of these sorted literals from here on, the longest that fits; each character is
+    looked at once, however many literals begin with it. With `begun`, for any beginning of one."""
+    branches = []
+    for char, group in groupby((one for one in literals if len(one) > at), key=lambda one: one[at]):
+        rest = _tree(list(group), at + 1, begun=begun)
+        branches.append(re.escape(char) + rest)
+    if not branches:
+        return ""
+    ends = (begun and at > 0) or any(len(one) == at for one in literals)
+    either = "|".join(branches)
+    return f"(?:{either}){'?' if ends else ''}" if ends or len(branches) > 1 else either
 
 
 def _begun(steps: tuple[str, ...]) -> str:
@@ -70,6 +89,8 @@ class Cursor:
         self.text = ""
         self.at = 0
         self.over = False
+        self.broken_off = False  # it is over, but there may have been more to come
+        self.fresh = True  # nothing stood in this line when the grammar began to read
         self._from = 0  # where in `text` that begins which was read since the last cut
         self._kept: list[str] = []  # what was read since then and is no longer in `text`
         self._kept_size = 0

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.values import has_argument, kind_of, read_value, value_of
+from dragoman.dialects.values import has_argument, kind_of, may_have, read_value, value_of
 from dragoman.dialects.wording import compact
 from dragoman.messages.parts import Arguments
 
@@ -124,7 +124,15 @@ class Invoke(Dialect):
             key, beside = head or ("", "")
             section = _CDATA if tags.cdata and (yield from cursor.accept(_CDATA)) else ""
             closer = f"{_CDATA_END}{tags.argument_end}" if section else tags.argument_end
-            text = (yield from read_value(cursor, tags.argument, closer, (tags.call_end,))) if head else None
+            text: str | None = None
+            if head:
+                text = yield from read_value(
+                    cursor,
+                    tags.argument,
+                    closer,
+                    (tags.call_end,),
+                    lambda key: key not in arguments and may_have(key, tool, tools),
+                )
             if text is None or key in arguments:
                 yield from cursor.until(tags.call_end, tags.call)
                 yield from cursor.accept(tags.call_end)

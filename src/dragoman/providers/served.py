@@ -40,6 +40,9 @@ _REFUSES_TOOLS = re.compile(
 class Reader(Protocol):
     """Rewrites the events of a reply, between the wire and whoever listens."""
 
+    lone_end: bool  # it turned out to have begun inside reasoning
+    no_end: bool  # it was taken to, but did not
+
     def feed(self, event: Event) -> Iterable[Event]: ...
 
 
@@ -98,19 +101,17 @@ class ServedModel:
                     raise
 
     async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        thinking, language = self._thinking(), self._language(request)
-        readers: list[Reader] = [] if thinking is None else [thinking]
-        if language is not None:
-            readers.append(DialectReader(language, request.tools, reply))
+        language = self._language(request)
+        reader = self._reader(language, request, reply)
         async with aclosing(self._model.stream(self._complete(request, language), reply)) as batches:
             async for batch in batches:
                 events = batch
-                for reader in readers:
-                    events = [seen for event in events for seen in reader.feed(event)]
+                if reader is not None:
+                    events = [seen for event in batch for seen in reader.feed(event)]
                 if events:
                     yield await self._with_price(events) if isinstance(events[-1], MessageEnd) else events
-        if thinking is not None:
-            self._learn(thinking)
+        if reader is not None:
+            self._learn(reader)
 
     def _complete(self, request: Request, language: Dialect | None) -> Request:
         asked = replace(
@@ -161,15 +162,17 @@ class ServedModel:
 
     # ── reasoning as tags ─────────────────────────────────────────────────────────────────────────
 
-    def _thinking(self) -> Thinking | None:
-        if self.traits.reasoning == "apart":
-            return None
-        return Thinking(inside=self._habits.begins_inside)
+    def _reader(self, language: Dialect | None, request: Request, reply: str) -> Reader | None:
+        """What finds thoughts in the text, and calls where there may be some."""
+        thinking, inside = self.traits.reasoning != "apart", self._habits.begins_inside
+        if language is not None:
+            return DialectReader(language, request.tools, reply, thinking=thinking, inside=inside)
+        return Thinking(inside=inside) if thinking else None
 
-    def _learn(self, thinking: Thinking) -> None:
+    def _learn(self, reader: Reader) -> None:
         habits = self._habits
-        habits.unsure = habits.unsure or thinking.no_end
-        habits.begins_inside = not habits.unsure and (habits.begins_inside or thinking.lone_end)
+        habits.unsure = habits.unsure or reader.no_end
+        habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)
 
 
 def _has_calls(request: Request) -> bool:
