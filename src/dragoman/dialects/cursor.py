@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -29,12 +29,17 @@ _REACH = 512  # no form is longer than this
 
 @dataclass(slots=True, frozen=True)
 class Marks:
-    """Forms to look for: as they are when complete, as they begin at the end of the text so far, and the
-    characters without which none begins."""
+    """Forms to look for: as they are when complete, as they begin at the end of the text so far, the
+    characters without which none begins, and those that another one begins with."""
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
     first: re.Pattern[str]
+    shorter: frozenset[str]
+
+    def may_grow(self, found: re.Match[str]) -> bool:
+        """Whether this is complete, but may be the beginning of another one that is not."""
+        return found[0] in self.shorter and self.begun.match(found.string, found.start()) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -43,12 +48,12 @@ def marks(*forms: Form) -> Marks:
     steps = sorted((form for form in forms if not isinstance(form, str)), key=len, reverse=True)
     whole = [*([_tree(literals)] if literals else ()), *("".join(form) for form in steps)]
     begun = [*([_tree(literals, begun=True)] if literals else ()), *map(_begun, steps)]
+    first = dict.fromkeys([*(re.escape(one[0]) for one in literals), *(form[0] for form in steps)])
     return Marks(
         re.compile("|".join(whole)),
         re.compile(rf"(?:{'|'.join(begun)})\Z"),
-        re.compile(
-            "|".join(dict.fromkeys([*(re.escape(one[0]) for one in literals), *(f[0] for f in steps)]))
-        ),
+        re.compile("|".join(first)),
+        frozenset(one for one, next in pairwise(literals) if next.startswith(one)),
     )
 
 
@@ -129,7 +134,7 @@ class Cursor:
         """Read up to what is wanted and return it, or as far as it certainly does not stand. Never waits."""
         if found := wanted.whole.search(self.text, self.at):
             self.at = found.start()
-            return found[0]
+            return found[0] if self.over or not wanted.may_grow(found) else ""
         size = len(self.text)
         begun = None if self.over else wanted.begun.search(self.text, max(self.at, size - _REACH))
         self.at = begun.start() if begun else size
@@ -151,9 +156,11 @@ class Cursor:
         """Which of these stands next, "" if none."""
         wanted = marks(*forms)
         while True:
-            if found := wanted.whole.match(self.text, self.at):
+            found = wanted.whole.match(self.text, self.at)
+            if found and (self.over or not wanted.may_grow(found)):
                 return found[0]
-            if self.over or (self.at < len(self.text) and not wanted.begun.match(self.text, self.at)):
+            begun = found or self.at == len(self.text) or wanted.begun.match(self.text, self.at)
+            if self.over or not begun:
                 return ""
             yield
 

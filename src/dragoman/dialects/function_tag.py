@@ -1,8 +1,8 @@
 """Reads `<function=NAME><parameter=KEY>value</parameter>…</function>`, or JSON in place of the parameters.
 
 Values stand as they are, with nothing escaped: a closing tag inside one is distinguished from its end by what
-follows. Without a tag around it, a call without arguments counts only in a line of its own: in a sentence it is
-an example.
+follows. Without a tag around it, a call without arguments counts only in a line of its own: in a sentence it
+is an example.
 """
 
 from __future__ import annotations

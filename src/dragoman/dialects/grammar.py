@@ -161,6 +161,8 @@ class Dialect(ABC):
             if mark in closers or goes_on:
                 yield from cursor.accept(*closers)
                 return False
+            if junk and any(one.startswith(junk) for one in closers):  # the reply ends in what closes it
+                return True
             cursor.back(len(junk))
         cursor.back(len(space))
         return True

@@ -18,6 +18,7 @@ from dragoman.dialects.values import has_argument, kind_of, may_have, read_value
 from dragoman.dialects.wording import compact
 from dragoman.messages.parts import Arguments
 
+_SPACE, _LINE = "Ġ", "Ċ"  # as byte-level tokenizers write them
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 
@@ -42,6 +43,8 @@ class InvokeTags:
     """Whether a string may stand in a CDATA section."""
     also: tuple[tuple[str, str], ...] = ()
     """Other tags that stand around calls."""
+    leaks: bool = False
+    """Whether servers leave the tokenizer's marks of spaces and line breaks in its calls."""
     header: tuple[str, str] = ("", "")
     """What a message begins with: left out up to its end, or up to a thought."""
     drops: tuple[str, ...] = ()
@@ -58,8 +61,10 @@ class Invoke(Dialect):
         around = [pair for pair in (tags.around, *tags.also) if pair[0]]
         self.name = name
         self.thoughts = tags.thoughts
+        self._leaky = (*(tags.call.replace(" ", mark) for mark in (_SPACE, "")),) if tags.leaks else ()
         self.opens = (
             tags.call,
+            *self._leaky,
             *(opening for opening, _ in around),
             *tags.thoughts,
             *filter(None, tags.header[:1]),
@@ -75,6 +80,8 @@ class Invoke(Dialect):
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         tags = self._tags
+        if opener in self._leaky:
+            return (yield from self._leaked(cursor, tools))
         if opener == tags.header[0]:
             yield from cursor.space()
             if not (yield from cursor.sees(*tags.thoughts)):
@@ -102,6 +109,15 @@ class Invoke(Dialect):
         if not self._around or not (yield from cursor.accept(*self._around.values())):
             cursor.back(len(space))
         return found
+
+    def _leaked(self, cursor: Cursor, tools: Tools | None) -> Reading:
+        """A call with marks of the tokenizer in place of white space: read once more, with white space."""
+        tags = self._tags
+        text, mark = yield from cursor.until(tags.call_end, tags.call, *self._leaky)
+        yield from cursor.accept(tags.call_end)
+        text = text.replace(_SPACE, " ").replace(_LINE, "\n")
+        text = text.replace(tags.argument.replace(" ", ""), tags.argument)
+        return self.parse(f"{tags.call}{text}{mark if mark == tags.call_end else ''}", tools).found or None
 
     def _head(self, cursor: Cursor) -> Steps[tuple[str, str] | None]:
         """The name in a tag that was begun, and what stands behind it in the tag."""

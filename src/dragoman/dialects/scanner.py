@@ -6,8 +6,9 @@ What counts as protocol, and what as text about it:
 - A marker that a model writes as ordinary characters is text where it is quoted: right behind an opening
   backtick, up to the closing one; and in a fenced block, unless the block begins with it (models like to
   fence their calls) or is never closed though the reply is complete (then it is no block).
-- Between the tags of a thought nothing is a call, and in a call nothing is a thought. The end of a thought that
-  never began means that the prompt had begun it: all text so far was the thought, and no call in it counts.
+- Between the tags of a thought nothing is a call, and in a call nothing is a thought. The end of a thought
+  that never began means that the prompt had begun it: all text so far was the thought, and no call in it
+  counts.
 - A token that ends a reply is no text where the text ends with it.
 - Where it was left out, white space shrinks (`visible.py`). All other text is shown as it came.
 """
@@ -75,7 +76,7 @@ class Grammar(Protocol):
 END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
-    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "<|message_sep|>", "[EOS]"),
+    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
 )
 """What some server leaves at the end of a reply, whatever the model."""
 
@@ -92,7 +93,7 @@ class Scanner:
     ) -> None:
         """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one."""
         self.found: list[FoundCall] = []
-        self.openers: list[str] = []  # of the calls that could be read, one for each reading
+        self.openers: list[str] = []  # how the calls began that could be read
         self.lone_end = False  # the end of a thought came, and no beginning
         self.unclosed = False  # the reply ended in a thought
         self.tagged = False  # a tag of a thought has come
@@ -204,7 +205,7 @@ class Scanner:
         else:
             self.found += (replace(one, raw=raw) if isinstance(one, BadCall) else one for one in found)
             if any(isinstance(one, TextCall) for one in found):
-                self.openers.append(opener)
+                self.openers.append(mark)
         return True
 
     # ── thoughts ──────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,8 @@
 """Reads whatever models write between `<tool_call>` and `</tool_call>`, or tags that are used like these.
 
-JSON as Hermes has it, `<function=NAME>` as Qwen3-Coder has it (`function_tag.py`), or the name and each argument
-between tags, as GLM has them: `NAME<arg_key>k</arg_key><arg_value>v</arg_value>`. A model that was trained on one
-of them now and then writes another.
+JSON as Hermes has it, `<function=NAME>` as Qwen3-Coder has it (`function_tag.py`), or the name and each
+argument between tags, as GLM has them: `NAME<arg_key>k</arg_key><arg_value>v</arg_value>`. A model that was
+trained on one of them now and then writes another.
 """
 
 from __future__ import annotations

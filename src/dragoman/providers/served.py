@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import NATIVE, Dialect, dialect
+from dragoman.dialects.dialect import ANY, NATIVE, Dialect, dialect
 from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, explain
 from dragoman.errors import ProviderError
@@ -53,6 +53,7 @@ class Habits:
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
     tools: str = NATIVE
+    spills: str = NONE  # the dialect in which calls slip into its text
 
 
 class ServedModel:
@@ -78,7 +79,7 @@ class ServedModel:
         self._model = model
         self._price = price
         self._fallback = fallback
-        self._habits = Habits(begins_inside=traits.reasoning == "inside", tools=traits.tools)
+        self._habits = Habits(traits.reasoning == "inside", tools=traits.tools, spills=traits.spills)
 
     def __repr__(self) -> str:
         return f"ServedModel({self._model!r}, tools={self._habits.tools!r})"
@@ -144,9 +145,9 @@ class ServedModel:
         """What to look for calls in the text with. Where there never were any tools, text is text."""
         if (name := self._calls_as(request)) != NATIVE:
             return dialect(name)
-        if self.traits.spills == NONE or not (request.tools or _has_calls(request)):
+        if self._habits.spills == NONE or not (request.tools or _has_calls(request)):
             return None
-        return dialect(self.traits.spills)
+        return dialect(self._habits.spills)
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""
@@ -173,6 +174,8 @@ class ServedModel:
         habits = self._habits
         habits.unsure = habits.unsure or reader.no_end
         habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)
+        if habits.spills == ANY.name and isinstance(reader, DialectReader) and reader.openers:
+            habits.spills = ANY.format_of(reader.openers[0])
 
 
 def _has_calls(request: Request) -> bool:
