@@ -71,7 +71,7 @@ READ_OTHERWISE = {
     "k2_horizon: 8": "calls in front of the end of a thought that the prompt had begun count",
     "functionary: 6": "a call whose arguments are complete, but not its closing tag, is left out",
 }
-"""Cases that a parser reads in a way that we do not, and how: it would be a guess, or run what was a thought."""
+"""Cases that a parser reads in a way that we do not, and how: it would be a guess, or run a mere thought."""
 
 
 def cases() -> list[Any]:

@@ -1,10 +1,12 @@
 """Every dialect's calls in every place where a model may put them (D1, D2, D3): what runs, and what is seen.
 
-Calls with all sorts of arguments, and around them prose, thoughts, code that shows the format, tokens that end
-a reply, and a last call that breaks off.
+Calls with all sorts of arguments, and around them prose, thoughts, code that shows the format, tokens that
+end a reply, and a last call that breaks off.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
@@ -25,7 +27,12 @@ VALUES: list[JsonValue] = [
     *("<b>bold</b> & a < b", "</think>", "<think>not a thought</think>", "{x} [y] (z)", "a, b: c = d; e"),
     *('{"name": "other", "arguments": {}}', "</s>", "<eos>", "true", "null", "3", "-0.5", "[1]", '{"a": 1}'),
     *(0, -7, 12345678901234567, 0.5, -1.5e-7, True, False, None),
-    *([], [1, "two", None], {}, {"a": {"b": [1, {"c": "d\n"}]}}, [{"k": "ü"}], {"": 1, "x y": [True]}),
+    [],
+    [1, "two", None],
+    {},
+    {"a": {"b": [1, {"c": "d\n"}]}},
+    [{"k": "ü"}],
+    {"": 1, "x y": [True]},
 ]
 PROSE = [
     "I look.",
@@ -60,7 +67,8 @@ def test_d1_any_argument_comes_back_as_it_was(name: str) -> None:
 
 @every_dialect
 def test_d1_several_calls_with_and_without_arguments(name: str) -> None:
-    for arguments in ({}, {"a": 1}, {"a": "x\ny", "b": [1, 2], "c": None}):
+    several: list[Arguments] = [{}, {"a": 1}, {"a": "x\ny", "b": [1, 2], "c": None}]
+    for arguments in several:
         calls = calls_of(arguments, 3)
         check(name, dialect(name).calls(calls), calls, "")
 
@@ -120,6 +128,13 @@ def test_w4_tags_that_are_shown_as_code_begin_no_thought(name: str) -> None:
             f"So:\n```xml\nx\n{opening}\n{closing}\n```\nDone.",
         ):
             check(name, text, [], text)
+
+
+@every_dialect
+def test_d3_prose_with_code_and_markup_is_shown_as_it_is(name: str) -> None:
+    text = (Path(__file__).parents[2] / "benchmarks" / "prose.md").read_text()
+    check(name, text, [], text)
+    check(name, f"<think>{text}</think>{text}", [], text)
 
 
 @every_dialect
