@@ -111,9 +111,12 @@ def test_w4_all_before_the_end_of_a_thought_that_the_prompt_began_was_thought(na
 @quoting
 def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
     draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
-    shown = [f"For example:\n```\nYou write\n{draft}\n```\nIs that clear?"]
+    shown = [
+        f"For example:\n{fence}\nYou write\n{draft}\n{fence}\nIs that clear?"
+        for fence in ("```", "````", "~~~")
+    ]
     if "`" not in draft and "\n" not in draft:
-        shown.append(f"You write `{draft}` then.")
+        shown += [f"You write `{draft}` then.", f"You write `so: {draft}` then."]
     for text in shown:
         check(name, text, [], text)
 

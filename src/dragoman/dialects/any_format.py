@@ -13,7 +13,10 @@ from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect, tool_named
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 
-_LEFT_OUT = (">>>", "<|start|>assistant", "to=self<|message|>")  # too much else begins like these
+_LEFT_OUT = (  # too much else begins like these, or it is read without them
+    *(">>>", "<|start|>assistant", "to=self<|message|>"),
+    "<｜tool_calls_begin｜>",
+)
 _TOKEN_LIKE = re.compile(r"[|｜:\[]|tool_call")  # what is never text: other closing tags may be
 _PYTHON_TAG = "<|python_tag|>"
 _JSON = ("{", (r"\[", r"\s{0,64}", r'[{"\]]'))

@@ -22,6 +22,7 @@ Form: TypeAlias = str | tuple[str, ...]
 SPACE = re.compile(r"[ \t\r\n]*+")
 BLANK = re.compile(r"[ \t]*+")
 TICKS = re.compile(r"`*+")
+TILDES = re.compile(r"~*+")
 WORD = re.compile(r"[\w.+-]*+")
 
 _REACH = 512  # no form is longer than this

@@ -73,7 +73,6 @@ def _written(call: TextCall, tags: GlmTags) -> str:
     return f"{tags.open}{call.name}{arguments}\n{tags.closes[0]}"
 
 
-_HUNYUAN = GlmTags(PLAIN.open, ("</tool_call>", "<end_of_tool_call>"), key=PLAIN.key, value=PLAIN.value)
 _OPEN_SOURCE = GlmTags(
     "<tool_call:opensource>",
     ("<end_of_tool_call:opensource>", "</tool_call:opensource>"),
@@ -93,7 +92,7 @@ GLM_DIALECTS = (
     Glm("glm", PLAIN),
     Glm(
         "hunyuan",
-        _HUNYUAN,
+        PLAIN,
         _OPEN_SOURCE,
         around=(
             ("<tool_calls>", "</tool_calls>"),

@@ -3,9 +3,9 @@
 What counts as protocol, and what as text about it:
 
 - A marker that is a token of its own in a model's vocabulary (`reserved`) is protocol wherever it stands.
-- A marker that a model writes as ordinary characters is text where it is quoted: right behind an opening
-  backtick, up to the closing one; and in a fenced block, unless the block begins with it (models like to
-  fence their calls) or is never closed though the reply is complete (then it is no block).
+- A marker that a model writes as ordinary characters is text where it is quoted: behind an opening backtick,
+  up to the closing one in the same line; and in a fenced block, unless the block begins with it (models like
+  to fence their calls) or is never closed though the reply is complete (then it is no block).
 - Between the tags of a thought nothing is a call, and in a call nothing is a thought. The end of a thought
   that never began means that the prompt had begun it: all text so far was the thought, and no call in it
   counts.
@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from dragoman.dialects.cursor import BLANK, TICKS, WORD, Cursor, Form, Marks, Steps, marks
+from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, Marks, Steps, marks
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
@@ -80,9 +80,11 @@ END_TOKENS = (
 )
 """What some server leaves at the end of a reply, whatever the model."""
 
-_FENCE = "```"
-_CODE_END: Form = ("\n", "[ \t]{0,64}", "`", "`", "`")
-_INLINE_END = marks("`", "\n")
+_FENCE, _TILDES = "```", "~~~"
+_RUNS = {_FENCE: TICKS, _TILDES: TILDES}
+_CODE_ENDS: dict[str, Form] = {one: ("\n", "[ \t]{0,64}", *one) for one in _RUNS}
+_LINE_OR_TICK = ("`", "\n")
+_INLINE_END = marks(*_LINE_OR_TICK)
 
 
 class Scanner:
@@ -106,8 +108,8 @@ class Scanner:
         self._openers: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
         known = (*self._openers, *self._thoughts, *self._thought_ends, *grammar.drops, *END_TOKENS)
         self._unfenced = marks(*known)
-        self._marks = self._unfenced if grammar.reserved else marks(*known, _FENCE)
-        self._in_code = marks(*self._openers, *((grammar.sure,) if grammar.sure else ()), _CODE_END)
+        self._marks = self._unfenced if grammar.reserved else marks(*known, *_RUNS)
+        self._in_code = (*self._openers, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
         self._idle: re.Pattern[str] | None = None  # all was read; only a piece with one of these is looked at
         self._steps = self._run(inside)
@@ -132,11 +134,11 @@ class Scanner:
         cursor, grammar = self._cursor, self._grammar
         if inside:
             yield from self._thought("")
-        if grammar.begins:
-            yield from cursor.space()
-            if begun := (yield from cursor.sees(*grammar.begins)):
-                yield from self._call(begun)
         while True:
+            if grammar.begins and self._shown.unsaid:
+                yield from cursor.space()
+                if begun := (yield from cursor.sees(*grammar.begins)):
+                    yield from self._call(begun)
             mark = cursor.seek(self._marks)
             self._shown.add(cursor.cut())
             if not mark and cursor.over:
@@ -145,9 +147,11 @@ class Scanner:
                 yield from self._wait(self._marks)
             elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
                 yield from cursor.run(TICKS)
-            elif mark == _FENCE:
-                yield from self._fence()
-            elif not grammar.reserved and self._shown.quotes:
+            elif mark == _TILDES and not self._shown.fresh:  # these do nothing within a line
+                yield from cursor.run(TILDES)
+            elif mark in _RUNS:
+                yield from self._fence(mark)
+            elif not grammar.reserved and (yield from self._in_inline_code()):
                 yield from self._inline(mark)
             elif self._is_quoted(mark):
                 cursor.at += len(mark)
@@ -262,6 +266,14 @@ class Scanner:
 
     # ── code ──────────────────────────────────────────────────────────────────────────────────────
 
+    def _in_inline_code(self) -> Steps[bool]:
+        """Whether a backtick opened code: right before this, or earlier in the line, if another closes it."""
+        if not self._shown.in_ticks or self._shown.quotes:
+            return self._shown.quotes
+        before, mark = yield from self._cursor.until(*_LINE_OR_TICK)
+        self._cursor.back(len(before))
+        return mark == "`"
+
     def _inline(self, mark: str) -> Steps[None]:
         """Behind an opening backtick: text, up to the closing one."""
         self._cursor.at += len(mark)
@@ -270,13 +282,15 @@ class Scanner:
             yield
         self._shown.add(self._cursor.cut())
 
-    def _fence(self) -> Steps[None]:
-        """Three backticks or more: around calls, before a block of code, or just so."""
+    def _fence(self, kind: str) -> Steps[None]:
+        """Three backticks or tildes, or more: around calls, before a block of code, or just so."""
         cursor = self._cursor
-        ticks = yield from cursor.run(TICKS)
+        ticks = yield from cursor.run(_RUNS[kind])
+        yield from cursor.run(BLANK)
         yield from cursor.run(WORD)
         space = yield from cursor.space()
-        mark = yield from cursor.sees(*self._openers)
+        begins = self._grammar.begins if self._shown.unsaid else ()
+        mark = yield from cursor.sees(*self._openers, *begins)
         if mark and (yield from self._call(mark)):
             yield from self._fenced_calls(ticks)
             return
@@ -292,7 +306,7 @@ class Scanner:
         while True:
             space = yield from cursor.space()
             if (yield from cursor.sees(ticks)):
-                yield from cursor.run(TICKS)
+                yield from cursor.run(_RUNS[ticks[:3]])
                 cursor.cut()
                 self._shown.gap()
                 return
@@ -304,15 +318,15 @@ class Scanner:
 
     def _code(self, ticks: str) -> Steps[None]:
         """Inside a fenced block. From a marker on it is held, until the block is closed and it is text."""
-        cursor, held = self._cursor, False
+        cursor, held, end = self._cursor, False, _CODE_ENDS[ticks[:3]]
         while True:
-            mark = cursor.seek(marks(_CODE_END) if held else self._in_code)
+            mark = cursor.seek(marks(end) if held else marks(*self._in_code, end))
             if not held:
                 self._shown.add(cursor.cut())
             if mark.startswith("\n"):
                 cursor.at += 1
                 yield from cursor.run(BLANK)
-                closing = yield from cursor.run(TICKS)
+                closing = yield from cursor.run(_RUNS[ticks[:3]])
                 yield from cursor.run(BLANK)
                 end_of_line = (yield from cursor.sees("\n")) or cursor.at == len(cursor.text)
                 if end_of_line and len(closing) >= len(ticks):

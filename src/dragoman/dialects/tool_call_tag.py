@@ -37,7 +37,10 @@ class GlmTags:
 
 
 PLAIN = GlmTags(
-    "<tool_call>", ("</tool_call>",), ("<arg_key>", "</arg_key>"), ("<arg_value>", "</arg_value>")
+    "<tool_call>",
+    ("</tool_call>", "<end_of_tool_call>"),
+    ("<arg_key>", "</arg_key>"),
+    ("<arg_value>", "</arg_value>"),
 )
 
 
@@ -54,6 +57,8 @@ def read_tool_call(
     if mark == FUNCTION:  # behind nothing, or behind some words
         cursor.at += len(FUNCTION)
         return (yield from read_function(dialect, cursor, tools, wrapped=True))
+    if not mark and _NAME.fullmatch(name.strip()):
+        return [dialect.bad("the reply ends before it does", name)]
     separated = yield from cursor.accept(tags.separator)
     yield from cursor.space()
     begins = yield from cursor.sees(tags.key[0], *tags.closes, "{")

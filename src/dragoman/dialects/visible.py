@@ -36,6 +36,11 @@ class VisibleText:
         self._fenced = False
 
     @property
+    def unsaid(self) -> bool:
+        """Whether there is no text yet: a reply, or what follows its thought, begins here."""
+        return "text" not in self._heard
+
+    @property
     def quotes(self) -> bool:
         """Whether the last character was a backtick that opens inline code."""
         return self.in_ticks and self.last == "`"
