@@ -256,7 +256,7 @@ def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
     else:
         provider = catalog.providers.get(who) or Provider(who, who)
         if provider.wire == "openai_responses":
-            provider = Provider(who, who, keys=provider.keys, models=provider.models)
+            provider = Provider(who, who, keys=provider.keys, models=provider.models, prices=provider.prices)
         provider = replace(provider, base_url=flags.base_url, base_url_from=None, local=True)
         if not flags.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"--base-url begins with http:// or https://, not {flags.base_url!r}")
