@@ -272,7 +272,8 @@ class Scanner:
             return self._shown.quotes
         before, mark = yield from self._cursor.until(*_LINE_OR_TICK)
         self._cursor.back(len(before))
-        return mark == "`"
+        self._shown.in_ticks = mark == "`"  # else none closes it, and the line need not be searched again
+        return self._shown.in_ticks
 
     def _inline(self, mark: str) -> Steps[None]:
         """Behind an opening backtick: text, up to the closing one."""
