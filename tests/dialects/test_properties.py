@@ -9,8 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
-from dragoman.dialects.scanner import END_TOKENS
-from dragoman.wire.thinking import CLOSING, OPENING
+from dragoman.wire.thinking import CLOSING, END_TOKENS, OPENING
 from tests.dialects.calls import ShownText, calls, in_pieces, prose, replies, tools_of
 from tests.dialects.replies import TOOLS
 from tests.sweeps import examples

@@ -12,9 +12,8 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
-from dragoman.dialects.scanner import END_TOKENS
 from dragoman.messages.parts import Arguments
-from dragoman.wire.thinking import THOUGHTS
+from dragoman.wire.thinking import END_TOKENS, THOUGHTS
 from tests.dialects.calls import in_pieces, tools_of
 from tests.sweeps import some
 

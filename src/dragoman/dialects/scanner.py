@@ -24,7 +24,7 @@ from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, M
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
-from dragoman.wire.thinking import CLOSING, OPENING, THOUGHTS, thought_ends
+from dragoman.wire.thinking import CLOSING, END_TOKENS, OPENING, THOUGHTS, thought_ends
 
 Tools: TypeAlias = Sequence[ToolSpec]
 
@@ -72,13 +72,6 @@ class Grammar(Protocol):
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
 
-
-END_TOKENS = (
-    *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
-    *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
-    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
-)
-"""What some server leaves at the end of a reply, whatever the model."""
 
 _FENCE, _TILDES = "```", "~~~"
 _RUNS = {_FENCE: TICKS, _TILDES: TILDES}

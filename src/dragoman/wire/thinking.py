@@ -1,9 +1,9 @@
 """Finds reasoning between tags such as `<think>` and makes events of its own of it.
 
 For models whose server does not remove the tags from the text, and replies in which no calls are looked for
-(`dialects/scanner.py` does the same beside its calls). Tags may be cut anywhere; nothing is held back
-but what may yet become a tag, and blank lines next to one. Tags in code do not count, and a reply whose
-provider separates reasoning itself passes through untouched.
+(`dialects/scanner.py` does the same beside its calls). Tags may be cut anywhere; nothing is held back but what
+may yet become a tag, and blank lines next to one. Tags in code do not count, tokens that end a reply are left
+out, and a reply whose provider separates reasoning itself passes through untouched.
 
 An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
 that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
@@ -44,6 +44,12 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
 )
 """What begins a thought in the text of some model, and what ends it."""
 OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
+END_TOKENS = (
+    *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
+    *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
+    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
+)
+"""What some server leaves at the end of a reply, whatever the model."""
 TAGS = "tags"  # stands where reasoning names its wire: it goes back to none
 
 
@@ -146,7 +152,7 @@ class Thinking:
         tags = OPENING if self._tagged else OPENING + CLOSING
         for at in self._code.starts(text):
             tag = _tag(text, at, tags)
-            if tag is None:
+            if tag is None or (tag == "" and _may_end(text, at)):
                 yield from self._answer(text[:at])
                 self._held = text[at:]
                 return ""
@@ -167,7 +173,7 @@ class Thinking:
         if self._thinking or self._inside:
             yield from self._thought("" if held in CLOSING else held)
         else:
-            yield from self._answer(held)
+            yield from self._answer("" if _ENDING.fullmatch(held) else held)
             if not self._tagged:
                 yield from self._prose.text(self._blank)
         yield from self._prose.close()
@@ -236,6 +242,16 @@ def thought_ends(opening: str) -> tuple[str, ...]:
 
 _LONGEST = max(map(len, OPENING + CLOSING))
 _FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in OPENING + CLOSING}))}]")
+
+
+_ENDING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, END_TOKENS))})\s*)+")
+
+
+def _may_end(text: str, at: int) -> bool:
+    """Whether the text ends with tokens that end a reply, or may yet."""
+    while found := _ENDING.match(text, at):
+        at = found.end()
+    return at == len(text) or _tag(text, at, END_TOKENS) is None
 
 
 def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
