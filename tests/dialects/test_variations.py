@@ -120,6 +120,26 @@ def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
         check(name, text, [], text)
 
 
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("qwen_coder", "<function=get_time></function>"),
+        ("qwen_coder", "<tool_call> and <function=get_time></function>"),
+        ("any", "<function=get_time></function>"),
+        ("llama_json", "<function=get_time></function>"),
+        ("minicpm", '<function name="get_time"></function>'),
+        ("minimax", '<invoke name="get_time"></invoke>'),
+        ("glm", "<tool_call>get_time</tool_call>"),
+        ("hermes", "<tool_call>get_time</tool_call>"),
+    ],
+)
+def test_d3_a_call_without_arguments_in_the_middle_of_a_sentence_is_an_example(
+    name: str, example: str
+) -> None:
+    text = f"The docs say: write {example} here."
+    check(name, text, [], text)
+
+
 @every_dialect
 def test_w4_tags_that_are_shown_as_code_begin_no_thought(name: str) -> None:
     for opening, closing in THOUGHTS.items():

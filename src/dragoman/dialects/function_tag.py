@@ -7,8 +7,8 @@ is an example.
 
 from __future__ import annotations
 
-from dragoman.dialects.cursor import BLANK, Cursor
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.grammar import Dialect, ends_line, tool_named
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.values import may_have, read_value, value_of
 from dragoman.messages.parts import Arguments
@@ -55,12 +55,8 @@ def read_function(dialect: Dialect, cursor: Cursor, tools: Tools | None, *, wrap
         yield from cursor.until(FUNCTION_END, CLOSE, OPEN)
         yield from cursor.accept(FUNCTION_END)
         return [dialect.bad(f"it is not closed with {FUNCTION_END}", name)]
-    if not texts and not wrapped:
-        blank = yield from cursor.run(BLANK)
-        ends = (yield from cursor.sees("\n", "\r", "<", "`")) or cursor.at == len(cursor.text)
-        cursor.back(len(blank))
-        if not alone or not ends:
-            return None
+    if not texts and not wrapped and not (alone and (yield from ends_line(cursor))):
+        return None
     space = yield from cursor.space()
     if not (yield from cursor.accept(CLOSE)):
         cursor.back(len(space))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from dragoman.dialects.cursor import WORD, Cursor, Form, Steps
+from dragoman.dialects.cursor import BLANK, WORD, Cursor, Form, Steps
 from dragoman.dialects.json_text import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
 from dragoman.dialects.visible import joined
@@ -230,6 +230,14 @@ def open_fence(cursor: Cursor) -> Steps[str]:
         yield from cursor.run(WORD)
         yield from cursor.space()
     return fence
+
+
+def ends_line(cursor: Cursor) -> Steps[bool]:
+    """Whether nothing stands behind this in the line, or nothing but another tag. Reads nothing."""
+    blank = yield from cursor.run(BLANK)
+    ends = (yield from cursor.sees("\n", "\r", "<", "`")) or cursor.at == len(cursor.text)
+    cursor.back(len(blank))
+    return bool(ends)
 
 
 def tool_named(name: str, tools: Tools | None) -> ToolSpec | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.grammar import Dialect, ends_line, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import has_argument, kind_of, may_have, read_value, value_of
 from dragoman.dialects.wording import compact
@@ -75,11 +75,12 @@ class Invoke(Dialect):
             *tags.thoughts.values(),
             *tags.drops,
         )
+        self._token_like = "|" in tags.call or "｜" in tags.call  # so no text is about it
         self._tags = tags
         self._around = dict(around)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        tags = self._tags
+        tags, alone = self._tags, cursor.fresh or opener != self._tags.call or self._token_like
         if opener in self._leaky:
             return (yield from self._leaked(cursor, tools))
         if opener == tags.header[0]:
@@ -102,7 +103,11 @@ class Invoke(Dialect):
         if (yield from cursor.sees("{")):
             found = yield from self.named(cursor, name, "", (tags.call_end,), (tags.call,))
         elif (yield from cursor.sees(tags.argument, tags.call_end)):
-            found = [(yield from self._arguments(cursor, name, tools))]
+            call = yield from self._arguments(cursor, name, tools)
+            is_example = isinstance(call, TextCall) and not call.arguments and not alone
+            if is_example and not (yield from ends_line(cursor)):  # in the middle of a sentence
+                return None
+            found = [call]
         else:
             return (yield from self.stray(cursor, tags.call, tags.call_end))
         space = yield from cursor.space()

@@ -2,7 +2,8 @@
 
 JSON as Hermes has it, `<function=NAME>` as Qwen3-Coder has it (`function_tag.py`), or the name and each
 argument between tags, as GLM has them: `NAME<arg_key>k</arg_key><arg_value>v</arg_value>`. A model that was
-trained on one of them now and then writes another.
+trained on one of them now and then writes another. A call without arguments in the middle of a sentence is an
+example.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from dragoman.dialects.cursor import Cursor, Steps
 from dragoman.dialects.function_tag import FUNCTION, read_function
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.grammar import Dialect, ends_line, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
 from dragoman.dialects.values import may_have, read_value, value_of
 from dragoman.messages.parts import Arguments
@@ -48,6 +49,7 @@ def read_tool_call(
     dialect: Dialect, cursor: Cursor, tags: GlmTags, tools: Tools | None, *, lone_name: bool = True
 ) -> Reading:
     """The opening tag was read. `lone_name` says that a name alone is a call, also of a tool nobody knows."""
+    alone = cursor.fresh or "|" in tags.open  # no text is about tokens
     yield from cursor.space()
     if (yield from cursor.sees("{", "[", "```")):
         return (yield from dialect.tagged(cursor, tags.open, tags.closes[0]))
@@ -56,7 +58,7 @@ def read_tool_call(
     )
     if mark == FUNCTION:  # behind nothing, or behind some words
         cursor.at += len(FUNCTION)
-        return (yield from read_function(dialect, cursor, tools, wrapped=True))
+        return (yield from read_function(dialect, cursor, tools, wrapped=not name.strip()))
     if not mark and _NAME.fullmatch(name.strip()):
         return [dialect.bad("the reply ends before it does", name)]
     separated = yield from cursor.accept(tags.separator)
@@ -69,7 +71,9 @@ def read_tool_call(
         return (yield from dialect.named(cursor, name, "", tags.closes, (tags.open,)))
     if begins == "{":
         return (yield from dialect.stray(cursor, tags.open, tags.closes[0]))
-    return [(yield from _arguments(dialect, cursor, tags, name, tools))]
+    found = yield from _arguments(dialect, cursor, tags, name, tools)
+    is_example = isinstance(found, TextCall) and not found.arguments and not alone
+    return None if is_example and not (yield from ends_line(cursor)) else [found]
 
 
 def _arguments(

@@ -1,9 +1,9 @@
 """Finds reasoning between tags such as `<think>` and makes events of its own of it.
 
 For models whose server does not remove the tags from the text, and replies in which no calls are looked for
-(`dialects/scanner.py` does the same beside its calls). Tags may be cut anywhere; nothing is held back but what
-may yet become a tag, and blank lines next to one. Tags in code do not count, tokens that end a reply are left
-out, and a reply whose provider separates reasoning itself passes through untouched.
+(`dialects/scanner.py` does the same beside its calls). Tags may be cut anywhere; nothing is held back but
+what may yet become a tag, and blank lines next to one. Tags in code do not count, tokens that end a reply are
+left out, and a reply whose provider separates reasoning itself passes through untouched.
 
 An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
 that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
