@@ -15,6 +15,7 @@ import pytest
 from dragoman.dialects.dialect import dialect
 from dragoman.dialects.scanner import Tools
 from dragoman.messages.request import ToolSpec
+from dragoman.wire.thinking import CLOSING, THOUGHTS
 from tests.dialects.calls import in_pieces
 from tests.sweeps import WHOLE
 
@@ -117,6 +118,30 @@ def test_d2_such_a_reply_reads_the_same_wherever_it_is_cut(name: str, case: dict
     assert in_pieces(name, list(text), tools) == whole
     for cut in range(1, len(text), 1 if WHOLE else max(1, len(text) // 12)):
         assert in_pieces(name, [text[:cut], text[cut:]], tools) == whole
+
+
+@pytest.mark.parametrize(("name", "case"), cases())
+def test_w4_such_a_reply_has_no_calls_inside_a_thought(name: str, case: dict[str, Any]) -> None:
+    """W4: a call that a model only thinks of never runs, whoever began the thought."""
+    text, tools = case["text"], tools_of(case)
+    if any(end in text for end in CLOSING) or dialect(name).parse(text, tools).reasoning:
+        return  # it has a thought of its own
+    for opening, closing in THOUGHTS.items():
+        for reply in (f"{opening}Or {text}?{closing}\nNo.", f"Or\n{text}\n{closing}\nNo."):
+            parsed = dialect(name).parse(reply, tools)
+            assert (parsed.text, parsed.found) == ("No.", ()), reply
+
+
+UNMARKED = ("lfm2", "xlam", "functionary", "muse_glimmer", "poolside")
+"""Those whose calls may begin without a marker of their own; in `any` they need tools, or a name."""
+
+
+@pytest.mark.parametrize(("name", "case"), cases())
+def test_d1_the_format_of_such_a_reply_is_recognised(name: str, case: dict[str, Any]) -> None:
+    """D1: where nothing is known of a model, its format is told by how its calls begin."""
+    if case["format"] not in UNMARKED:
+        read, known = (dialect(one).parse(case["text"], tools_of(case)) for one in ("any", name))
+        assert read.calls == known.calls
 
 
 def tools_of(case: dict[str, Any]) -> Tools | None:

@@ -105,6 +105,8 @@ def test_w4_all_before_the_end_of_a_thought_that_the_prompt_began_was_thought(na
         check(name, f"Well.\n{draft}\nNo.\n{closing}\n\nNo need.", [], "No need.")
         check(name, f"Well.\n{draft}\n{closing}\n{written}", calls, "")
         check(name, f"{draft}\n{closing}", [], "")
+        for cut in some(range(1, len(draft)), 6):
+            check(name, f"Well.\n{draft}\n{draft[:cut]}\n{closing}\n\nNo need.", [], "No need.")
 
 
 @quoting

@@ -115,9 +115,13 @@ class Cursor:
         """How much was read since the last cut."""
         return self._kept_size + self.at - self._from
 
+    def peek(self) -> str:
+        """Everything read since the last cut, which may still be unread."""
+        return "".join(self._kept) + self.text[self._from : self.at]
+
     def cut(self) -> str:
         """Everything read since the last cut."""
-        text = "".join(self._kept) + self.text[self._from : self.at]
+        text = self.peek()
         self._kept, self._kept_size, self._from = [], 0, self.at
         return text
 

@@ -190,6 +190,8 @@ class Scanner:
         cursor.fresh = self._shown.fresh
         cursor.at += len(opener)
         found = yield from self._grammar.read(cursor, opener, self._tools)
+        if self._unread_thought(found, before + len(opener)):
+            found = None
         if found is None:
             if cursor.taken == before:
                 cursor.at += 1
@@ -249,6 +251,23 @@ class Scanner:
             self._shown.misread()
         self.tagged = True
         self._drop(mark)
+
+    def _unread_thought(self, found: Sequence[FoundCall] | Voice | None, start: int) -> bool:
+        """Whether what was read as no call, or as one that is broken, ran over a tag of a thought: a draft in
+        a thought breaks off like this. If so, it ends in front of the tag.
+        """
+        calls = () if found is None or isinstance(found, str) else found
+        whole = found is not None and (
+            self.tagged or (calls and not any(isinstance(one, BadCall) for one in calls))
+        )
+        if whole or found == []:
+            return False
+        wanted = (*self._thought_ends, *(self._thoughts if found is None else ()))
+        taken = self._cursor.peek()
+        tag = marks(*wanted).whole.search(taken, start) if wanted else None
+        if tag is not None:
+            self._cursor.back(len(taken) - tag.start())
+        return tag is not None
 
     def _is_quoted(self, mark: str) -> bool:
         """Whether it is a tag that these tokens do not protect, and stands in code."""
