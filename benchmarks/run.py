@@ -27,6 +27,7 @@ CHUNKS = [  # a name, the model that plays it, turns, and how many of them one t
     ("streamed chunk", "chunks-2000", 10, 2000),
     ("streamed chunk, one a read", "paced-300", 3, 300),
 ]
+PROSE = ("chunk of prose, code and markup", "prose-4000", 10, 4000)
 
 
 def main() -> None:
@@ -54,7 +55,7 @@ def _engines(bench: Bench) -> Table:
 
 def _wires(bench: Bench) -> Table:
     table = Table("CPU per …", *WIRES, "openai / dragoman", title="the wire alone: microseconds, and × bare")
-    for name, model, turns, count in CHUNKS:
+    for name, model, turns, count in (*CHUNKS, PROSE):
         spent = [turn / count for turn in bench.cheapest([f"wire_{name}" for name in WIRES], model, turns)]
         table.add_row(name, *_ratios(spent), f"×{spent[-1] / spent[1]:.1f}")
     return table

@@ -1,14 +1,18 @@
 """A model on loopback that all contestants talk to: OpenAI chat completions, streamed, as fast as it is read.
 
 The model's name says what it does: `rounds-10` calls a tool until ten results are there, then answers;
-`chunks-2000` answers with two thousand pieces; `paced-500` sends them one by one, a breath between.
+`chunks-2000` answers with two thousand pieces; `paced-500` sends them one by one, a breath between;
+`prose-2000` answers with as many pieces of prose, code and markup, as a model writes about a program.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
+from itertools import cycle, islice
+from pathlib import Path
 
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
@@ -40,6 +44,10 @@ def _usage() -> bytes:
 
 _END = _usage() + _chunked(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 _PIECE = _frame({"content": "word "})
+_PROSE = [  # a word or a mark a piece, about as tokens are
+    _frame({"content": piece})
+    for piece in re.findall(r" ?\w{1,8}|\s+|[^\w\s]{1,2}", Path(__file__).with_name("prose.md").read_text())
+]
 
 
 def _reply(request: dict[str, object]) -> tuple[list[bytes], bool]:
@@ -63,7 +71,8 @@ def _reply(request: dict[str, object]) -> tuple[list[bytes], bool]:
             frames = [_frame({**role, "tool_calls": [call]}), *(_frame({"tool_calls": [p]}) for p in pieces)]
             return [*frames, _frame({}, "tool_calls"), _END], False
         return [_frame({**role, "content": "done"}), _frame({}, "stop"), _END], False
-    return [_frame(role), *([_PIECE] * int(number)), _frame({}, "stop"), _END], kind == "paced"
+    pieces = islice(cycle(_PROSE if kind == "prose" else [_PIECE]), int(number))
+    return [_frame(role), *pieces, _frame({}, "stop"), _END], kind == "paced"
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import Dialect, TextCall, dialect
+from dragoman.dialects.dialect import Dialect, Parsed, TextCall, dialect
 from dragoman.dialects.scanner import Scanner, Tools
-from dragoman.dialects.visible import Piece
+from dragoman.dialects.visible import Piece, joined
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
 
@@ -30,6 +30,9 @@ NASTY = [
     "<tool_call>",
     "</tool_call>",
     "</tool_code>",
+    "</function>",
+    "<think>",
+    "</think>",
     "<|call|>",
     "[TOOL_CALLS]",
     "<｜tool▁call▁end｜>",
@@ -125,18 +128,32 @@ def _properties(arguments: Arguments) -> dict[str, JsonValue]:
     return {key: {"type": _TYPES[type(value)]} for key, value in arguments.items()}
 
 
+def in_pieces(name: str, pieces: Sequence[str], tools: Tools | None) -> Parsed:
+    """A reply as it is read when it comes in these pieces."""
+    scanner = Scanner(dialect(name), tools)
+    seen = [one for piece in pieces for one in scanner.feed(piece)] + scanner.end()
+    text, reasoning = joined(seen)
+    return Parsed(text, tuple(scanner.found), reasoning)
+
+
 class ShownText:
     """What a person sees of a reply while it streams."""
 
     def __init__(self, dialect: Dialect, tools: Tools | None = None) -> None:
         self._scanner = Scanner(dialect, tools)
+        self._pieces: list[Piece] = []
+
+    @property
+    def text(self) -> str:
+        """What there is to see now: text that turned out to be a thought is gone."""
+        return joined(self._pieces)[0]
 
     def feed(self, piece: str) -> str:
-        return _text(self._scanner.feed(piece))
+        return self._shown(self._scanner.feed(piece))
 
     def end(self) -> str:
-        return _text(self._scanner.end())
+        return self._shown(self._scanner.end())
 
-
-def _text(pieces: Sequence[Piece]) -> str:
-    return "".join(text for voice, text in pieces if voice == "text")
+    def _shown(self, pieces: Sequence[Piece]) -> str:
+        self._pieces += pieces
+        return "".join(text for voice, text in pieces if voice == "text")

@@ -470,7 +470,7 @@ QWEN_CODER = [
                     "g": '"s"',
                     "h": "hello",
                     "i": "01",
-                    "j": "True",
+                    "j": True,
                     "k": "",
                 },
             ),
@@ -507,11 +507,40 @@ QWEN_CODER = [
         (_read("a"),),
     ),
     Reply(
-        "a parameter that is not closed",
+        "a parameter that is not closed ends in front of the next one",
         "<tool_call><function=read_file><parameter=path>a<parameter=lines>3</parameter></function></tool_call> ok",
+        (_read("a", lines=3),),
+        "ok",
+    ),
+    Reply(
+        "a parameter that is not closed, in front of one that the tool does not have",
+        "<tool_call><function=read_file><parameter=path>a<parameter=x>3</parameter></function></tool_call> ok",
         (),
         "ok",
         ("parameter path is not closed",),
+    ),
+    Reply(
+        "the last parameter is not closed",
+        "<tool_call><function=read_file><parameter=path>\na\n</function></tool_call> ok",
+        (_read("a"),),
+        "ok",
+    ),
+    Reply(
+        "a line break on one side belongs to the value",
+        "<function=read_file><parameter=path>a\n</parameter></function>",
+        (_read("a\n"),),
+    ),
+    Reply(
+        "a call without arguments in a sentence is an example",
+        "Write <function=get_time></function> here.",
+        (),
+        "Write <function=get_time></function> here.",
+    ),
+    Reply(
+        "a call without arguments in a line of its own",
+        "So:\n<function=get_time></function>\n",
+        (("get_time", {}),),
+        "So:",
     ),
     Reply(
         "a parameter that is there twice",
@@ -593,9 +622,9 @@ GLM = [
         ("path has no",),
     ),
     Reply(
-        "a value that is not closed",
+        "a value that is not closed ends in front of the next key",
         "<tool_call>read_file<arg_key>path</arg_key><arg_value>a<arg_key>lines</arg_key><arg_value>3</arg_value></tool_call>",
-        errors=("path has no",),
+        (_read("a", lines=3),),
     ),
     Reply(
         "a key that is there twice",
@@ -622,6 +651,13 @@ GLM = [
 ]
 
 LLAMA_JSON = [
+    Reply("as Llama 3.1 has it", '<function=read_file>{"path": "a"}</function>', (_read("a"),)),
+    Reply("as Phi 4 mini has it", ' functools[{"name": "get_time", "arguments": {}}]', (TIME,)),
+    Reply("a word", "functools is a module.", (), "functools is a module."),
+    Reply("as Granite 20B has it", '<function_call> {"name": "get_time"}', (TIME,)),
+    Reply("as Apriel has it", '<tool_calls>[{"name": "get_time"}]</tool_calls>', (TIME,)),
+    Reply("as Nemotron has it", '<TOOLCALL>[{"name": "get_time"}]</TOOLCALL>', (TIME,)),
+    Reply("tags with something else in them", "<tools>oops</tools>", (), "", ("did not run",)),
     Reply(
         "the tags of other models around a list",
         'So. <tool_calls>[{"name": "read_file", "arguments": {"path": "a"}}]</tool_calls> Good?',
@@ -800,6 +836,9 @@ LLAMA_PYTHONIC = [
 ]
 
 MISTRAL = [
+    Reply("a thought", "[THINK]maybe [TOOL_CALLS]get_time[ARGS]{} no[/THINK]ok", (), "ok"),
+    Reply("the end of a thought", "maybe [TOOL_CALLS]get_time[ARGS]{} no[/THINK]ok", (), "ok"),
+    Reply("no arguments", "[TOOL_CALLS]get_time", (TIME,)),
     Reply("a list", '[TOOL_CALLS] [{"name": "read_file", "arguments": {"path": "a"}}]', (_read("a"),)),
     Reply(
         "a list of two, with ids",
@@ -996,6 +1035,12 @@ KIMI = [
 _CALL = "<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>"
 
 HARMONY = [
+    Reply(
+        "the recipient first of all",
+        ' to=functions.read_file<|channel|>commentary json<|message|>{"path": "a"}<|call|>',
+        (_read("a"),),
+    ),
+    Reply("words that begin like a recipient", "to=me, from=you", (), "to=me, from=you"),
     Reply("one call", _CALL + '{"path": "a"}<|call|>', (_read("a"),)),
     Reply(
         "a thought, a plan, a call and an answer",
@@ -1478,6 +1523,80 @@ PLAMO = [
     Reply("words for arguments", _plamo("read_file", "the file"), errors=("no JSON object",)),
 ]
 
+FUNCTIONARY = [
+    Reply(
+        "a recipient", '<|from|>assistant\n<|recipient|>read_file\n<|content|>{"path": "a"}', (_read("a"),)
+    ),
+    Reply(
+        "text for all, and a call",
+        '<|recipient|>all\n<|content|>I look.<|from|>assistant\n<|recipient|>read_file\n<|content|>{"path": "a"}<|stop|>',
+        (_read("a"),),
+        "I look.",
+    ),
+    Reply("a prompt", 'I look.\n>>>read_file\n{"path": "a"}', (_read("a"),), "I look."),
+    Reply("another prompt", "So:\n>>> print(1)\n>>>nothing\n{}", (), "So:\n>>> print(1)\n>>>nothing\n{}"),
+    Reply("as Llama 3.1 does", '<function=read_file>{"path": "a"}</function>', (_read("a"),)),
+    Reply("arguments that are none", "<|recipient|>read_file\n<|content|>{oops", (), "", ("read_file",)),
+]
+
+ANY = [
+    Reply("as Hermes does", 'So: <tool_call>{"name": "get_time"}</tool_call>', (TIME,), "So:"),
+    Reply("as Mistral does", '[TOOL_CALLS]read_file[ARGS]{"path": "a"}', (_read("a"),)),
+    Reply(
+        "as Qwen does",
+        "<tool_call>\n<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>",
+        (_read("a"),),
+    ),
+    Reply(
+        "as GLM does",
+        "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>",
+        (_read("a"),),
+    ),
+    Reply(
+        "with tags that several have",
+        '<tool_calls>\n<tool_call>{"name": "get_time"}</tool_call>\n</tool_calls>',
+        (TIME,),
+    ),
+    Reply(
+        "as Nemotron does",
+        '<TOOLCALL>[{"name": "read_file", "arguments": {"path": "a"}}]</TOOLCALL>',
+        (_read("a"),),
+    ),
+    Reply("as Gemma does", '<|tool_call>call:read_file{path:<|"|>a<|"|>}<tool_call|><eos>', (_read("a"),)),
+    Reply(
+        "as DeepSeek does",
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        (_read("a"),),
+    ),
+    Reply(
+        "as gpt-oss does",
+        '<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>{"path": "a"}<|call|>',
+        (_read("a"),),
+    ),
+    Reply("as Llama does, in Python", '<|python_tag|>[read_file(path="a")]', (_read("a"),)),
+    Reply("nothing but JSON", '\n{"name": "read_file", "parameters": {"path": "a"}}', (_read("a"),)),
+    Reply("nothing but Python", '[read_file(path="a"), get_time()]', (_read("a"), TIME)),
+    Reply(
+        "nothing but JSON of a tool that is not there",
+        '{"name": "you", "parameters": {"a": 1}}',
+        (),
+        '{"name": "you", "parameters": {"a": 1}}',
+    ),
+    Reply(
+        "JSON in a sentence",
+        'So {"name": "get_time", "parameters": {}} is it',
+        (),
+        'So {"name": "get_time", "parameters": {}} is it',
+    ),
+    Reply(
+        "closing tags that mean nothing here",
+        "<b>a</b> </function> </invoke>",
+        (),
+        "<b>a</b> </function> </invoke>",
+    ),
+    Reply("a call that cannot be read", "<tool_call>{oops</tool_call>", (), "", ("did not run",)),
+]
+
 REPLIES: dict[str, list[Reply]] = {
     "json_strict": JSON_STRICT,
     "xml_tag": _between("<tool_code>", "</tool_code>"),
@@ -1506,4 +1625,6 @@ REPLIES: dict[str, list[Reply]] = {
     "apertus": APERTUS,
     "inkling": INKLING,
     "plamo": PLAMO,
+    "functionary": FUNCTIONARY,
+    "any": ANY,
 }

@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dragoman.dialects.dialect import NAMES, TextCall, dialect
-from tests.dialects.calls import ShownText, calls, prose, replies, tools_of
+from dragoman.wire.thinking import CLOSING, END_TOKENS, OPENING
+from tests.dialects.calls import ShownText, calls, in_pieces, prose, replies, tools_of
 from tests.dialects.replies import TOOLS
-from tests.dialects.test_replies import in_pieces
 from tests.sweeps import examples
 
 pytestmark = pytest.mark.slow
@@ -51,11 +51,14 @@ def test_d2_any_cut_shows_the_same_text_and_finds_the_same_calls(name: str, data
     pieces = [reply[start:end] for start, end in pairwise(sorted([0, *places, len(reply)]))]
     whole = dialect(name).parse(reply, TOOLS)
 
-    assert in_pieces(name, pieces) == whole
-    assert in_pieces(name, list(reply)) == whole
+    assert in_pieces(name, pieces, TOOLS) == whole
+    assert in_pieces(name, list(reply), TOOLS) == whole
 
     shown_text = ShownText(dialect(name), TOOLS)
-    assert "".join([*map(shown_text.feed, pieces), shown_text.end()]) == whole.text
+    for piece in pieces:
+        shown_text.feed(piece)
+    shown_text.end()
+    assert shown_text.text == whole.text
 
 
 @every_dialect
@@ -64,7 +67,8 @@ def test_d2_any_cut_shows_the_same_text_and_finds_the_same_calls(name: str, data
 def test_d3_text_that_is_no_protocol_stays_as_it_is(name: str, reply: str) -> None:
     language = dialect(name)
     parsed = language.parse(reply, TOOLS)
-    assume(not parsed.found and not any(mark in reply for mark in (*language.opens, *language.drops)))
+    protocol = (*language.opens, *language.drops, *END_TOKENS, *OPENING, *CLOSING)
+    assume(not parsed.found and not any(mark in reply for mark in protocol))
 
     assert parsed.text == reply
 

@@ -208,4 +208,4 @@ def test_w4_text_that_turns_out_to_be_a_thought_takes_its_calls_with_it() -> Non
     message = folded(read("xml_tag", [*events, *streamed(["No need."])]))
     assert (message.reasoning, message.text, message.calls) == ("I could here.", "No need.", ())
     message = folded(read("xml_tag", [*events, MessageEnd("stop", USAGE)]))
-    assert [call.arguments for call in message.calls] == [{"a": 1}]  # no text follows it
+    assert message.calls == ()  # not even if no text follows: it was ended

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.dialects.dialect import NAMES, Parsed, dialect
-from dragoman.dialects.scanner import Scanner
+from dragoman.dialects.dialect import NAMES, dialect
+from tests.dialects.calls import in_pieces
 from tests.dialects.replies import REPLIES, TOOLS
 from tests.sweeps import some
-
-
-def in_pieces(name: str, pieces: list[str]) -> Parsed:
-    scanner = Scanner(dialect(name), TOOLS)
-    seen = [one for piece in pieces for one in scanner.feed(piece)] + scanner.end()
-    text, reasoning = ("".join(text for by, text in seen if by == voice) for voice in ("text", "reasoning"))
-    return Parsed(text, tuple(scanner.found), reasoning)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,9 +27,9 @@ def test_d2_a_reply_reads_the_same_wherever_it_is_cut(name: str) -> None:
     for case in REPLIES[name]:
         whole = dialect(name).parse(case.reply, TOOLS)
 
-        assert in_pieces(name, list(case.reply)) == whole, case.about
+        assert in_pieces(name, list(case.reply), TOOLS) == whole, case.about
         for cut in some(range(len(case.reply)), max(3, len(case.reply) // 100)):
-            assert in_pieces(name, [case.reply[:cut], case.reply[cut:]]) == whole, (case.about, cut)
+            assert in_pieces(name, [case.reply[:cut], case.reply[cut:]], TOOLS) == whole, (case.about, cut)
 
 
 def test_every_dialect_has_its_table() -> None:

@@ -25,6 +25,7 @@ def hard_words(language: Dialect) -> list[str]:
         *openers,
         *(f'{opener}{{"' for opener in openers),
         *(f"`{opener}" for opener in openers),
+        *(f" {opener} " for opener in openers),
         *(f"```py\nx{opener}" for opener in openers),
         *(f'{opener}{{"name": "a", "arguments": {{}}}} x ' for opener in openers),
         language.call("f", {"a": "}{"}),
@@ -63,7 +64,7 @@ def work(task: Callable[..., object], *arguments: object) -> int:
 def test_a_reply_of_twice_the_length_is_twice_the_work(language: Dialect) -> None:
     words = hard_words(language)
     for word in some(words[NAMES.index(language.name) % 3 :], 3):  # all of them, over the dialects
-        for head in ("", language.call("read_file", {"path": ""})[:-6]):
+        for head in ("", "`a ", language.call("read_file", {"path": ""})[:-6]):
             short, long = (work(language.parse, head + word * times, TOOLS) for times in (30, 60))
             assert long < 2.2 * short + 300, (head, word)
 

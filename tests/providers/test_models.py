@@ -256,6 +256,59 @@ async def test_w4_a_model_known_to_begin_inside_its_thoughts_streams_them_as_suc
     assert [event.text for event in events if isinstance(event, ReasoningDelta)] == ["hm"]
 
 
+WRITTEN = {  # how two models of which nobody knows anything may write the same call
+    "qwen_coder": "<function=add><parameter=a>1</parameter></function>",
+    "gemma": "<|tool_call>call:add{a:1}<tool_call|>",
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+async def test_d1_the_format_of_an_unknown_model_is_that_of_its_first_call(name: str) -> None:
+    """D1: what nothing is known of is read in any format, and after its first call in that one."""
+    other = next(text for one, text in WRITTEN.items() if one != name)
+    replies = says("Hello."), says(WRITTEN[name]), says(other)
+    async with loopback(*replies) as server, runtime_with(server.url) as models:
+        plain, first, second = [await ask(models(), question(tools=(ADD,))) for _ in replies]
+    assert (text_of(plain), text_of(first), text_of(second)) == ("Hello.", "", other)
+    assert [event.arguments for event in first if isinstance(event, CallInputEnd)] == [{"a": 1}]
+    assert not [event for event in second if isinstance(event, CallInputEnd)]
+
+
+@pytest.mark.parametrize("reasoning", ["tags", "inside"])
+async def test_w4_a_call_in_a_thought_that_the_prompt_began_is_none(reasoning: str) -> None:
+    """W4 × D1: whether the beginning of the thought was expected or not, no call in it counts."""
+    draft = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
+    lone = stream(*(delta(content=piece) for piece in f"Or {draft}?</think>{draft.replace('1', '2')}"))
+    defaults = {"reasoning": reasoning}
+    async with loopback(lone, lone) as server, runtime_with(server.url, defaults=defaults) as models:
+        for _ in range(2):  # of the first it is learned that its replies begin so
+            events = await ask(models(), question(tools=(ADD,)))
+            assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [{"a": 2}]
+
+
+async def test_w4_a_tag_inside_the_arguments_of_a_call_is_no_thought() -> None:
+    """W4 × D1: a model may write about thoughts, to a file for one."""
+    sent = '<tool_call>{"name": "add", "arguments": {"a": "</think> and <think>"}}</tool_call>'
+    async with loopback(says(sent)) as server, runtime_with(server.url) as models:
+        events = await ask(models(), question(tools=(ADD,)))
+    assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [
+        {"a": "</think> and <think>"}
+    ]
+    assert not [event for event in events if isinstance(event, ReasoningDelta | TextDelta)]
+
+
+async def test_w4_a_reply_wrongly_taken_to_begin_inside_a_thought_keeps_its_call() -> None:
+    """W4 × D1: without any tag it was the answer, and the call in it counts."""
+    sent = 'So. <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>'
+    async with (
+        loopback(says(sent)) as server,
+        runtime_with(server.url, defaults={"reasoning": "inside"}) as models,
+    ):
+        events = await ask(models(), question(tools=(ADD,)))
+    assert text_of(events) == "So."
+    assert [event.arguments for event in events if isinstance(event, CallInputEnd)] == [{"a": 1}]
+
+
 # ── cost ──────────────────────────────────────────────────────────────────────────────────────────
 
 USED = Usage(input=1000, output=100)

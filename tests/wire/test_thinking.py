@@ -58,11 +58,20 @@ TAGGED: dict[str, tuple[Part, ...]] = {
     "<think>```\nopen fence</think>yes": (thought("```\nopen fence"), Text("yes")),
     "it`s odd\n<think>hm</think>yes": (Text("it`s odd\n"), thought("hm"), Text("yes")),
     "```a``` <think>hm</think>yes": (Text("```a``` "), thought("hm"), Text("yes")),
+    "[THINK]hm[/THINK]yes": (thought("hm"), Text("yes")),
+    "<seed:think>hm</think></seed:think>yes": (thought("hm</think>"), Text("yes")),
+    "<|channel>thought\nhm<channel|>yes": (thought("hm"), Text("yes")),
+    "<|START_THINKING|>hm<|END_THINKING|>yes": (thought("hm"), Text("yes")),
+    "hm, well.[/THINK]yes": (Reasoning("hm, well."), Text("yes")),
+    "yes<eos>": (Text("yes"),),
+    "<think>hm</think>yes<|im_end|>\n<|endoftext|>\n": (thought("hm"), Text("yes")),
     "```\ncode\n```\n<think>hm</think>yes": (Text("```\ncode\n```\n"), thought("hm"), Text("yes")),
 }
 
 LEFT_ALONE = [
     "plain",
+    "<s>old</s> new, and </s> `<eos>`",
+    "[x] a [THIN] [link](http://x.y)",
     "  indented, 1 < 2, <b>bold</b>, <thi",
     "the tag `<think>` opens, ``</think>`` closes",
     "```\n<think>hm</think>\n```\ndone",

@@ -8,9 +8,10 @@ that comes in one piece is read exactly like one that comes character by charact
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby, pairwise
 from typing import Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ Form: TypeAlias = str | tuple[str, ...]
 SPACE = re.compile(r"[ \t\r\n]*+")
 BLANK = re.compile(r"[ \t]*+")
 TICKS = re.compile(r"`*+")
+TILDES = re.compile(r"~*+")
 WORD = re.compile(r"[\w.+-]*+")
 
 _REACH = 512  # no form is longer than this
@@ -28,23 +30,46 @@ _REACH = 512  # no form is longer than this
 
 @dataclass(slots=True, frozen=True)
 class Marks:
-    """Forms to look for: as they are when complete, as they begin at the end of the text so far, and the
-    characters without which none begins."""
+    """Forms to look for: as they are when complete, as they begin at the end of the text so far, the
+    characters without which none begins, and those that another one begins with."""
 
     whole: re.Pattern[str]
     begun: re.Pattern[str]
     first: re.Pattern[str]
+    shorter: frozenset[str]
+
+    def may_grow(self, found: re.Match[str]) -> bool:
+        """Whether this is complete, but may be the beginning of another one that is not."""
+        return found[0] in self.shorter and self.begun.match(found.string, found.start()) is not None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def marks(*forms: Form) -> Marks:
-    steps = [tuple(map(re.escape, form)) if isinstance(form, str) else form for form in forms]
-    steps.sort(key=len, reverse=True)  # of two that begin alike, the longer one
+    literals = sorted({form for form in forms if isinstance(form, str)})
+    steps = sorted((form for form in forms if not isinstance(form, str)), key=len, reverse=True)
+    whole = [*([_tree(literals)] if literals else ()), *("".join(form) for form in steps)]
+    begun = [*([_tree(literals, begun=True)] if literals else ()), *map(_begun, steps)]
+    first = dict.fromkeys([*(re.escape(one[0]) for one in literals), *(form[0] for form in steps)])
     return Marks(
-        re.compile("|".join("".join(form) for form in steps)),
-        re.compile(rf"(?:{'|'.join(map(_begun, steps))})\Z"),
-        re.compile("|".join(form[0] for form in steps)),
+        re.compile("|".join(whole)),
+        re.compile(rf"(?:{'|'.join(begun)})\Z"),
+        re.compile("|".join(first)),
+        frozenset(one for one, next in pairwise(literals) if next.startswith(one)),
     )
+
+
+def _tree(literals: Sequence[str], at: int = 0, *, begun: bool = False) -> str:
+    """A pattern for any of these sorted literals from here on, the longest that fits; each character is
+    looked at once, however many literals begin with it. With `begun`, for any beginning of one."""
+    branches = []
+    for char, group in groupby((one for one in literals if len(one) > at), key=lambda one: one[at]):
+        rest = _tree(list(group), at + 1, begun=begun)
+        branches.append(re.escape(char) + rest)
+    if not branches:
+        return ""
+    ends = (begun and at > 0) or any(len(one) == at for one in literals)
+    either = "|".join(branches)
+    return f"(?:{either}){'?' if ends else ''}" if ends or len(branches) > 1 else either
 
 
 def _begun(steps: tuple[str, ...]) -> str:
@@ -70,6 +95,8 @@ class Cursor:
         self.text = ""
         self.at = 0
         self.over = False
+        self.broken_off = False  # it is over, but there may have been more to come
+        self.fresh = True  # nothing stood in this line when the grammar began to read
         self._from = 0  # where in `text` that begins which was read since the last cut
         self._kept: list[str] = []  # what was read since then and is no longer in `text`
         self._kept_size = 0
@@ -88,9 +115,13 @@ class Cursor:
         """How much was read since the last cut."""
         return self._kept_size + self.at - self._from
 
+    def peek(self) -> str:
+        """Everything read since the last cut, which may still be unread."""
+        return "".join(self._kept) + self.text[self._from : self.at]
+
     def cut(self) -> str:
         """Everything read since the last cut."""
-        text = "".join(self._kept) + self.text[self._from : self.at]
+        text = self.peek()
         self._kept, self._kept_size, self._from = [], 0, self.at
         return text
 
@@ -108,7 +139,7 @@ class Cursor:
         """Read up to what is wanted and return it, or as far as it certainly does not stand. Never waits."""
         if found := wanted.whole.search(self.text, self.at):
             self.at = found.start()
-            return found[0]
+            return found[0] if self.over or not wanted.may_grow(found) else ""
         size = len(self.text)
         begun = None if self.over else wanted.begun.search(self.text, max(self.at, size - _REACH))
         self.at = begun.start() if begun else size
@@ -130,9 +161,11 @@ class Cursor:
         """Which of these stands next, "" if none."""
         wanted = marks(*forms)
         while True:
-            if found := wanted.whole.match(self.text, self.at):
+            found = wanted.whole.match(self.text, self.at)
+            if found and (self.over or not wanted.may_grow(found)):
                 return found[0]
-            if self.over or (self.at < len(self.text) and not wanted.begun.match(self.text, self.at)):
+            begun = found or self.at == len(self.text) or wanted.begun.match(self.text, self.at)
+            if self.over or not begun:
                 return ""
             yield
 

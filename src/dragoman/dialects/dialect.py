@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from dragoman.dialects.any_format import AnyFormat
 from dragoman.dialects.deepseek import Deepseek
+from dragoman.dialects.functionary import Functionary
 from dragoman.dialects.gemma import GEMMA_DIALECTS
 from dragoman.dialects.glm import GLM_DIALECTS
 from dragoman.dialects.grammar import Dialect, Parsed
@@ -25,30 +27,30 @@ from dragoman.dialects.scanner import BadCall, TextCall, Tools
 from dragoman.dialects.xml_tag import XmlTag
 from dragoman.errors import ConfigError
 
-__all__ = ["NAMES", "NATIVE", "BadCall", "Dialect", "Parsed", "TextCall", "dialect", "parse_report"]
+__all__ = ["ANY", "NAMES", "NATIVE", "BadCall", "Dialect", "Parsed", "TextCall", "dialect", "parse_report"]
 
-_DIALECTS: dict[str, Dialect] = {
-    one.name: one
-    for one in (
-        JsonStrict(),
-        XmlTag(),
-        Hermes(),
-        QwenCoder(),
-        LlamaJson(),
-        LlamaPythonic(),
-        Mistral(),
-        Deepseek(),
-        *GLM_DIALECTS,
-        Kimi(),
-        Harmony(),
-        *INVOKE_DIALECTS,
-        MinimaxM3(),
-        *GEMMA_DIALECTS,
-        Olmo(),
-        *MARKED_JSON_DIALECTS,
-        Plamo(),
-    )
-}
+_ALL: tuple[Dialect, ...] = (
+    JsonStrict(),
+    XmlTag(),
+    Hermes(),
+    QwenCoder(),
+    LlamaJson(),
+    LlamaPythonic(),
+    Mistral(),
+    Deepseek(),
+    *GLM_DIALECTS,
+    Kimi(),
+    Harmony(),
+    *INVOKE_DIALECTS,
+    MinimaxM3(),
+    *GEMMA_DIALECTS,
+    Olmo(),
+    *MARKED_JSON_DIALECTS,
+    Plamo(),
+    Functionary(),
+)
+ANY = AnyFormat(Hermes(), _ALL)
+_DIALECTS: dict[str, Dialect] = {one.name: one for one in (*_ALL, ANY)}
 
 NAMES = tuple(_DIALECTS)
 NATIVE = "native"  # no dialect: the wire has calls of its own

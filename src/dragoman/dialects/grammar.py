@@ -11,9 +11,10 @@ from types import MappingProxyType
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from dragoman.dialects.cursor import WORD, Cursor, Steps
+from dragoman.dialects.cursor import BLANK, WORD, Cursor, Form, Steps
 from dragoman.dialects.json_text import JsonText, read_json
 from dragoman.dialects.scanner import BadCall, FoundCall, Reading, Scanner, TextCall, Tools
+from dragoman.dialects.visible import joined
 from dragoman.dialects.wording import compact, tool_section
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec, name_key
@@ -42,7 +43,7 @@ class Parsed:
 class Dialect(ABC):
     """A way to write calls as text. A new one is a file with `read`, `calls` and a few markers.
 
-    `opens`, `drops`, `bare`, `sure`, `reserved` and `thoughts` are explained in `scanner.Grammar`.
+    `opens`, `drops`, `bare`, `sure`, `begins`, `reserved` and `thoughts` are explained in `scanner.Grammar`.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Dialect(ABC):
     drops: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     sure: tuple[str, ...] = ()
+    begins: tuple[Form, ...] = ()
     reserved: bool = False
     thoughts: Mapping[str, str] = MappingProxyType({})
     ids: IdShape = "ours"
@@ -85,8 +87,7 @@ class Dialect(ABC):
     def parse(self, reply: str, tools: Tools | None = None) -> Parsed:
         """A complete reply, read. Without the tools, values that carry no type are taken as they look."""
         scanner = Scanner(self, tools)
-        pieces = [*scanner.feed(reply), *scanner.end()]
-        text, reasoning = ("".join(piece for by, piece in pieces if by == voice) for voice in _VOICES)
+        text, reasoning = joined([*scanner.feed(reply), *scanner.end()])
         return Parsed(text, tuple(scanner.found), reasoning)
 
     # ── readings that dialects share ──────────────────────────────────────────────────────────────
@@ -160,6 +161,8 @@ class Dialect(ABC):
             if mark in closers or goes_on:
                 yield from cursor.accept(*closers)
                 return False
+            if junk and any(one.startswith(junk) for one in closers):  # the reply ends in what closes it
+                return True
             cursor.back(len(junk))
         cursor.back(len(space))
         return True
@@ -217,7 +220,6 @@ class Dialect(ABC):
         return BadCall(f"{subject} did not run: {why}. Write it like this:\n{example}", name)
 
 
-_VOICES = ("text", "reasoning")
 _LONGEST_NAME = 200  # what is longer is no name
 
 
@@ -228,6 +230,14 @@ def open_fence(cursor: Cursor) -> Steps[str]:
         yield from cursor.run(WORD)
         yield from cursor.space()
     return fence
+
+
+def ends_line(cursor: Cursor) -> Steps[bool]:
+    """Whether nothing stands behind this in the line, or nothing but another tag. Reads nothing."""
+    blank = yield from cursor.run(BLANK)
+    ends = (yield from cursor.sees("\n", "\r", "<", "`")) or cursor.at == len(cursor.text)
+    cursor.back(len(blank))
+    return bool(ends)
 
 
 def tool_named(name: str, tools: Tools | None) -> ToolSpec | None:

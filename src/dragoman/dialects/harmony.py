@@ -27,6 +27,7 @@ class Harmony(Dialect):
         "Think in the channel `analysis`, answer in the channel `final`. To call a tool, write a message to "
         "`functions.` and the name of the tool in the channel `commentary`: its arguments as a JSON object."
     )
+    begins = (("t", "o", "=", r"[\w.-]{1,99}", r"[^<\n]{0,40}", "<", r"\|"),)
     opens = (START, CHANNEL, MESSAGE, *ENDS)
     reserved = True
 

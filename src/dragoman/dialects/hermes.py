@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dragoman.dialects.cursor import Cursor
 from dragoman.dialects.grammar import Dialect
 from dragoman.dialects.scanner import Reading, TextCall, Tools
+from dragoman.dialects.tool_call_tag import PLAIN, read_tool_call
 from dragoman.dialects.wording import compact, described, enclosed
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -22,7 +23,7 @@ class Hermes(Dialect):
     drops = (CLOSE,)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        return (yield from self.tagged(cursor, OPEN, CLOSE))
+        return (yield from read_tool_call(self, cursor, PLAIN, tools, lone_name=False))
 
     def calls(self, calls: Sequence[TextCall]) -> str:
         return "\n".join(f"{OPEN}\n{described(call, id=False)}\n{CLOSE}" for call in calls)

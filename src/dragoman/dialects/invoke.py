@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from dragoman.dialects.cursor import Cursor, Steps
-from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.grammar import Dialect, ends_line, tool_named
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
-from dragoman.dialects.values import has_argument, kind_of, read_value, value_of
+from dragoman.dialects.values import has_argument, kind_of, may_have, read_value, value_of
 from dragoman.dialects.wording import compact
 from dragoman.messages.parts import Arguments
 
+_SPACE, _LINE = "Ġ", "Ċ"  # as byte-level tokenizers write them
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 
@@ -42,6 +43,8 @@ class InvokeTags:
     """Whether a string may stand in a CDATA section."""
     also: tuple[tuple[str, str], ...] = ()
     """Other tags that stand around calls."""
+    leaks: bool = False
+    """Whether servers leave the tokenizer's marks of spaces and line breaks in its calls."""
     header: tuple[str, str] = ("", "")
     """What a message begins with: left out up to its end, or up to a thought."""
     drops: tuple[str, ...] = ()
@@ -58,8 +61,10 @@ class Invoke(Dialect):
         around = [pair for pair in (tags.around, *tags.also) if pair[0]]
         self.name = name
         self.thoughts = tags.thoughts
+        self._leaky = (*(tags.call.replace(" ", mark) for mark in (_SPACE, "")),) if tags.leaks else ()
         self.opens = (
             tags.call,
+            *self._leaky,
             *(opening for opening, _ in around),
             *tags.thoughts,
             *filter(None, tags.header[:1]),
@@ -70,11 +75,14 @@ class Invoke(Dialect):
             *tags.thoughts.values(),
             *tags.drops,
         )
+        self._token_like = "|" in tags.call or "｜" in tags.call  # so no text is about it
         self._tags = tags
         self._around = dict(around)
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
-        tags = self._tags
+        tags, alone = self._tags, cursor.fresh or opener != self._tags.call or self._token_like
+        if opener in self._leaky:
+            return (yield from self._leaked(cursor, tools))
         if opener == tags.header[0]:
             yield from cursor.space()
             if not (yield from cursor.sees(*tags.thoughts)):
@@ -95,13 +103,26 @@ class Invoke(Dialect):
         if (yield from cursor.sees("{")):
             found = yield from self.named(cursor, name, "", (tags.call_end,), (tags.call,))
         elif (yield from cursor.sees(tags.argument, tags.call_end)):
-            found = [(yield from self._arguments(cursor, name, tools))]
+            call = yield from self._arguments(cursor, name, tools)
+            is_example = isinstance(call, TextCall) and not call.arguments and not alone
+            if is_example and not (yield from ends_line(cursor)):  # in the middle of a sentence
+                return None
+            found = [call]
         else:
             return (yield from self.stray(cursor, tags.call, tags.call_end))
         space = yield from cursor.space()
         if not self._around or not (yield from cursor.accept(*self._around.values())):
             cursor.back(len(space))
         return found
+
+    def _leaked(self, cursor: Cursor, tools: Tools | None) -> Reading:
+        """A call with marks of the tokenizer in place of white space: read once more, with white space."""
+        tags = self._tags
+        text, mark = yield from cursor.until(tags.call_end, tags.call, *self._leaky)
+        yield from cursor.accept(tags.call_end)
+        text = text.replace(_SPACE, " ").replace(_LINE, "\n")
+        text = text.replace(tags.argument.replace(" ", ""), tags.argument)
+        return self.parse(f"{tags.call}{text}{mark if mark == tags.call_end else ''}", tools).found or None
 
     def _head(self, cursor: Cursor) -> Steps[tuple[str, str] | None]:
         """The name in a tag that was begun, and what stands behind it in the tag."""
@@ -124,7 +145,15 @@ class Invoke(Dialect):
             key, beside = head or ("", "")
             section = _CDATA if tags.cdata and (yield from cursor.accept(_CDATA)) else ""
             closer = f"{_CDATA_END}{tags.argument_end}" if section else tags.argument_end
-            text = (yield from read_value(cursor, tags.argument, closer, (tags.call_end,))) if head else None
+            text: str | None = None
+            if head:
+                text = yield from read_value(
+                    cursor,
+                    tags.argument,
+                    closer,
+                    (tags.call_end,),
+                    lambda key: key not in arguments and may_have(key, tool, tools),
+                )
             if text is None or key in arguments:
                 yield from cursor.until(tags.call_end, tags.call)
                 yield from cursor.accept(tags.call_end)

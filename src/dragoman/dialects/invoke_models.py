@@ -47,6 +47,7 @@ MINICPM = InvokeTags(  # MiniCPM 5
     argument_end="</param>",
     between="\n",
     cdata=True,
+    leaks=True,
 )
 
 STEP = InvokeTags(  # Step 3

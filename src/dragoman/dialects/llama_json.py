@@ -1,27 +1,40 @@
 """`{"name": …, "parameters": {…}}`, also several with `;` between them, in a list, or behind a tag: Llama 3.
 
 Without the tag, an object is a call if it has a name and parameters, or if it has nothing but the name of a
-tool there is; any other is text.
+tool there is; any other is text. Other models write the same JSON behind a token or between tags of their
+own: all of those are read here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.cursor import Cursor, Form
+from dragoman.dialects.function_tag import FUNCTION, FUNCTION_END, read_function
 from dragoman.dialects.grammar import Dialect, name_in, tool_named
 from dragoman.dialects.json_text import Members, read_json
 from dragoman.dialects.scanner import FoundCall, Reading, TextCall, Tools
+from dragoman.dialects.tool_call_tag import PLAIN, read_tool_call
 from dragoman.dialects.wording import compact
 from dragoman.wire.arguments import parse_arguments
 
 TAG = "<|python_tag|>"
 ENDS = ("<|eom_id|>", "<|eot_id|>")
-AROUND = (  # what Granite, xLAM, Hunyuan A13B, Jamba, LongCat, InternLM 2 and GigaChat 3 have around it
-    *("<|tool_call|>", "<tool_call>", "</tool_call>", "<tool_calls>", "</tool_calls>"),
-    *("<longcat_tool_call>", "</longcat_tool_call>", "<|action_start|><|plugin|>", "<|action_end|>"),
-    *("<|message_sep|>\n\nfunction call<|role_sep|>", "<|function_call|>"),
+TOKENS = (  # in front of the JSON, and nothing behind it
+    "<|tool_call|>",  # Granite 3
+    "<|action_start|><|plugin|>",  # InternLM 2
+    "<|function_call|>",  # GigaChat 3, which has two ways
+    "<|message_sep|>\n\nfunction call<|role_sep|>",
 )
+TAGS = {  # around the JSON
+    "<tool_call>": "</tool_call>",  # Hunyuan A13B, xLAM
+    "<tool_calls>": "</tool_calls>",  # Jamba, Apriel
+    "<TOOLCALL>": "</TOOLCALL>",  # Nemotron
+    "<longcat_tool_call>": "</longcat_tool_call>",
+    "<function_call>": "</function_call>",  # Granite 20B
+    "<tools>": "</tools>",  # Qwen 2.5, now and then
+}
+FUNCTOOLS = "functools"  # Phi 4 mini, FireFunction
 
 _GAP = (r"\s{0,64}",)
 
@@ -32,16 +45,19 @@ class LlamaJson(Dialect):
         "To call a tool, write a JSON object with its name and its parameters, and nothing else; for several "
         "calls, several objects with a semicolon between them."
     )
-    opens = (TAG,)
-    drops = (*ENDS, *AROUND)
+    opens: tuple[str, ...] = (TAG, *TOKENS, *TAGS, FUNCTION)
+    drops: tuple[str, ...] = (*ENDS, "<|action_end|>", *TAGS.values(), FUNCTION_END)
+    begins: tuple[Form, ...] = ((*FUNCTOOLS, *_GAP, r"[{\[]"),)
     bare = (r"[{\[]", *_GAP, r"\{?", *_GAP, '"')
     sure = (*bare, *'name"', *_GAP, ":", *_GAP, '"', r'[^"\n]{1,99}', '"', *_GAP, ",", *_GAP, '"', "[pa]")
 
     def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        if opener == FUNCTION:
+            return (yield from read_function(self, cursor, tools, wrapped=False))
+        marked = opener or (yield from cursor.accept(FUNCTOOLS))
         yield from cursor.space()
         if not (yield from cursor.sees("{", "[")):
-            yield from cursor.until(*ENDS, TAG)
-            return [self.bad(f"no JSON object stands behind {TAG}")]
+            return (yield from self._without_json(cursor, opener, tools))
         found: list[FoundCall] = []
         while True:
             before = cursor.taken
@@ -50,16 +66,30 @@ class LlamaJson(Dialect):
                 yield from cursor.accept(";")
                 yield from cursor.space()
                 if not (yield from cursor.sees("{", "[")):
-                    cursor.back(cursor.taken - before)
+                    if not (opener in TAGS and (yield from cursor.accept(TAGS[opener]))):
+                        cursor.back(cursor.taken - before)
                     return found
-            payload = yield from read_json(cursor, None if opener and not found else _is_call)
+            payload = yield from read_json(cursor, None if marked and not found else _is_call)
             if not payload.certain and (payload.flaw or not _only_names(payload.text, tools)):
                 cursor.back(cursor.taken - before if found else payload.swallowed)
                 return found or None
             if payload.flaw:
-                yield from cursor.until(*ENDS, TAG, "\n\n", "```")
+                yield from cursor.until(*ENDS, *self.opens, *TAGS.values(), "\n\n", "```")
                 return [*found, self.bad(payload.flaw, name_in(payload.text))]
             found += self.entries(payload)
+
+    def _without_json(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        """Something else stands behind what opens a call."""
+        if opener == PLAIN.open:
+            return (yield from read_tool_call(self, cursor, PLAIN, tools, lone_name=False))
+        if opener in TOKENS or (yield from cursor.sees(*self.opens)):
+            return []
+        if opener in TAGS:
+            if (yield from cursor.accept(TAGS[opener])):
+                return []
+            return (yield from self.stray(cursor, opener, TAGS[opener]))
+        yield from cursor.until(*ENDS, TAG)
+        return [self.bad(f"no JSON object stands behind {TAG}")]
 
     def calls(self, calls: Sequence[TextCall]) -> str:
         return "; ".join(compact({"name": call.name, "parameters": call.arguments}) for call in calls)

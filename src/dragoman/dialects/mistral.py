@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from dragoman.dialects.cursor import Cursor
-from dragoman.dialects.grammar import Dialect, name_in
+from dragoman.dialects.grammar import Dialect, name_in, tool_named
 from dragoman.dialects.json_text import read_json
 from dragoman.dialects.scanner import Reading, TextCall, Tools
 from dragoman.dialects.wording import compact
 
 OPEN, ID, ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
+THOUGHT, THOUGHT_END = "[THINK]", "[/THINK]"
+
+_NAME = re.compile(r"[\w.:/-]{1,99}")
 
 
 class Mistral(Dialect):
@@ -19,8 +24,9 @@ class Mistral(Dialect):
         f"To call tools, write {OPEN} and a JSON list of calls, each with the name of a tool and its "
         "arguments. Write nothing behind it."
     )
-    opens = (OPEN,)
-    drops = (ID, ARGUMENTS)
+    opens = (OPEN, THOUGHT)
+    drops = (ID, ARGUMENTS, THOUGHT_END)
+    thoughts = MappingProxyType({THOUGHT: THOUGHT_END})
     reserved = True
     ids = "mistral"
 
@@ -39,6 +45,9 @@ class Mistral(Dialect):
         if (yield from cursor.accept(ID)):
             id, mark = yield from cursor.until(ARGUMENTS, "{", OPEN, "\n")
         if mark not in (ARGUMENTS, "{"):
+            whole = bool(mark) or not cursor.broken_off
+            if whole and _NAME.fullmatch(name.strip()) and (not tools or tool_named(name, tools)):
+                return [self.called(name, "", id.strip())]  # without arguments
             return [self.bad("no name and no arguments stand behind the marker")]
         yield from cursor.accept(ARGUMENTS)
         return (yield from self.named(cursor, name, id.strip(), (), (OPEN,)))

@@ -14,6 +14,7 @@ from dragoman.messages.parts import Arguments
 _NOTABLE = re.compile(r"[\"'()\[\]{}]|\n[ \t\r]*+\n")
 _IN_STRING = {quote: re.compile(rf"[\\\n]|{quote}") for quote in ("'", '"', "'''", '"""')}
 _STRING = re.compile(r"""'{3}.*?'{3}|"{3}.*?"{3}|'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+\"""", re.DOTALL)
+_STRING_OR_PADDED = re.compile(rf"{_STRING.pattern}|(?<![\w.])0+(?=[0-9])", re.DOTALL)
 _ESCAPE_OR_END = re.compile(r"\\.|\n", re.DOTALL)
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _JSON_NAMES = {"true": True, "false": False, "null": None}
@@ -86,7 +87,7 @@ class PythonMachine:
 
 def listed_calls(text: str) -> list[tuple[str, ast.Call]] | None:
     """The calls in a list of calls, with their names. None if it is no such list."""
-    tree = _parsed(text) or ("\n" in text and _parsed(_STRING.sub(_escaped, text)))
+    tree = _parsed(text) or _parsed(_STRING_OR_PADDED.sub(_mended, text))
     items = tree.elts if isinstance(tree, ast.List) else []
     calls = [(_dotted(item.func), item) for item in items if isinstance(item, ast.Call)]
     return calls if calls and len(calls) == len(items) and all(name for name, _ in calls) else None
@@ -101,9 +102,11 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
-def _escaped(string: re.Match[str]) -> str:
-    """A string in which no line ends, unless three quotes allow it."""
-    text = string[0]
+def _mended(found: re.Match[str]) -> str:
+    """A string in which no line ends, unless three quotes allow it; a number without zeros in front."""
+    text = found[0]
+    if text[0] == "0":
+        return ""
     if text.startswith(("'''", '"""')):
         return text
     return _ESCAPE_OR_END.sub(lambda found: "\\n" if found[0] == "\n" else found[0], text)

@@ -3,6 +3,9 @@
 Text is shown as soon as it can be no part of a call; the calls come when the reply is complete. A call that
 cannot be read is one without arguments, `raw` being what the model wrote: of the tool it names, or of
 `invalid_call` if it names none. `explain` has the text for the model about it.
+
+Thoughts that come as tags are found on the way. `wire/thinking.py` tells what is done about those that the
+prompt has begun; it is the same here, beside the calls.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from dragoman.messages.events import (
     TextEnd,
     TextStart,
 )
+from dragoman.wire.thinking import TAGS
 from dragoman.wire.wire import Prose, call_id
 
 INVALID_CALL = "invalid_call"
@@ -34,21 +38,36 @@ INVALID_CALL = "invalid_call"
 class DialectReader:
     """One reply. `reply` is its message's id; the calls are named after it."""
 
-    def __init__(self, dialect: Dialect, tools: Tools | None, reply: str) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        tools: Tools | None,
+        reply: str,
+        *,
+        thinking: bool = True,
+        inside: bool = False,
+    ) -> None:
+        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one."""
+        self.lone_end = False
+        self.no_end = False
+        self.openers: list[str] = []  # of the calls that could be read
         self._dialect = dialect
         self._tools = tools
         self._reply = reply
-        self._scanner = Scanner(dialect, tools)
-        self._prose = Prose(dialect.name)
+        self._thinking = thinking
+        self._assumed = inside  # until a tag proves it
+        self._scanner = Scanner(dialect, tools, thinking=thinking, inside=inside)
+        self._prose = Prose(TAGS)
+        self._began = False  # some of the text has come
         self._has_text = False
-        self._texts: list[str] = []
-        self._thoughts: list[str] = []
+        self._thought: list[str] = []  # the last one that came as tags
+        self._thoughts: list[str] = []  # those that the wire told apart
         self._found: list[FoundCall] = []  # before something else came in between
         self._native = 0
 
     def feed(self, event: Event) -> Iterable[Event]:
         if isinstance(event, TextDelta):
-            self._texts.append(event.text)
+            self._began = True
             return self._show(self._scanner.feed(event.text))
         return self._between(event)
 
@@ -56,6 +75,7 @@ class DialectReader:
         """Everything but text."""
         match event:
             case TextEnd() if event.was_reasoning:
+                yield from self._break_off()
                 yield from self._misread()
             case TextStart() | TextEnd():
                 pass  # what is shown has its own beginning and end
@@ -63,6 +83,9 @@ class DialectReader:
                 yield from self._prose.close()
                 yield event
             case ReasoningDelta():
+                if not self._began and not self._thoughts:  # tags are text where the wire has no need of them
+                    self._thinking = self._assumed = False
+                    self._scanner = Scanner(self._dialect, self._tools, thinking=False)
                 self._thoughts.append(event.text)
                 yield event
             case ReasoningEnd():
@@ -80,40 +103,65 @@ class DialectReader:
     def _show(self, pieces: Iterable[Piece]) -> list[Event]:
         events: list[Event] = []
         for voice, text in pieces:
-            self._has_text = self._has_text or (voice == "text" and not text.isspace())
-            events += self._prose.text(text) if voice == "text" else self._prose.reasoning(text)
+            if voice == "text":
+                self._has_text = self._has_text or not text.isspace()
+                self._thought.clear()
+                events += self._prose.text(text)
+            elif voice == "reasoning":
+                self._thought.append(text)
+                events += self._prose.reasoning(text)
+            else:
+                events += self._misread()
         return events
 
     def _break_off(self) -> Iterator[Event]:
         """What was held back of the text belongs before what comes now."""
         yield from self._show(self._scanner.end())
+        self._learn()
+        self._scanner = Scanner(self._dialect, self._tools, thinking=self._thinking)
+        self._assumed = False
+
+    def _learn(self) -> None:
         self._found += self._scanner.found
-        self._scanner = Scanner(self._dialect, self._tools)
+        self.openers += self._scanner.openers
+        self.lone_end = self.lone_end or self._scanner.lone_end
+        self._assumed = self._assumed and not self._scanner.tagged
 
     def _misread(self) -> Iterator[Event]:
         """What was sent as text was a thought, and so are the calls in it."""
-        yield from self._break_off()
         for event in self._prose.close():
             yield TextEnd(was_reasoning=True) if isinstance(event, TextEnd) else event
-        self._thoughts += self._texts
-        self._texts, self._found, self._has_text = [], [], False
+        self._found, self.openers, self._has_text = [], [], False
 
     def _end(self, event: MessageEnd) -> Iterator[Event]:
         cut = event.unfinished or event.finish in BROKEN_OFF
         yield from self._show(self._scanner.end(cut=cut))
+        self._learn()
+        if self._assumed and self._thought and not self._native and event.finish in ("stop", "unknown"):
+            yield from self._repeat_as_text()
         yield from self._prose.close()
-        found = [*self._found, *self._scanner.found] or (() if cut else self._thought_of())
+        found = self._found or (() if cut else self._thought_of())
         for place, one in enumerate(found, self._native):
             yield from _announce(call_id(self._reply, place), one)
         if found and not cut:
             event = replace(event, finish="tool_calls", reason="")
         yield event
 
+    def _repeat_as_text(self) -> Iterator[Event]:
+        """A reply that was wrongly taken to begin inside a thought was the answer."""
+        self.no_end = True
+        self._scanner = Scanner(self._dialect, self._tools)
+        yield from self._show([*self._scanner.feed("".join(self._thought)), *self._scanner.end()])
+        self._learn()
+
     def _thought_of(self) -> Sequence[FoundCall]:
-        """The calls in a thought that no text follows: some models forget to end it first."""
+        """The calls in a thought that nothing ends and no text follows: some models forget to end it first.
+        Of a thought that the wire told apart, nobody knows whether the model ended it.
+        """
         if self._has_text or self._native:
             return ()
-        return self._dialect.parse("".join(self._thoughts), self._tools).calls
+        thought = self._thought if self._scanner.unclosed else self._thoughts
+        return self._dialect.parse("".join(thought), self._tools).calls
 
 
 def explain(raw: str, dialect: Dialect, tools: Tools | None = None) -> str:

@@ -3,22 +3,28 @@
 What counts as protocol, and what as text about it:
 
 - A marker that is a token of its own in a model's vocabulary (`reserved`) is protocol wherever it stands.
-- A marker that a model writes as ordinary characters is text where it is quoted: right behind an opening
-  backtick, up to the closing one; and in a fenced block, unless the block begins with it (models like to
-  fence their calls) or is never closed though the reply is complete (then it is no block).
+- A marker that a model writes as ordinary characters is text where it is quoted: behind an opening backtick,
+  up to the closing one in the same line; and in a fenced block, unless the block begins with it (models like
+  to fence their calls) or is never closed though the reply is complete (then it is no block).
+- Between the tags of a thought nothing is a call, and in a call nothing is a thought. The end of a thought
+  that never began means that the prompt had begun it: all text so far was the thought, and no call in it
+  counts.
+- A token that ends a reply is no text where the text ends with it.
 - Where it was left out, white space shrinks (`visible.py`). All other text is shown as it came.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
-from dragoman.dialects.cursor import BLANK, TICKS, WORD, Cursor, Form, Steps, marks
+from dragoman.dialects.cursor import BLANK, TICKS, TILDES, WORD, Cursor, Form, Marks, Steps, marks
 from dragoman.dialects.visible import Piece, VisibleText, Voice
 from dragoman.messages.parts import Arguments
 from dragoman.messages.request import ToolSpec
+from dragoman.wire.thinking import CLOSING, END_TOKENS, OPENING, THOUGHTS, thought_ends
 
 Tools: TypeAlias = Sequence[ToolSpec]
 
@@ -57,6 +63,8 @@ class Grammar(Protocol):
     """How a call looks that begins without a marker, as far as it takes to suspect one."""
     sure: tuple[str, ...]
     """The same, as far as it takes to suspect one even in a code block."""
+    begins: tuple[Form, ...]
+    """How a call looks that begins without a marker at the beginning of a reply, and only there."""
     reserved: bool
     thoughts: Mapping[str, str]
     """Markers, among `opens`, that begin a thought, each with what ends it. No call in it counts."""
@@ -65,32 +73,42 @@ class Grammar(Protocol):
         """Read one call, or several that belong together. `opener` was read; it is "" for a bare call."""
 
 
-_FENCE = "```"
-_CODE_END: Form = ("\n", "[ \t]{0,64}", "`", "`", "`")
-_INLINE_END = marks("`", "\n")
+_FENCE, _TILDES = "```", "~~~"
+_RUNS = {_FENCE: TICKS, _TILDES: TILDES}
+_CODE_ENDS: dict[str, Form] = {one: ("\n", "[ \t]{0,64}", *one) for one in _RUNS}
+_LINE_OR_TICK = ("`", "\n")
+_INLINE_END = marks(*_LINE_OR_TICK)
 
 
 class Scanner:
     """Feed it the reply; it returns what may be shown. `found` fills with calls, in the order written."""
 
-    def __init__(self, grammar: Grammar, tools: Tools | None = None) -> None:
-        bare = (grammar.bare,) if grammar.bare else ()
-        sure = (grammar.sure,) if grammar.sure else ()
+    def __init__(
+        self, grammar: Grammar, tools: Tools | None = None, *, thinking: bool = True, inside: bool = False
+    ) -> None:
+        """`thinking` says that thoughts may come as tags, `inside` that the prompt has begun one."""
         self.found: list[FoundCall] = []
+        self.openers: list[str] = []  # how the calls began that could be read
+        self.lone_end = False  # the end of a thought came, and no beginning
+        self.unclosed = False  # the reply ended in a thought
+        self.tagged = False  # a tag of a thought has come
         self._grammar = grammar
         self._tools = tools
         self._cursor = Cursor()
-        self._openers = (*grammar.opens, *bare)
-        self._unfenced = marks(*self._openers, *grammar.drops)
-        self._marks = self._unfenced if grammar.reserved else marks(*self._openers, *grammar.drops, _FENCE)
-        self._in_code = marks(*grammar.opens, *sure, _CODE_END)
+        self._thoughts = {**(THOUGHTS if thinking else {}), **grammar.thoughts}
+        self._thought_ends = frozenset(self._thoughts.values()).intersection(CLOSING)
+        calls = (one for one in grammar.opens if one not in self._thoughts)
+        self._openers: tuple[Form, ...] = (*calls, *((grammar.bare,) if grammar.bare else ()))
+        known = (*self._openers, *self._thoughts, *self._thought_ends, *grammar.drops, *END_TOKENS)
+        self._unfenced = marks(*known)
+        self._marks = self._unfenced if grammar.reserved else marks(*known, *_RUNS)
+        self._in_code = (*self._openers, *((grammar.sure,) if grammar.sure else ()))
         self._shown = VisibleText()
-        self._cut = False
-        self._idle = False  # all that came so far was read, and it was text
-        self._steps = self._run()
+        self._idle: re.Pattern[str] | None = None  # all was read; only a piece with one of these is looked at
+        self._steps = self._run(inside)
 
     def feed(self, piece: str) -> Sequence[Piece]:
-        if self._idle and piece and not self._marks.first.search(piece):
+        if self._idle is not None and piece and not self._idle.search(piece):
             return self._shown.say(piece)  # most pieces of most replies
         self._cursor.feed(piece)
         next(self._steps)
@@ -98,47 +116,82 @@ class Scanner:
 
     def end(self, *, cut: bool = False) -> list[Piece]:
         """The reply is over. `cut` says that it broke off: then there may have been more to come."""
-        self._cut = cut
+        self._cursor.broken_off = cut
         self._cursor.over = True
         for _ in self._steps:
             raise AssertionError("a step waits for text, but the reply is over")
         self._shown.end()
         return self._shown.pieces()
 
-    def _run(self) -> Steps[None]:
-        cursor = self._cursor
+    def _run(self, inside: bool) -> Steps[None]:
+        cursor, grammar = self._cursor, self._grammar
+        if inside:
+            yield from self._thought("")
         while True:
+            if grammar.begins and self._shown.unsaid:
+                yield from cursor.space()
+                if begun := (yield from cursor.sees(*grammar.begins)):
+                    yield from self._call(begun)
             mark = cursor.seek(self._marks)
             self._shown.add(cursor.cut())
             if not mark and cursor.over:
                 return
             if not mark:
-                self._idle = cursor.at == len(cursor.text)
-                yield
-                self._idle = False
+                yield from self._wait(self._marks)
             elif mark == _FENCE and self._shown.in_ticks:  # closes code that one like it opened in this line
                 yield from cursor.run(TICKS)
-            elif mark == _FENCE:
-                yield from self._fence()
-            elif not self._grammar.reserved and self._shown.quotes:
+            elif mark == _TILDES and not self._shown.fresh:  # these do nothing within a line
+                yield from cursor.run(TILDES)
+            elif mark in _RUNS:
+                yield from self._fence(mark)
+            elif not grammar.reserved and (yield from self._in_inline_code()):
                 yield from self._inline(mark)
-            elif mark in self._grammar.drops:
+            elif self._is_quoted(mark):
                 cursor.at += len(mark)
-                cursor.cut()
-                self._shown.gap()
+            elif mark in self._thought_ends:
+                self._end_of_thought(mark)
+            elif mark in grammar.drops:
+                self._drop(mark)
+            elif mark in END_TOKENS and mark not in grammar.opens:
+                yield from self._end_token(mark)
             else:
                 yield from self._call(mark)
+
+    def _wait(self, wanted: Marks) -> Steps[None]:
+        """Wait for text; a piece that holds nothing of what is wanted is shown without a look at it."""
+        if self._cursor.at == len(self._cursor.text):
+            self._idle = wanted.first
+        yield
+        self._idle = None
+
+    def _drop(self, mark: str) -> None:
+        self._cursor.at += len(mark)
+        self._cursor.cut()
+        self._shown.gap()
+
+    def _end_token(self, mark: str) -> Steps[None]:
+        """Left out if nothing follows it, or nothing but others."""
+        cursor = self._cursor
+        cursor.at += len(mark)
+        yield from cursor.space()
+        while (yield from cursor.accept(*END_TOKENS)):
+            yield from cursor.space()
+        if cursor.over and cursor.at == len(cursor.text):
+            self._drop("")
 
     def _call(self, mark: str) -> Steps[bool]:
         """Read what a marker begins. False if that was only text."""
         cursor = self._cursor
-        opener = mark if mark in self._grammar.opens else ""
-        if opener in self._grammar.thoughts:
-            yield from self._thought(opener)
+        if mark in self._thoughts:
+            yield from self._thought(mark)
             return True
+        opener = mark if mark in self._grammar.opens else ""
         before = cursor.taken
+        cursor.fresh = self._shown.fresh
         cursor.at += len(opener)
         found = yield from self._grammar.read(cursor, opener, self._tools)
+        if self._unread_thought(found, before + len(opener)):
+            found = None
         if found is None:
             if cursor.taken == before:
                 cursor.at += 1
@@ -150,25 +203,89 @@ class Scanner:
             self._shown.switch(found)
         else:
             self.found += (replace(one, raw=raw) if isinstance(one, BadCall) else one for one in found)
+            if any(isinstance(one, TextCall) for one in found):
+                self.openers.append(mark)
         return True
 
+    # ── thoughts ──────────────────────────────────────────────────────────────────────────────────
+
     def _thought(self, opener: str) -> Steps[None]:
-        """Show what stands behind the marker as reasoning, up to what ends it."""
-        cursor, end = self._cursor, self._grammar.thoughts[opener]
+        """Show what stands behind the marker as reasoning, up to what ends it. Without one, the prompt has
+        begun it; some replies begin it once more.
+        """
+        cursor = self._cursor
+        if not opener:
+            yield from cursor.space()
+            opener = yield from cursor.sees(*OPENING)
+        self.tagged = bool(opener)
+        wanted = marks(
+            *(thought_ends(opener) if opener in THOUGHTS or not opener else (self._thoughts[opener],))
+        )
         cursor.at += len(opener)
-        cursor.cut()
-        self._shown.gap()
+        yield from cursor.space()
+        self._drop("")
         self._shown.switch("reasoning")
-        while not (ended := cursor.seek(marks(end))) and not cursor.over:
+        while True:
+            mark = cursor.seek(wanted)
             self._shown.add(cursor.cut())
-            yield
-        self._shown.add(cursor.cut())
-        if ended:
-            cursor.at += len(ended)
-            cursor.cut()
-            self._shown.switch("text")
+            if mark:
+                quoted = self._shown.last == "`"
+                cursor.at += len(mark)
+                if quoted and (yield from cursor.sees("`")):
+                    continue
+                self.tagged = True
+                cursor.cut()
+                self._shown.switch("text")
+                return
+            if cursor.over:
+                self.unclosed = True
+                return
+            yield from self._wait(wanted)
+
+    def _end_of_thought(self, mark: str) -> None:
+        """One that ends no thought that was seen to begin."""
+        if not self.tagged:
+            self.found.clear()
+            self.openers.clear()
+            self.lone_end = True
+            self._shown.misread()
+        self.tagged = True
+        self._drop(mark)
+
+    def _unread_thought(self, found: Sequence[FoundCall] | Voice | None, start: int) -> bool:
+        """Whether what was read as no call, or as one that is broken, ran over a tag of a thought: a draft in
+        a thought breaks off like this. If so, it ends in front of the tag.
+        """
+        calls = () if found is None or isinstance(found, str) else found
+        whole = found is not None and (
+            self.tagged or (calls and not any(isinstance(one, BadCall) for one in calls))
+        )
+        if whole or found == []:
+            return False
+        wanted = (*self._thought_ends, *(self._thoughts if found is None else ()))
+        taken = self._cursor.peek()
+        tag = marks(*wanted).whole.search(taken, start) if wanted else None
+        if tag is not None:
+            self._cursor.back(len(taken) - tag.start())
+        return tag is not None
+
+    def _is_quoted(self, mark: str) -> bool:
+        """Whether it is a tag that these tokens do not protect, and stands in code."""
+        foreign = mark in THOUGHTS or mark in CLOSING
+        if not foreign or mark in self._grammar.thoughts or mark in self._grammar.drops:
+            return False
+        return self._shown.quotes or self._shown.in_fence
 
     # ── code ──────────────────────────────────────────────────────────────────────────────────────
+
+    def _in_inline_code(self) -> Steps[bool]:
+        """Whether a backtick opened code: right before this, or earlier in the line, if another closes it."""
+        if not self._shown.in_ticks or self._shown.quotes:
+            return self._shown.quotes
+        before, mark = yield from self._cursor.until(*_LINE_OR_TICK)
+        self._cursor.back(len(before))
+        self._shown.in_ticks = mark == "`"  # else none closes it, and the line need not be searched again
+        return self._shown.in_ticks
 
     def _inline(self, mark: str) -> Steps[None]:
         """Behind an opening backtick: text, up to the closing one."""
@@ -178,13 +295,15 @@ class Scanner:
             yield
         self._shown.add(self._cursor.cut())
 
-    def _fence(self) -> Steps[None]:
-        """Three backticks or more: around calls, before a block of code, or just so."""
+    def _fence(self, kind: str) -> Steps[None]:
+        """Three backticks or tildes, or more: around calls, before a block of code, or just so."""
         cursor = self._cursor
-        ticks = yield from cursor.run(TICKS)
+        ticks = yield from cursor.run(_RUNS[kind])
+        yield from cursor.run(BLANK)
         yield from cursor.run(WORD)
         space = yield from cursor.space()
-        mark = yield from cursor.sees(*self._openers)
+        begins = self._grammar.begins if self._shown.unsaid else ()
+        mark = yield from cursor.sees(*self._openers, *begins)
         if mark and (yield from self._call(mark)):
             yield from self._fenced_calls(ticks)
             return
@@ -200,7 +319,7 @@ class Scanner:
         while True:
             space = yield from cursor.space()
             if (yield from cursor.sees(ticks)):
-                yield from cursor.run(TICKS)
+                yield from cursor.run(_RUNS[ticks[:3]])
                 cursor.cut()
                 self._shown.gap()
                 return
@@ -212,15 +331,15 @@ class Scanner:
 
     def _code(self, ticks: str) -> Steps[None]:
         """Inside a fenced block. From a marker on it is held, until the block is closed and it is text."""
-        cursor, held = self._cursor, False
+        cursor, held, end = self._cursor, False, _CODE_ENDS[ticks[:3]]
         while True:
-            mark = cursor.seek(marks(_CODE_END) if held else self._in_code)
+            mark = cursor.seek(marks(end) if held else marks(*self._in_code, end))
             if not held:
                 self._shown.add(cursor.cut())
             if mark.startswith("\n"):
                 cursor.at += 1
                 yield from cursor.run(BLANK)
-                closing = yield from cursor.run(TICKS)
+                closing = yield from cursor.run(_RUNS[ticks[:3]])
                 yield from cursor.run(BLANK)
                 end_of_line = (yield from cursor.sees("\n")) or cursor.at == len(cursor.text)
                 if end_of_line and len(closing) >= len(ticks):
@@ -232,6 +351,6 @@ class Scanner:
                 break
             else:
                 yield
-        if held and not self._cut:  # never closed: read it again, as if the fence had been text
+        if held and not cursor.broken_off:  # never closed: read it again, as if the fence had been text
             cursor.back(cursor.taken)
             self._marks = self._unfenced

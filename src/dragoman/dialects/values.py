@@ -1,40 +1,55 @@
 """The JSON value of an argument that stands between tags as it is.
 
 For formats that write values without quotes. A schema decides between a string and JSON; without one,
-numbers, booleans, null, objects and lists are what they look like, and all else is a string.
+numbers, booleans, null, objects and lists are what they look like, also as Python has them, and all else is a
+string.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.dialects.cursor import Cursor, Steps
+from dragoman.dialects.scanner import Tools
 from dragoman.messages.request import ToolSpec
 
 _SPELLINGS: dict[str, JsonValue] = {"True": True, "False": False, "None": None}  # as Python has them
 _PADDED = re.compile(r"-?0[0-9]{1,30}")  # an integer with zeros in front, which JSON does not have
+_KEY = (r"[\w.:-]{1,99}", '[">\n<]')  # and what stands behind it
 _DEPTH = 5  # of schemas that refer to each other
 
 
-def read_value(cursor: Cursor, next: str, closer: str, follows: tuple[str, ...]) -> Steps[str | None]:
+def read_value(
+    cursor: Cursor, next: str, closer: str, follows: tuple[str, ...], is_new: Callable[[str], bool]
+) -> Steps[str | None]:
     """Read a value and its closing tag: the first behind which the call goes on, with the `next` value or
-    what follows the last one. None if there is none, or if the next value begins before this one is closed.
+    what follows the last one.
+
+    Where the closing tag was forgotten, the value ends at what closes the call, if another tag or nothing
+    stands behind that, or in front of the next value, if its key `is_new`. Else it is None.
     """
     parts: list[str] = []
     while True:
         text, mark = yield from cursor.until(closer, next)
         parts.append(text)
         if mark != closer:
-            return None
+            break
         cursor.at += len(mark)
         space = yield from cursor.space()
         if (yield from cursor.sees(next, *follows)) or cursor.at == len(cursor.text):
             return "".join(parts)
         parts += (mark, space)
+    value = "".join(parts)
+    ends = re.search(rf"(?:{'|'.join(map(re.escape, follows))})\s*(?:<|\Z)", value)
+    if ends:
+        cursor.back(len(value) - ends.start())
+        return value[: ends.start()].strip("\n")
+    key = (yield from cursor.sees((re.escape(next), *_KEY))) if mark else ""
+    return value.strip("\n") if key and is_new(key[len(next) : -1]) else None
 
 
 def value_of(text: str, key: str, tool: ToolSpec | None, *, is_text: bool = False) -> JsonValue:
@@ -57,7 +72,7 @@ def value_in(text: str, schema: JsonValue, tool: ToolSpec | None, *, is_text: bo
     except ValueError:
         return text
     if not kinds:
-        return text if isinstance(value, str) or bare in _SPELLINGS else value
+        return text if isinstance(value, str) else value
     if "string" not in kinds:
         return value  # if it does not fit either, whoever checks the arguments can say what would
     return value if kind_of(value) in kinds - {"string"} else text
@@ -87,6 +102,11 @@ def allows_list(schema: JsonValue, tool: ToolSpec | None) -> bool:
 
 def has_argument(key: str, tool: ToolSpec) -> bool:
     return _schema_of(key, tool) is not None
+
+
+def may_have(key: str, tool: ToolSpec | None, tools: Tools | None) -> bool:
+    """Whether a tool has this argument, as far as its schema is known."""
+    return has_argument(key, tool) if tool else not tools
 
 
 def _schema_of(key: str, tool: ToolSpec | None) -> JsonValue:

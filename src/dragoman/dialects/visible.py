@@ -7,12 +7,15 @@ at the beginning and at the end of the reply both go.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 Voice: TypeAlias = Literal["text", "reasoning"]
-Piece: TypeAlias = tuple[Voice, str]
+Piece: TypeAlias = tuple[Literal["text", "reasoning", "misread"], str]
+"""What is shown next. `misread`: the text so far was a thought, as its end shows."""
 
 _TICK_RUN = re.compile("`+")
+_FENCE = 3
 _SPACES = " \t\r\n"
 
 
@@ -26,13 +29,26 @@ class VisibleText:
         self._run = ""  # of white space
         self._space = ""  # the best run since the last text
         self._gapped = False  # protocol was left out since then
-        self._last = ""
+        self.last = ""  # character, of text or of a thought
+        self.fresh = True  # nothing but blanks stands in this line
         self.in_ticks = False  # an odd number of backtick runs stands in this line
+        self._ticks = 0  # that stand at the end
+        self._fenced = False
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether there is no text yet: a reply, or what follows its thought, begins here."""
+        return "text" not in self._heard
 
     @property
     def quotes(self) -> bool:
         """Whether the last character was a backtick that opens inline code."""
-        return self.in_ticks and self._last == "`"
+        return self.in_ticks and self.last == "`"
+
+    @property
+    def in_fence(self) -> bool:
+        """Whether an odd number of fences stands before this, or one that may go on."""
+        return self._fenced ^ (self._ticks >= _FENCE)
 
     def pieces(self) -> list[Piece]:
         pieces, self._pieces = self._pieces, []
@@ -46,11 +62,15 @@ class VisibleText:
         """What may be shown at once, now that this text is next."""
         if self._voice == "reasoning":
             self._heard.add("reasoning")
+            self.last = text[-1]
             return (("reasoning", text),)
-        if "`" in text or "\n" in text:
+        if "`" in text or "\n" in text or self._ticks:
             self._follow_ticks(text)
         else:
-            self._last = text[-1]
+            self.last = text[-1]
+        if self.fresh or "\n" in text:
+            line = text[text.rfind("\n") + 1 :]
+            self.fresh = not line or line.isspace()
         body = text.rstrip(_SPACES)
         if not body:
             self._run += text
@@ -63,10 +83,18 @@ class VisibleText:
 
     def gap(self) -> None:
         self._space, self._run, self._gapped = _larger(self._space, self._run), "", True
+        self.fresh = True
+
+    def misread(self) -> None:
+        """All text so far was a thought."""
+        self._space, self._run, self._gapped, self.fresh = "", "", True, True
+        self._heard.discard("text")
+        self._pieces.append(("misread", ""))
 
     def switch(self, voice: Voice) -> None:
         """From here on it is this voice. What it says in several messages is set apart."""
         self._voice = voice
+        self.fresh, self.last = True, ""
         if voice == "text":
             self._space = _larger(self._space, "\n\n")
         elif voice in self._heard:
@@ -84,12 +112,30 @@ class VisibleText:
         return space + words
 
     def _follow_ticks(self, text: str) -> None:
+        if self._ticks and text[0] != "`":
+            self._fenced, self._ticks = self.in_fence, 0
+        for run in _TICK_RUN.finditer(text):
+            before, self._ticks = self._ticks if not run.start() else 0, run.end() - run.start()
+            self._ticks += before
+            if run.end() < len(text):
+                self._fenced, self._ticks = self.in_fence, 0
         if "\n" in text:
-            self.in_ticks, self._last = False, "\n"
+            self.in_ticks, self.last = False, "\n"
             text = text[text.rindex("\n") + 1 :]
-        runs = len(_TICK_RUN.findall(text)) - (text[:1] == "`" == self._last)
+        runs = len(_TICK_RUN.findall(text)) - (text[:1] == "`" == self.last)
         self.in_ticks ^= bool(runs % 2)
-        self._last = text[-1:] or self._last
+        self.last = text[-1:] or self.last
+
+
+def joined(pieces: Iterable[Piece]) -> tuple[str, str]:
+    """The text and the reasoning of a reply that was shown in these pieces."""
+    shown: dict[str, list[str]] = {"text": [], "reasoning": []}
+    for voice, piece in pieces:
+        if voice == "misread":
+            shown = {"text": [], "reasoning": shown["reasoning"] + shown["text"]}
+        else:
+            shown[voice].append(piece)
+    return "".join(shown["text"]), "".join(shown["reasoning"])
 
 
 def _larger(one: str, other: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import NATIVE
+from dragoman.dialects.dialect import ANY, NATIVE
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.media import Modality
 from dragoman.providers.addresses import fill_address
@@ -43,7 +43,7 @@ class Traits:
     context: int | None = None
     modalities: tuple[Modality, ...] = ("text",)
     tools: str = NATIVE  # or the dialect in which it writes its calls
-    spills: str = "hermes"  # the dialect in which calls slip into its text all the same, or "none"
+    spills: str = ANY.name  # the dialect in which calls slip into its text all the same, or "none"
     reasoning: ReasoningStyle = "tags"
     guided: bool = False  # so small that it calls tools only by examples, in steps (`local/guided.py`)
     file: str | None = None  # of a model that we serve ourselves

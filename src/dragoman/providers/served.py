@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from dragoman.dialects.dialect import NATIVE, Dialect, dialect
+from dragoman.dialects.dialect import ANY, NATIVE, Dialect, dialect
 from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, explain
 from dragoman.errors import BadRequest, ProviderError
@@ -36,6 +36,9 @@ LAST_RESORT = "xml_tag"  # the dialect of a model of which nothing is known but 
 class Reader(Protocol):
     """Rewrites the events of a reply, between the wire and whoever listens."""
 
+    lone_end: bool  # it turned out to have begun inside reasoning
+    no_end: bool  # it was taken to, but did not
+
     def feed(self, event: Event) -> Iterable[Event]: ...
 
 
@@ -45,6 +48,7 @@ class Habits:
 
     begins_inside: bool = False  # its replies begin inside reasoning
     unsure: bool = False  # some do, some do not
+    spills: str = NONE  # the dialect in which calls slip into its text
 
 
 class ServedModel:
@@ -75,7 +79,7 @@ class ServedModel:
         self._fallback = fallback
         self._wire = wire
         self._learned = learned or Learned()
-        self._habits = Habits(begins_inside=traits.reasoning == "inside")
+        self._habits = Habits(traits.reasoning == "inside", spills=traits.spills)
 
     def __repr__(self) -> str:
         return f"ServedModel({self._model!r}, tools={self._tools!r})"
@@ -124,19 +128,17 @@ class ServedModel:
                 yield events
 
     async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        thinking, language = self._thinking(), self._language(request)
-        readers: list[Reader] = [] if thinking is None else [thinking]
-        if language is not None:
-            readers.append(DialectReader(language, request.tools, reply))
+        language = self._language(request)
+        reader = self._reader(language, request, reply)
         async with aclosing(self._model.stream(self._complete(request, language), reply)) as batches:
             async for batch in batches:
                 events = batch
-                for reader in readers:
-                    events = [seen for event in events for seen in reader.feed(event)]
+                if reader is not None:
+                    events = [seen for event in batch for seen in reader.feed(event)]
                 if events:
                     yield await self._with_price(events) if isinstance(events[-1], MessageEnd) else events
-        if thinking is not None:
-            self._learn(thinking)
+        if reader is not None:
+            self._learn(reader)
 
     def _complete(self, request: Request, language: Dialect | None) -> Request:
         asked = replace(
@@ -171,9 +173,9 @@ class ServedModel:
         """What to look for calls in the text with. Where there never were any tools, text is text."""
         if (name := self._calls_as(request)) != NATIVE:
             return dialect(name)
-        if self.traits.spills == NONE or not (request.tools or _has_calls(request)):
+        if self._habits.spills == NONE or not (request.tools or _has_calls(request)):
             return None
-        return dialect(self.traits.spills)
+        return dialect(self._habits.spills)
 
     def _calls_as(self, request: Request) -> str:
         """`native`, or the dialect in which this reply is to have its calls."""
@@ -190,15 +192,19 @@ class ServedModel:
 
     # ── reasoning as tags ─────────────────────────────────────────────────────────────────────────
 
-    def _thinking(self) -> Thinking | None:
-        if self.traits.reasoning == "apart":
-            return None
-        return Thinking(inside=self._habits.begins_inside)
+    def _reader(self, language: Dialect | None, request: Request, reply: str) -> Reader | None:
+        """What finds thoughts in the text, and calls where there may be some."""
+        thinking, inside = self.traits.reasoning != "apart", self._habits.begins_inside
+        if language is not None:
+            return DialectReader(language, request.tools, reply, thinking=thinking, inside=inside)
+        return Thinking(inside=inside) if thinking else None
 
-    def _learn(self, thinking: Thinking) -> None:
+    def _learn(self, reader: Reader) -> None:
         habits = self._habits
-        habits.unsure = habits.unsure or thinking.no_end
-        habits.begins_inside = not habits.unsure and (habits.begins_inside or thinking.lone_end)
+        habits.unsure = habits.unsure or reader.no_end
+        habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)
+        if habits.spills == ANY.name and isinstance(reader, DialectReader) and reader.openers:
+            habits.spills = ANY.format_of(reader.openers[0])
 
 
 def _has_calls(request: Request) -> bool:

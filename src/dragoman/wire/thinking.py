@@ -1,8 +1,9 @@
-"""Finds reasoning between `<think>` tags and makes events of its own of it.
+"""Finds reasoning between tags such as `<think>` and makes events of its own of it.
 
-For models whose server does not remove the tags from the text. Tags may be cut anywhere; nothing is held back
-but what may yet become a tag, and blank lines next to one. Tags in code do not count, and a reply whose
-provider separates reasoning itself passes through untouched.
+For models whose server does not remove the tags from the text, and replies in which no calls are looked for
+(`dialects/scanner.py` does the same beside its calls). Tags may be cut anywhere; nothing is held back but
+what may yet become a tag, and blank lines next to one. Tags in code do not count, tokens that end a reply are
+left out, and a reply whose provider separates reasoning itself passes through untouched.
 
 An end tag alone means that the reply began inside reasoning, because the prompt had opened it already. Where
 that is known beforehand (`inside=True`) the reply streams as reasoning up to the tag. Where it is not, the
@@ -15,13 +16,40 @@ sent once more, as text, and `no_end` is set.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from dragoman.messages.events import Event, MessageEnd, ReasoningDelta, TextDelta, TextEnd, TextStart
 from dragoman.wire.wire import Prose
 
-OPENING = ("<think>", "<thinking>")
-CLOSING = ("</think>", "</thinking>")
+THOUGHTS: Mapping[str, str] = MappingProxyType(
+    {
+        "<think>": "</think>",
+        "<thinking>": "</thinking>",
+        "<thought>": "</thought>",  # EXAONE Deep, Gemini
+        "[THINK]": "[/THINK]",  # Magistral, Ministral 3
+        "<seed:think>": "</seed:think>",
+        "<mm:think>": "</mm:think>",  # MiniMax M3
+        "<think:opensource>": "</think:opensource>",  # Hunyuan 3
+        "<ifm|think>": "</ifm|think>",  # K2 Horizon
+        "<ifm|think_fast>": "</ifm|think_fast>",
+        "<|channel>thought": "<channel|>",  # Gemma 4
+        "<|START_THINKING|>": "<|END_THINKING|>",  # Cohere
+        "<|begin_of_thought|>": "<|end_of_thought|>",  # Sky-T1, OpenThinker
+        "<|inner_prefix|>": "<|inner_suffix|>",  # Apertus
+        "<|open|>think<|sep|>": "<|close|>think<|sep|>",  # Kimi K3
+        "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
+        "◁think▷": "◁/think▷",  # Kimi VL
+    }
+)
+"""What begins a thought in the text of some model, and what ends it."""
+OPENING, CLOSING = tuple(THOUGHTS), tuple(THOUGHTS.values())
+END_TOKENS = (
+    *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
+    *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
+    *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
+)
+"""What some server leaves at the end of a reply, whatever the model."""
 TAGS = "tags"  # stands where reasoning names its wire: it goes back to none
 
 
@@ -34,6 +62,7 @@ class Thinking:
         self._inside = inside  # reasoning is open, and nothing has come yet
         self._assumed: list[str] | None = [] if inside else None  # what came while no tag has proved it
         self._thinking = False
+        self._ends = CLOSING  # what ends the thought
         self._apart = False  # the provider separates reasoning itself
         self._tagged = False  # a tag has come: an end tag cannot be alone any more
         self._answered = False  # some of the answer has been sent
@@ -91,7 +120,7 @@ class Thinking:
         self._inside = False
         self._thinking = self._tagged = True
         if tag:
-            self._assumed = None
+            self._assumed, self._ends = None, thought_ends(tag)
         return text[len(tag) :]
 
     def _read_thought(self, text: str) -> Generator[Event, None, str]:
@@ -100,9 +129,9 @@ class Thinking:
         Code does not protect the tag here: in thoughts a fence often stays open, and the answer would be lost
         in it. Only the tag itself between backticks is a quotation.
         """
-        at = -1
-        while (at := text.find("<", at + 1)) >= 0:
-            tag = _tag(text, at, CLOSING)
+        for found in _FIRST.finditer(text):
+            at = found.start()
+            tag = _tag(text, at, self._ends)
             if tag == "":
                 continue
             quoted = (text[at - 1] if at else self._before) == "`"
@@ -121,9 +150,9 @@ class Thinking:
     def _read_text(self, text: str) -> Generator[Event, None, str]:
         """Up to a tag that is not in code; returns what follows."""
         tags = OPENING if self._tagged else OPENING + CLOSING
-        for at in self._code.angles(text):
+        for at in self._code.starts(text):
             tag = _tag(text, at, tags)
-            if tag is None:
+            if tag is None or (tag == "" and _may_end(text, at)):
                 yield from self._answer(text[:at])
                 self._held = text[at:]
                 return ""
@@ -132,6 +161,7 @@ class Thinking:
                 if tag in CLOSING:
                     yield from self._end_alone()
                 self._thinking, self._tagged = tag in OPENING, True
+                self._ends = thought_ends(tag)
                 self._open, self._blank = False, ""
                 return text[at + len(tag) :]
         yield from self._answer(text)
@@ -143,7 +173,7 @@ class Thinking:
         if self._thinking or self._inside:
             yield from self._thought("" if held in CLOSING else held)
         else:
-            yield from self._answer(held)
+            yield from self._answer("" if _ENDING.fullmatch(held) else held)
             if not self._tagged:
                 yield from self._prose.text(self._blank)
         yield from self._prose.close()
@@ -203,9 +233,30 @@ class Thinking:
             yield from self._prose.close()
 
 
+def thought_ends(opening: str) -> tuple[str, ...]:
+    """What ends a thought that began so. Any end does, if it began in the prompt."""
+    if opening in ("<think>", "<thinking>"):  # models that were trained on both confuse them
+        return "</think>", "</thinking>"
+    return (THOUGHTS[opening],) if opening in THOUGHTS else CLOSING
+
+
+_LONGEST = max(map(len, OPENING + CLOSING))
+_FIRST = re.compile(f"[{re.escape(''.join({tag[0] for tag in OPENING + CLOSING}))}]")
+
+
+_ENDING = re.compile(rf"(?:(?:{'|'.join(map(re.escape, END_TOKENS))})\s*)+")
+
+
+def _may_end(text: str, at: int) -> bool:
+    """Whether the text ends with tokens that end a reply, or may yet."""
+    while found := _ENDING.match(text, at):
+        at = found.end()
+    return at == len(text) or _tag(text, at, END_TOKENS) is None
+
+
 def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
     """The tag that stands there; None if it may become one, and nothing if it cannot."""
-    rest = text[at : at + len("</thinking>")]
+    rest = text[at : at + _LONGEST]
     for tag in tags:
         if rest.startswith(tag):
             return tag
@@ -217,7 +268,8 @@ def _tag(text: str, at: int, tags: tuple[str, ...]) -> str | None:
 class _Code:
     """Where text is code: in a fence, or behind backticks that are open on this line."""
 
-    _TOKEN = re.compile(r"`+|~+|<|\n|[^`~<\n]+")
+    _TOKEN = re.compile(r"`+|~+|[<\[◁]|\n|[^`~<\[◁\n]+")
+    _NOTABLE = re.compile(r"[`~<\[◁\n]")
 
     def __init__(self) -> None:
         self._fence = ""  # the marks that opened it
@@ -231,9 +283,9 @@ class _Code:
     def passes(self, text: str) -> bool:
         """Whether the text goes on with a line that is under way, and holds nothing to look at."""
         under_way = self._indent is None and not self._run and not self._closing
-        return under_way and not ("<" in text or "`" in text or "~" in text or "\n" in text)
+        return under_way and not self._NOTABLE.search(text)
 
-    def angles(self, text: str) -> Iterator[int]:
+    def starts(self, text: str) -> Iterator[int]:
         """Where a tag could begin. What comes after the one that is taken for a tag is not looked at."""
         for token in self._TOKEN.finditer(text):
             mark = token[0]
@@ -246,7 +298,7 @@ class _Code:
             elif mark.isspace():
                 self._indent = None if self._indent is None else self._indent + len(mark)
             else:
-                if mark == "<" and not self._fence and not self._span:
+                if mark in "<[◁" and not self._fence and not self._span:
                     yield token.start()
                 self._indent = None
                 self._closing = False

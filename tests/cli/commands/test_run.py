@@ -183,7 +183,7 @@ async def test_a_model_without_tools_is_served_in_a_dialect(folder: Path) -> Non
 
 @pytest.mark.slow
 async def test_a_known_provider_at_another_address_is_asked_as_its_imitators_are(folder: Path) -> None:
-    async with loopback(says("Hi.")) as server:
+    async with loopback(says("<think>Hm.</think>Hi.")) as server:  # as none that is OpenAI would
         ended = await program(
             "run", "--model", "openai/gpt-4o", "--base-url", server.url, "--json", "Hello?", folder=folder
         )

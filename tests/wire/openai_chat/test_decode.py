@@ -286,3 +286,14 @@ def test_an_error_inside_a_stream_that_began_well_is_raised(failed: dict[str, An
 def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
     error = read({"error": {"message": "too long", "code": "context_length_exceeded"}}).error
     assert isinstance(error, ContextOverflow)
+
+
+def test_w1_of_several_answers_to_one_question_the_first_is_read() -> None:
+    """W1: with `n` over 1 the pieces of all answers come mixed."""
+    mixed = [
+        {"choices": [{"index": place, "delta": {"content": piece}, "finish_reason": None}]}
+        for place, piece in [(0, "one "), (1, "two "), (0, "and"), (1, "or"), (2, "!")]
+    ]
+    both = {"choices": [{"index": 1, "delta": {"content": "x"}}, {"index": 0, "delta": {"content": " so"}}]}
+    message = read(*mixed, both, chunk("stop"), DONE)
+    assert message.text == "one and so"

@@ -212,7 +212,7 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @enum {string} */
-                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo";
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "any";
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -294,7 +294,7 @@ export interface components {
                     [key: string]: string;
                 };
                 /** @enum {string} */
-                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo";
+                dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "any";
             };
             usage: components["schemas"]["Usage"];
             created: number;

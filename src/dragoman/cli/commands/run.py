@@ -264,17 +264,25 @@ async def _choose_model(flags: RunFlags, settings: Settings) -> ChosenModel:
 def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
     """The provider of a model, with the address and the wire of the flags.
 
-    Who imitates OpenAI at an address of its own speaks Chat Completions, unless a wire is named.
+    Who imitates OpenAI at an address of its own speaks Chat Completions, unless a wire is named, and is a
+    server of which nothing is known: thoughts and calls may come in its text.
     """
     who = name.partition("/")[0]
     if flags.base_url is None:
         provider = find_provider(catalog, name)
     else:
         provider = catalog.providers.get(who) or Provider(who, who)
-        protocol = "openai_chat" if provider.wire == "openai_responses" else provider.wire
-        provider = replace(
-            provider, base_url=flags.base_url, base_url_from=(), routes={}, wire=protocol, local=True
-        )
+        if provider.wire == "openai_responses":
+            provider = Provider(
+                who,
+                who,
+                keys=provider.keys,
+                prices=provider.prices,
+                facts=provider.facts,
+                models=provider.models,
+                own=provider.own,
+            )
+        provider = replace(provider, base_url=flags.base_url, base_url_from=(), routes={}, local=True)
         if not flags.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"--base-url begins with http:// or https://, not {flags.base_url!r}")
     return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)

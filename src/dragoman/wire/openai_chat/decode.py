@@ -70,7 +70,7 @@ class ChatDecoder:
             return ()
         choice = choices[0]
         delta = choice.get("delta")
-        if not delta or len(delta) != 1 or len(choice) != self._choice_fields.size:
+        if not delta or len(delta) != 1 or len(choice) != self._choice_fields.size or choice.get("index"):
             return ()
         content = delta.get("content")
         if type(content) is not str or choice.get("finish_reason") or choice.get("logprobs"):
@@ -87,7 +87,10 @@ class ChatDecoder:
             self._usage, self._over = usage, True
         if choices := chunk.get("choices"):
             self._over = False  # some count in every chunk: that says nothing of the end
-            yield from self._choice(choices[0])
+            for choice in choices:
+                if not choice.get("index"):  # any other is another answer to the same question
+                    yield from self._choice(choice)
+                    break
         elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
             raise _error_of(cast("JsonValue", chunk))
         if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):

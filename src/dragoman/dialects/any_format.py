@@ -1,0 +1,89 @@
+"""Calls in whichever format a model of which nothing is known writes them: told by how the first one begins.
+
+The markers of all dialects are looked for, and each is read by the dialect that has it. Calls without a
+marker count only if a reply begins with them, and if they name tools there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from dragoman.dialects.cursor import Cursor
+from dragoman.dialects.grammar import Dialect, tool_named
+from dragoman.dialects.scanner import Reading, TextCall, Tools
+
+_LEFT_OUT = (  # too much else begins like these, or it is read without them
+    *(">>>", "<|start|>assistant", "to=self<|message|>"),
+    "<｜tool_calls_begin｜>",
+)
+_TOKEN_LIKE = re.compile(r"[|｜:\[]|tool_call")  # what is never text: other closing tags may be
+_PYTHON_TAG = "<|python_tag|>"
+_JSON = ("{", (r"\[", r"\s{0,64}", r'[{"\]]'))
+
+
+class AnyFormat(Dialect):
+    name = "any"
+
+    def __init__(self, written: Dialect, others: Iterable[Dialect]) -> None:
+        """`written` is how it writes calls itself, and what a marker means that several have."""
+        known = {one.name: one for one in (written, *others)}
+        self._written = written
+        self._json, self._python, self._channels = (
+            known[name] for name in ("llama_json", "llama_pythonic", "harmony")
+        )
+        self.how = written.how
+        self.ids = written.ids
+        self._owners: dict[str, Dialect] = {}
+        for one in known.values():
+            for opener in one.opens:
+                if opener not in one.thoughts and opener not in _LEFT_OUT:
+                    self._owners.setdefault(opener, one)
+        self.thoughts = {
+            begin: end
+            for one in known.values()
+            for begin, end in one.thoughts.items()
+            if begin not in _LEFT_OUT
+        }
+        self.opens = (*self._owners, *self.thoughts)
+        drops = dict.fromkeys(mark for one in known.values() for mark in one.drops)
+        self.drops = (*(mark for mark in drops if mark not in self.opens and _TOKEN_LIKE.search(mark)),)
+        self.begins = (
+            *self._channels.begins,
+            *self._json.begins,
+            self._json.bare,
+            self._python.bare,
+        )
+
+    def read(self, cursor: Cursor, opener: str, tools: Tools | None) -> Reading:
+        if opener == _PYTHON_TAG:
+            yield from cursor.space()
+            one = self._json if (yield from cursor.sees(*_JSON)) else self._python
+            return (yield from one.read(cursor, opener, tools))
+        if opener:
+            return (yield from self._owners[opener].read(cursor, opener, tools))
+        one = self._json
+        if (yield from cursor.sees(*self._channels.begins)):
+            one = self._channels
+        elif (yield from cursor.sees(self._python.bare)):
+            one = self._python
+        bare = yield from cursor.sees("{", "[")
+        found = yield from one.read(cursor, "", tools)
+        if bare and not isinstance(found, str):
+            known = found and all(tool_named(call.name, tools) for call in found)
+            return found if known else None
+        return found
+
+    def format_of(self, mark: str) -> str:
+        """The name of the dialect whose calls begin like this."""
+        if mark in self._owners:
+            return self._owners[mark].name
+        if mark.startswith("to="):
+            return self._channels.name
+        return self._json.name if mark[-1] in '"{[' else self._python.name
+
+    def calls(self, calls: Sequence[TextCall]) -> str:
+        return self._written.calls(calls)
+
+    def result(self, id: str, tool: str, text: str) -> str:
+        return self._written.result(id, tool, text)

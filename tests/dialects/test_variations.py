@@ -1,0 +1,184 @@
+"""Every dialect's calls in every place where a model may put them (D1, D2, D3): what runs, and what is seen.
+
+Calls with all sorts of arguments, and around them prose, thoughts, code that shows the format, tokens that
+end a reply, and a last call that breaks off.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from dragoman.dialects.dialect import NAMES, TextCall, dialect
+from dragoman.messages.parts import Arguments
+from dragoman.wire.thinking import END_TOKENS, THOUGHTS
+from tests.dialects.calls import in_pieces, tools_of
+from tests.sweeps import some
+
+every_dialect = pytest.mark.parametrize("name", NAMES)
+quoting = pytest.mark.parametrize("name", [name for name in NAMES if not dialect(name).reserved])
+
+VALUES: list[JsonValue] = [
+    *("plain", "", "two words", " padded ", "Größe 你好 😀 \u2028", 'it\'s "quoted"', "back\\slash"),
+    *("line\nbreak", "ends\n", "\n\nblank lines\n\n", "tab\tand\r\n", "```py\nprint('hi')\n```", "`code`"),
+    *("<b>bold</b> & a < b", "</think>", "<think>not a thought</think>", "{x} [y] (z)", "a, b: c = d; e"),
+    *('{"name": "other", "arguments": {}}', "</s>", "<eos>", "true", "null", "3", "-0.5", "[1]", '{"a": 1}'),
+    *(0, -7, 12345678901234567, 0.5, -1.5e-7, True, False, None),
+    [],
+    [1, "two", None],
+    {},
+    {"a": {"b": [1, {"c": "d\n"}]}},
+    [{"k": "ü"}],
+    {"": 1, "x y": [True]},
+]
+PROSE = [
+    "I look.",
+    "1 < 2, so <b>yes</b>.",
+    "- a list\n- of `items`",
+    "See [this](http://x.y) {now}.",
+    "It's 5 > 3.",
+]
+
+
+def calls_of(arguments: Arguments, count: int = 1) -> list[TextCall]:
+    return [TextCall(f"tool_{place}", arguments) for place in range(count)]
+
+
+def check(name: str, reply: str, calls: list[TextCall], text: str) -> None:
+    """The reply has these calls and shows this text, in one piece, in many, and character by character."""
+    tools = tools_of([*calls, TextCall("get_time", {})])
+    parsed = dialect(name).parse(reply, tools)
+    assert [(call.name, call.arguments) for call in parsed.calls] == [
+        (call.name, call.arguments) for call in calls
+    ], reply
+    assert parsed.text == text, reply
+    assert in_pieces(name, list(reply), tools) == parsed, reply
+
+
+@every_dialect
+def test_d1_any_argument_comes_back_as_it_was(name: str) -> None:
+    for value in VALUES:
+        calls = calls_of({"value": value, "more": "x"})
+        check(name, dialect(name).calls(calls), calls, "")
+
+
+@every_dialect
+def test_d1_several_calls_with_and_without_arguments(name: str) -> None:
+    several: list[Arguments] = [{}, {"a": 1}, {"a": "x\ny", "b": [1, 2], "c": None}]
+    for arguments in several:
+        calls = calls_of(arguments, 3)
+        check(name, dialect(name).calls(calls), calls, "")
+
+
+@every_dialect
+def test_d2_prose_around_calls_is_all_that_is_seen(name: str) -> None:
+    calls = calls_of({"path": "a b", "lines": 3})
+    written = dialect(name).calls(calls)
+    for prose in PROSE:
+        if name != "any" or "<tool_call>" in written:
+            check(name, f"{prose}\n\n{written}", calls, prose)
+            check(name, f"{prose}\n{written}\n\n{prose}", calls, f"{prose}\n\n{prose}")
+        check(name, f"\n{written}\n", calls, "")
+        check(name, prose, [], prose)
+
+
+@every_dialect
+def test_w4_a_call_in_a_thought_never_runs(name: str) -> None:
+    draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
+    calls = calls_of({"path": "a"})
+    for opening, closing in THOUGHTS.items():
+        written = dialect(name).calls(calls)
+        for thought in (f"Maybe {draft} or not.", f"\n{draft}\n", "```\nopen fence\n" + draft):
+            check(name, f"{opening}{thought}{closing}\n\nNo need.", [], "No need.")
+            check(name, f"{opening}{thought}{closing}\n\n{written}", calls, "")
+            check(name, f"{opening}{thought}{closing}", [], "")
+
+
+@every_dialect
+def test_w4_all_before_the_end_of_a_thought_that_the_prompt_began_was_thought(name: str) -> None:
+    draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
+    calls = calls_of({"path": "a"})
+    for closing in THOUGHTS.values():
+        written = dialect(name).calls(calls)
+        check(name, f"Well.\n{draft}\nNo.\n{closing}\n\nNo need.", [], "No need.")
+        check(name, f"Well.\n{draft}\n{closing}\n{written}", calls, "")
+        check(name, f"{draft}\n{closing}", [], "")
+        for cut in some(range(1, len(draft)), 6):
+            check(name, f"Well.\n{draft}\n{draft[:cut]}\n{closing}\n\nNo need.", [], "No need.")
+
+
+@quoting
+def test_d3_code_that_shows_the_format_is_text(name: str) -> None:
+    draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
+    shown = [
+        f"For example:\n{fence}\nYou write\n{draft}\n{fence}\nIs that clear?"
+        for fence in ("```", "````", "~~~")
+    ]
+    if "`" not in draft and "\n" not in draft:
+        shown += [f"You write `{draft}` then.", f"You write `so: {draft}` then."]
+    for text in shown:
+        check(name, text, [], text)
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("qwen_coder", "<function=get_time></function>"),
+        ("qwen_coder", "<tool_call> and <function=get_time></function>"),
+        ("any", "<function=get_time></function>"),
+        ("llama_json", "<function=get_time></function>"),
+        ("minicpm", '<function name="get_time"></function>'),
+        ("minimax", '<invoke name="get_time"></invoke>'),
+        ("glm", "<tool_call>get_time</tool_call>"),
+        ("hermes", "<tool_call>get_time</tool_call>"),
+    ],
+)
+def test_d3_a_call_without_arguments_in_the_middle_of_a_sentence_is_an_example(
+    name: str, example: str
+) -> None:
+    text = f"The docs say: write {example} here."
+    check(name, text, [], text)
+
+
+@every_dialect
+def test_w4_tags_that_are_shown_as_code_begin_no_thought(name: str) -> None:
+    for opening, closing in THOUGHTS.items():
+        if {opening, closing} & {*dialect(name).opens, *dialect(name).drops} and dialect(name).reserved:
+            continue
+        for text in (
+            f"Between `{opening}` and `{closing}`.",
+            f"So:\n```xml\nx\n{opening}\n{closing}\n```\nDone.",
+        ):
+            check(name, text, [], text)
+
+
+@every_dialect
+def test_d3_prose_with_code_and_markup_is_shown_as_it_is(name: str) -> None:
+    text = (Path(__file__).parents[2] / "benchmarks" / "prose.md").read_text()
+    check(name, text, [], text)
+    check(name, f"<think>{text}</think>{text}", [], text)
+
+
+@every_dialect
+def test_d2_a_token_that_ends_a_reply_is_not_seen(name: str) -> None:
+    calls = calls_of({"path": "a"})
+    for token in END_TOKENS:
+        check(name, f"Hello.{token}", [], "Hello.")
+        check(name, f"Hello.\n{token}\n", [], "Hello.")
+        check(name, f"{dialect(name).calls(calls)}{token}", calls, "")
+
+
+@every_dialect
+def test_c4_a_last_call_that_breaks_off_does_not_run(name: str) -> None:
+    first, last = (
+        [TextCall("tool_0", {"path": "a"})],
+        [TextCall("tool_1", {"path": "some value", "b": [1, 2]})],
+    )
+    whole = dialect(name).calls(first)
+    half = dialect(name).calls(last)
+    end = half.index("some value") + 4
+    for cut in some(range(1, end), 12):
+        parsed = dialect(name).parse(f"{whole}\n{half[:cut]}", tools_of([*first, *last]))
+        assert [call.name for call in parsed.calls] == ["tool_0"], half[:cut]
