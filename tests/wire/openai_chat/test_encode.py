@@ -255,18 +255,6 @@ def test_mistral_gets_its_thoughts_back_as_blocks() -> None:
     assert not {"thinking", "reasoning", "reasoning_content"} & body.keys()
 
 
-def test_reasoning_that_came_in_tags_goes_back_in_tags() -> None:
-    """W4: where the server does not part it from the text, and only with calls."""
-    thought = Reasoning("What time?", wire="tags", model=MODEL)
-    (body, *_) = sent(RequestMessage("assistant", (thought, Text("A moment."), done("c"))))
-    assert body["content"] == "<think>\nWhat time?\n</think>\n\nA moment."
-    assert sent(RequestMessage("assistant", (thought, Text("Noon."))))[0]["content"] == "Noon."
-    assert (
-        sent(RequestMessage("assistant", (replace(thought, model=OTHER_MODEL), done("c"))))[0]["content"]
-        is None
-    )
-
-
 def test_gemini_gets_its_mark_on_a_call_back() -> None:
     marked = {"index": 0, "id": "", "function": {"name": "clock", "arguments": "{}"}}
     marked["extra_content"] = {"google": {"thought_signature": "sig"}}

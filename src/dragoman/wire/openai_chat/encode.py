@@ -26,7 +26,6 @@ from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import one_object, schema_name
 from dragoman.wire.strict import strict_form
-from dragoman.wire.thinking import TAGS
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -82,8 +81,6 @@ def _assistant(
             body[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
         elif not details:
             body |= _as_they_came(thoughts, body["content"])
-            if tagged := _tagged(message.parts, model):
-                body["content"] = f"{tagged}{body['content'] or ''}"
     return body
 
 
@@ -97,12 +94,6 @@ def _as_they_came(thoughts: list[Reasoning], text: JsonValue) -> Body:
         return {name: thought}
     block: Body = {"type": THINKING, "thinking": [{"type": "text", "text": thought}]}
     return {"content": [block, {"type": "text", "text": text}] if text else [block]}
-
-
-def _tagged(parts: tuple[Part, ...], model: str) -> str:
-    """Thoughts that came in the text, in their tags: a server that does not part them takes them so."""
-    thoughts = [part.text for part in parts if isinstance(part, Reasoning) and may_replay(part, TAGS, model)]
-    return "".join(f"<think>\n{thought.strip()}\n</think>\n\n" for thought in thoughts if thought.strip())
 
 
 def _call(id: str, call: ToolCall, model: str, quirks: Quirks) -> Body:
