@@ -14,6 +14,7 @@ from dragoman.wire.gemini import WIRE
 from dragoman.wire.wire import Wire
 from tests.wire.cuts import cuts
 from tests.wire.gemini.bodies import REPLY, call, chunk, read, text, thought
+from tests.wire.histories import MODEL
 from tests.wire.replies import UNFINISHED, decode
 
 
@@ -27,7 +28,7 @@ def test_a_reply_becomes_parts_in_the_order_in_which_it_came() -> None:
         thought("Where is München?"),
         Text("One moment 🐉."),
         thought("", "CiIB+/=="),
-        ToolCall("call_r_0", "get_weather", {"city": "München"}, signature="sig"),
+        ToolCall("call_r_0", "get_weather", {"city": "München"}, signature="sig", signed_by=MODEL),
         ToolCall("call_r_1", "get_weather", {"city": "Rome"}),
         ToolCall("call_r_2", "clock", {}),
     )

@@ -1,7 +1,7 @@
 /** Events in, messages out: the page's twin of the server's `messages/fold.py`. No DOM, no network. */
 
 import type { TurnEvent } from "../api/events";
-import type { CallPart, Message, Part, ReasoningPart, TextPart } from "../api/types";
+import type { CallPart, Json, Message, Part, ReasoningPart, TextPart } from "../api/types";
 
 type Open = "text" | "reasoning";
 
@@ -49,16 +49,26 @@ export class Draft {
         this.add("text", event.text);
         break;
       case "reasoning.end": {
-        const { signature, wire, opaque, seconds } = event;
+        const { signature, wire, opaque, seconds, field_name } = event;
         const place = this.close("reasoning");
         const text = (this.parts[place] as ReasoningPart).text;
-        this.parts[place] = { ...thought(text, this.head.model), signature, wire, opaque, seconds };
+        this.parts[place] = { ...thought(text, this.head.model), signature, wire, opaque, seconds, field_name };
         break;
       }
-      case "text.end":
-        this.close("text");
+      case "text.end": {
+        const place = this.close("text");
+        this.parts[place] = { ...(this.parts[place] as TextPart), phase: event.phase };
         if (event.was_reasoning) this.parts = this.parts.map((part) => this.asReasoning(part));
         break;
+      }
+      case "text.cited":
+        this.cite(event.citations);
+        break;
+      case "item.added": {
+        const { kind, text, wire, opaque } = event;
+        this.parts.push({ type: "item", kind, text, wire, opaque, model: this.head.model });
+        break;
+      }
       case "call.input.start":
         this.calls.set(event.call, this.parts.length);
         this.parts.push(emptyCall(event.call, event.tool, event.provider_id));
@@ -72,6 +82,7 @@ export class Draft {
           arguments: event.arguments ?? {},
           raw: event.raw,
           signature: event.signature,
+          signed_by: event.signature ? this.head.model : null,
           partial: undefined,
         }));
         break;
@@ -100,6 +111,9 @@ export class Draft {
           partial: undefined,
         }));
         break;
+      case "provider.data":
+        this.chances(event.data.logprobs);
+        break;
       case "message.end":
         this.open.clear();
         this.head = { ...this.head, finish: event.finish, usage: event.usage };
@@ -112,6 +126,23 @@ export class Draft {
     }
   }
 
+  /** Sources belong to the text that came last, even where it is over. */
+  private cite(citations: TextPart["citations"]): void {
+    let place = this.open.get("text") ?? this.parts.findLastIndex((part) => part.type === "text");
+    if (place < 0) place = this.parts.push(emptyText()) - 1;
+    const part = this.parts[place] as TextPart;
+    this.parts[place] = { ...part, citations: [...part.citations, ...citations] };
+  }
+
+  /** Log probabilities are kept with the message, token by token. */
+  private chances(found: Json | undefined): void {
+    const tokens = found && typeof found === "object" && !Array.isArray(found) ? found.content : found;
+    if (!Array.isArray(tokens)) return;
+    const held = this.head.metadata.logprobs;
+    const logprobs = [...(Array.isArray(held) ? held : []), ...tokens];
+    this.head = { ...this.head, metadata: { ...this.head.metadata, logprobs } };
+  }
+
   private asReasoning(part: Part): Part {
     return part.type === "text" ? thought(part.text, this.head.model) : part;
   }
@@ -119,7 +150,7 @@ export class Draft {
   private begin(kind: Open): number {
     const place = this.parts.length;
     this.open.set(kind, place);
-    this.parts.push(kind === "text" ? { type: "text", text: "" } : thought("", this.head.model));
+    this.parts.push(kind === "text" ? emptyText() : thought("", this.head.model));
     return place;
   }
 
@@ -144,11 +175,15 @@ export class Draft {
 }
 
 function thought(text: string, model: string | null): ReasoningPart {
-  return { type: "reasoning", text, model, signature: null, wire: null, opaque: null, seconds: null };
+  return { type: "reasoning", text, model, signature: null, wire: null, opaque: null, seconds: null, field_name: null };
+}
+
+function emptyText(): TextPart {
+  return { type: "text", text: "", citations: [], phase: null };
 }
 
 function emptyCall(id: string, tool: string, provider_id: string | null): CallPart {
-  const later = { raw: null, result: null, signature: null, original: null, started: null, ended: null };
+  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, started: null, ended: null };
   return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, ...later, partial: "" };
 }
 
@@ -207,6 +242,9 @@ export class Fold {
       case "text.start":
       case "text.delta":
       case "text.end":
+      case "text.cited":
+      case "item.added":
+      case "provider.data":
       case "message.end":
       case "error":
         return this.into(this.current.get(turn), event);

@@ -21,10 +21,11 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
-from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME
-from dragoman.wire.options import with_extra
+from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME, THINKING
+from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import is_strict, one_object, schema_name
+from dragoman.wire.schemas import one_object, schema_name
+from dragoman.wire.strict import strict_form
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -75,16 +76,31 @@ def _assistant(
     ]:
         body["reasoning_details"] = details
     if calls:
-        body["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
+        body["tool_calls"] = [_call(id, call, model, quirks) for id, call in calls]
         if quirks.reasoning_field is not None:
             body[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
+        elif not details:
+            body |= _as_they_came(thoughts, body["content"])
     return body
 
 
-def _call(id: str, call: ToolCall, quirks: Quirks) -> Body:
+def _as_they_came(thoughts: list[Reasoning], text: JsonValue) -> Body:
+    """Thoughts under the name they came by: many models are trained on them, between calls above all."""
+    named = [thought for thought in thoughts if thought.field_name and thought.text]
+    if not named:
+        return {}
+    name, thought = named[0].field_name or "", "".join(one.text for one in named)
+    if name != THINKING:
+        return {name: thought}
+    block: Body = {"type": THINKING, "thinking": [{"type": "text", "text": thought}]}
+    return {"content": [block, {"type": "text", "text": text}] if text else [block]}
+
+
+def _call(id: str, call: ToolCall, model: str, quirks: Quirks) -> Body:
     function: Body = {"name": safe_name(call), "arguments": canonical(asked_arguments(call))}
     body: Body = {"id": id, "type": "function", "function": function}
-    if quirks.call_signatures and call.signature is not None:
+    ours = quirks.call_signatures or call.signed_by == model
+    if call.signature is not None and ours:  # Gemini's, which refuses a call without it
         body["extra_content"] = {"google": {"thought_signature": call.signature}}
     return body
 
@@ -132,9 +148,10 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
 
 
 def _tools(request: Request, quirks: Quirks) -> Body:
-    if not request.tools:
+    tools = [*(_tool(tool, quirks) for tool in request.tools), *hosted_tools(request.options)]
+    if not tools:
         return {}
-    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
+    body: Body = {"tools": tools}
     if (choice := request.tool_choice) is not None:
         if choice in ("auto", "none"):
             body["tool_choice"] = choice
@@ -150,19 +167,28 @@ def _tools(request: Request, quirks: Quirks) -> Body:
     return body
 
 
-def _tool(tool: ToolSpec) -> Body:
-    body: Body = {
-        "name": tool.name,
-        "description": description(tool),
-        "parameters": one_object(tool.parameters),
-    }
+def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
+    form = strict_form(tool.parameters) if quirks.strict_tools else None
+    parameters = one_object(tool.parameters) if form is None else form
+    body: Body = {"name": tool.name, "description": description(tool), "parameters": parameters}
+    if form is not None:
+        body["strict"] = True
     return {"type": "function", "function": body}
 
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-SAME = ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "reasoning_effort")
-OPTIONS = frozenset({*SAME, "max_tokens", "seed", "response_schema", "tool_choice", "parallel_tool_calls"})
+SAME = (
+    *("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "reasoning_effort"),
+    *("verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "metadata"),
+)
+OPTIONS = frozenset(
+    {
+        *SAME,
+        *("max_tokens", "seed", "response_schema", "tool_choice", "parallel_tool_calls"),
+        *("hosted_tools", "logprobs", "cache_lifetime"),
+    }
+)
 
 
 def _options(request: Request, quirks: Quirks) -> Body:
@@ -172,9 +198,17 @@ def _options(request: Request, quirks: Quirks) -> Body:
         body[quirks.max_tokens_field] = limit
     if (seed := options.get("seed")) is not None:
         body[quirks.seed_field] = seed
+    if (lifetime := options.get("cache_lifetime")) is not None:
+        body["prompt_cache_retention"] = lifetime
+    chances = options.get("logprobs")
+    if chances is not None and chances is not False:
+        body["logprobs"] = True
+        if chances is not True and chances:
+            body["top_logprobs"] = chances
     if (schema := options.get("response_schema")) is not None:
-        format: Body = {"name": schema_name(schema), "schema": schema}
+        form = None if quirks.no_strict else strict_form(schema, optional=False)
+        format: Body = {"name": schema_name(schema), "schema": schema if form is None else form}
         if not quirks.no_strict:
-            format["strict"] = is_strict(schema)
+            format["strict"] = form is not None
         body["response_format"] = {"type": "json_schema", "json_schema": format}
     return body
