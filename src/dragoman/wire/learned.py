@@ -113,7 +113,8 @@ _NEEDED = frozenset(
         *("model", "messages", "input", "contents", "stream", "tools"),
         *("system", "instructions", "systemInstruction"),
         *("response_format", "text", "output_config.format"),  # who asked for a form must not get another
-        *("generationConfig.responseSchema", "generationConfig.responseMimeType"),
+        *("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
+        "generationConfig.responseMimeType",
     }
 )
 _GROUPS = ("generationConfig", "reasoning", "output_config")  # whose fields can be left out one by one

@@ -34,14 +34,17 @@ def test_tools_and_options_take_their_places_and_extra_wins() -> None:
         },
         extra={"generationConfig": {"temperature": 1, "seed": 7}, "tools": [{"googleSearch": {}}]},
     )
-    parameters = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}
     assert body_of(request) == {
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
         "tools": [
             {
                 "functionDeclarations": [
-                    {"name": "get_weather", "description": WEATHER.description, "parameters": parameters},
+                    {
+                        "name": "get_weather",
+                        "description": WEATHER.description,
+                        "parametersJsonSchema": WEATHER.parameters,
+                    },
                     {"name": "clock", "description": CLOCK.description},
                 ]
             },
@@ -54,10 +57,7 @@ def test_tools_and_options_take_their_places_and_extra_wins() -> None:
             "maxOutputTokens": 10,
             "stopSequences": ["END"],
             "responseMimeType": "application/json",
-            "responseSchema": {
-                "type": "OBJECT",
-                "properties": {"a": {"type": "INTEGER", "nullable": True}},
-            },
+            "responseJsonSchema": {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}},
             "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
             "seed": 7,
         },
@@ -100,6 +100,19 @@ def test_thinking_is_asked_for_as_each_generation_knows_it(model: str, options: 
 
 def test_older_models_get_no_schema_beside_tools_because_they_refuse_both_together() -> None:
     options = {"response_schema": {"type": "object", "properties": {}}}
+    word = "responseJsonSchema"
     assert "generationConfig" not in asking("gemini-2.5-flash", tools=(CLOCK,), options=options)
-    assert "responseSchema" in asking("gemini-2.5-flash", options=options)["generationConfig"]
-    assert "responseSchema" in asking("gemini-3-pro", tools=(CLOCK,), options=options)["generationConfig"]
+    assert word in asking("gemini-2.5-flash", options=options)["generationConfig"]
+    assert word in asking("gemini-3-pro", tools=(CLOCK,), options=options)["generationConfig"]
+
+
+@pytest.mark.parametrize(
+    ("model", "quirks"), [("gemini-2.0-flash", {}), ("gemini-3-pro", {"no_json_schema": True})]
+)
+def test_who_reads_no_json_schema_gets_the_older_form(model: str, quirks: Any) -> None:
+    options: dict[str, Any] = {"response_schema": WEATHER.parameters}
+    older = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}
+    tools = body_of(Request(model, (user("Hi"),), tools=(WEATHER,)), **quirks)["tools"]
+    assert tools[0]["functionDeclarations"][0]["parameters"] == older
+    config = body_of(Request(model, (user("Hi"),), options=options), **quirks)["generationConfig"]
+    assert config["responseSchema"] == older

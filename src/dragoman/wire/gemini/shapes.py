@@ -52,6 +52,9 @@ MEDIA = frozenset(
     }
 )
 
+# What a result may hold itself. The rest follows it.
+RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
+
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -61,15 +64,21 @@ class GeminiFamily(NamedTuple):
     thinking: Literal["no", "budget", "level"]
     signs_calls: bool = False  # refuses a call of the current turn that bears no signature
     json_with_tools: bool = False  # takes a response schema beside tools
+    json_schema: bool = True  # reads JSON schema; the older ones a subset of OpenAPI's
+    call_ids: bool = False  # gives calls ids, and matches results by them
+    files_in_results: bool = False  # takes images and documents inside the result of a call
 
 
 # The first whose name is part of the model's. What is not listed is newer than this table.
 FAMILIES = (
-    ("gemini-1", GeminiFamily("no")),
-    ("gemini-2.0", GeminiFamily("no")),
+    ("gemini-1", GeminiFamily("no", json_schema=False)),
+    ("gemini-2.0", GeminiFamily("no", json_schema=False)),
     ("gemini-2", GeminiFamily("budget")),
-    ("gemma", GeminiFamily("no")),
-    ("", GeminiFamily("level", signs_calls=True, json_with_tools=True)),
+    ("gemma", GeminiFamily("no", json_schema=False)),
+    (
+        "",
+        GeminiFamily("level", signs_calls=True, json_with_tools=True, call_ids=True, files_in_results=True),
+    ),
 )
 
 
