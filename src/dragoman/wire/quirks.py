@@ -19,6 +19,7 @@ class Quirks:
     call_signatures: bool = False  # Gemini, behind the chat wire: wants the mark on a call back
     reply_after_results: bool = False  # Mistral: a reply must stand between results and the next user message
     no_strict: bool = False  # refuses the word `strict` in tools and schemas
+    no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description
     no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
     no_stream_usage: bool = False  # refuses `stream_options`
     no_parallel_flag: bool = False  # refuses `parallel_tool_calls`

@@ -44,22 +44,29 @@ class ClaudeFamily(NamedTuple):
     max_tokens: int  # asked for where the request names no limit: the field may not be missing
     thinking: Literal["no", "budget", "adaptive"]
     sampling: bool = True  # whether temperature and top_p are taken
+    structured: bool = False  # takes strict tools, and examples of their arguments
+    interleaves: bool = (
+        False  # thinks between calls only where a beta asks for it; newer ones do by themselves
+    )
 
+
+_4 = ClaudeFamily(32_000, "budget", interleaves=True)
+_4_5 = ClaudeFamily(32_000, "budget", structured=True, interleaves=True)
 
 # The first whose name is part of the model's. What is not listed among Anthropic's is newer than this table.
 FAMILIES = (
     ("claude-3-7", ClaudeFamily(32_000, "budget")),
     ("claude-3-5", ClaudeFamily(8_192, "no")),
     ("claude-3-", ClaudeFamily(4_096, "no")),
-    *((name, ClaudeFamily(32_000, "budget")) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "opus-4-5")),
-    *(
-        (name, ClaudeFamily(32_000, "budget"))
-        for name in ("sonnet-4-0", "sonnet-4-2", "sonnet-4-5", "haiku-4-5")
-    ),
-    *((name, ClaudeFamily(32_000, "adaptive")) for name in ("opus-4-6", "sonnet-4-6")),
-    ("claude-", ClaudeFamily(32_000, "adaptive", sampling=False)),
+    *((name, _4) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "sonnet-4-0", "sonnet-4-2")),
+    *((name, _4_5) for name in ("opus-4-5", "sonnet-4-5")),
+    ("haiku-4-5", ClaudeFamily(32_000, "budget", structured=True)),
+    *((name, ClaudeFamily(32_000, "adaptive", structured=True)) for name in ("opus-4-6", "sonnet-4-6")),
+    ("claude-", ClaudeFamily(32_000, "adaptive", sampling=False, structured=True)),
     ("", ClaudeFamily(8_192, "budget")),  # who imitates the protocol knows its older form
 )
+
+INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
 
 
 def family(model: str) -> ClaudeFamily:

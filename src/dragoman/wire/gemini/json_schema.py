@@ -62,7 +62,7 @@ def _types(schema: Schema) -> list[str]:
 
 def _add_values(result: Schema, values: list[JsonValue], types: list[str]) -> list[str]:
     """An enumeration: of texts or of numbers it may stand; of other things it is only described."""
-    others = [value for value in values if value is not None]
+    others: list[JsonValue] = [value for value in values if value is not None]
     if not others:
         return ["null"] if values else types
     kind = "string" if _are_texts(others) else "number" if _are_numbers(others) else None
