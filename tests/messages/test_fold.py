@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from dragoman.messages import events as e
 from dragoman.messages.fold import Draft, fold
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, Part, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.parts import (
+    CallState,
+    Citation,
+    Error,
+    Part,
+    ProviderItem,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.messages.usage import Usage
 
 EMPTY = Message("msg_1", "conv_1", None, "assistant", (), turn="turn_1", model="some/model")
@@ -107,6 +117,24 @@ def test_what_was_never_ended_is_kept() -> None:
     assert parts_of(e.TextStart(), e.TextDelta("half an ans")) == (Text("half an ans"),)
     assert parts_of(e.ReasoningStart(), e.ReasoningDelta("hm")) == (Reasoning("hm", model="some/model"),)
     assert parts_of(e.TextDelta("no start"), e.MessageEnd("length")) == (Text("no start"),)
+
+
+def test_sources_belong_to_the_text_before_them_and_items_are_parts() -> None:
+    """W1: whether a source is named while the text comes or after it, it is kept with it."""
+    first, second = Citation("https://a.example", "A"), Citation("https://b.example")
+    parts = parts_of(
+        e.ItemAdded("web_search_call", "rivers", "openai_responses", {"id": "ws_1"}),
+        e.TextDelta("two"),
+        e.TextCited([first]),
+        e.TextEnd(phase="final_answer"),
+        e.TextCited([second]),
+    )
+    item, text = parts
+    assert isinstance(item, ProviderItem)
+    assert (item.kind, item.opaque) == ("web_search_call", {"id": "ws_1"})
+    assert text == Text("two", (first, second), "final_answer")
+    assert parts_of(e.TextDelta("half"), e.TextCited([first])) == (Text("half", (first,)),)
+    assert parts_of(e.TextCited([first])) == (Text("", (first,)),)
 
 
 def test_reasoning_that_is_begun_twice_does_not_become_an_answer() -> None:

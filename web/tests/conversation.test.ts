@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { EventOf, LiveEvent } from "../src/api/events";
 import type { Message } from "../src/api/types";
 import { ConversationView } from "../src/state/conversation.svelte";
-import { call, event, events, message as sample, question, summary, tree, USAGE } from "./samples";
+import { call, event, events, message as sample, question, summary, text as said, tree, USAGE } from "./samples";
 
 const message = (id: string, parent: string | null, role: Message["role"], text: string, more: Partial<Message> = {}): Message =>
-  sample(id, parent, role, { parts: [{ type: "text", text }], finish: role === "assistant" ? "stop" : null, ...more });
+  sample(id, parent, role, { parts: [said(text)], finish: role === "assistant" ? "stop" : null, ...more });
 const TREE = tree("a1", [message("q1", null, "user", "hello"), message("a1", "q1", "assistant", "hi")]);
 
 function shown(view: ConversationView): string[] {

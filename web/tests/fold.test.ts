@@ -4,8 +4,9 @@ import { describe, expect, it } from "vitest";
 
 import type { CallPart, Message, Part } from "../src/api/types";
 import { endingOf } from "../src/conversation/endings";
+import { sourcesOf } from "../src/conversation/sources";
 import { Draft, Fold, fold } from "../src/state/fold";
-import { call, event, events, message, result, type Sketch, USAGE } from "./samples";
+import { call, event, events, message, result, type Sketch, text, USAGE } from "./samples";
 
 const EMPTY = message("msg_1", null, "assistant", { turn: "turn_1", model: "some/model" });
 
@@ -39,6 +40,23 @@ describe("a reply", () => {
       expect(message.parts[0]).toMatchObject({ signature: "signed", seconds: 0.5, model: "some/model" });
       expect(message).toMatchObject({ finish: "stop", usage: USAGE });
     }
+  });
+
+  it("has the sources of a text, named while it comes or after it, and what the provider did itself (W1)", () => {
+    const source = (url: string) => ({ url, title: null, quote: null, start: null, end: null, opaque: null });
+    const parts = drafted([
+      { type: "item.added", kind: "web_search_call", text: "rivers" },
+      { type: "text.delta", text: "two" },
+      { type: "text.cited", citations: [source("https://a.example")] },
+      { type: "text.end", phase: "final_answer" },
+      { type: "text.cited", citations: [source("https://b.example")] },
+    ]).parts;
+    expect(kinds(parts)).toEqual(["item:rivers", "text:two"]);
+    expect(parts[1]).toMatchObject({ phase: "final_answer", citations: [{ url: "https://a.example" }, { url: "https://b.example" }] });
+    expect(sourcesOf([source("javascript:alert(1)"), source("https://a.example"), source("https://a.example")])).toEqual([
+      { url: null, title: "javascript:alert(1)" },
+      { url: "https://a.example", title: "https://a.example" },
+    ]);
   });
 
   it("keeps what was never ended (T6)", () => {
@@ -80,7 +98,7 @@ describe("a reply", () => {
   });
 
   it("goes on from a snapshot in the middle of a part (E2)", () => {
-    const half: Message = { ...EMPTY, parts: [{ type: "text", text: "half " }] };
+    const half: Message = { ...EMPTY, parts: [text("half ")] };
     expect(kinds(drafted([{ type: "text.delta", text: "and half" }], half).parts)).toEqual(["text:half and half"]);
     expect(kinds(drafted([{ type: "text.start" }, { type: "text.delta", text: "new" }], half).parts)).toEqual(["text:half ", "text:new"]);
   });
@@ -145,7 +163,7 @@ describe("a turn", () => {
   const over = (finish: string): Sketch => ({ type: "message.end", message: "", finish, usage: USAGE });
 
   it("folds into its messages in order; results find their call after the next message has begun (E1)", () => {
-    const added: Message = { ...EMPTY, id: "msg_added", role: "user", parts: [{ type: "text", text: "also" }] };
+    const added: Message = { ...EMPTY, id: "msg_added", role: "user", parts: [text("also")] };
     const messages = fold(
       events(
         { type: "turn.start", conversation: "conv_1", message: "msg_0" },
@@ -187,7 +205,7 @@ describe("a turn", () => {
 
   it("finds calls and unfinished replies of a snapshot (E2)", () => {
         const first: Message = { ...EMPTY, id: "msg_1", parts: [call("c", { state: "asked" })], finish: "tool_calls" };
-    const second: Message = { ...EMPTY, id: "msg_2", parts: [{ type: "text", text: "st" }] };
+    const second: Message = { ...EMPTY, id: "msg_2", parts: [text("st")] };
     const folding = new Fold("conv_1", (id) => [first, second].find((message) => message.id === id));
     folding.know(first);
     folding.know(second);

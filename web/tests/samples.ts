@@ -1,7 +1,7 @@
 /** Values as a server sends them, of which a test says only what it is about. */
 
 import type { TurnEvent } from "../src/api/events";
-import type { CallPart, Message, Question, Summary, ToolResult, Tree, Usage } from "../src/api/types";
+import type { CallPart, Message, Question, Summary, TextPart, ToolResult, Tree, Usage } from "../src/api/types";
 import { emptyMessage } from "../src/state/fold";
 
 type Sketched<E> = E extends { type: infer T } ? { type: T } & { [K in keyof E]?: K extends "result" ? Partial<E[K]> : E[K] } : never;
@@ -14,8 +14,9 @@ const DEFAULTS: { [T in TurnEvent["type"]]?: object } = {
   "step.retry": { attempts: 3, status: null },
   notice: { kind: "notice" },
   error: { kind: "error", retryable: false },
-  "reasoning.end": { signature: null, wire: null, opaque: null, seconds: null },
-  "text.end": { was_reasoning: false },
+  "reasoning.end": { signature: null, wire: null, opaque: null, seconds: null, field_name: null },
+  "text.end": { was_reasoning: false, phase: null },
+  "item.added": { text: "", wire: null, opaque: null },
   "call.input.start": { provider_id: null },
   "call.input.end": { raw: null, signature: null },
   "message.end": { message: "", unfinished: false },
@@ -32,6 +33,8 @@ export const USAGE: Usage = { input: 1, output: 1, cached: 0, cache_written: 0, 
 export function message(id: string, parent: string | null, role: Message["role"], more: Partial<Message> = {}): Message {
   return { ...emptyMessage(id, "conv_1", parent, role, "turn_1"), turn: null, ...more };
 }
+
+export const text = (words: string): TextPart => ({ type: "text", text: words, citations: [], phase: null });
 
 export const result = (text: string): ToolResult => ({
   text,

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, ToolCall, ToolResult
+from dragoman.messages.parts import Arguments, CallState, Citation, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -123,6 +123,7 @@ class ReasoningEnd:
     wire: str | None = None
     opaque: JsonValue = None
     seconds: float | None = None
+    field_name: str | None = None
     seq: int = 0
     type: Literal["reasoning.end"] = "reasoning.end"
 
@@ -145,8 +146,30 @@ class TextEnd:
     """`was_reasoning`: what was sent as text so far turned out to be a thought (`wire/thinking.py`)."""
 
     was_reasoning: bool = False
+    phase: str | None = None
     seq: int = 0
     type: Literal["text.end"] = "text.end"
+
+
+@dataclass(slots=True)
+class TextCited:
+    """Sources of the text that came last, which may be over already: providers name them late."""
+
+    citations: list[Citation]
+    seq: int = 0
+    type: Literal["text.cited"] = "text.cited"
+
+
+@dataclass(slots=True)
+class ItemAdded:
+    """The provider did something itself, such as a search: a whole part of the reply, at once."""
+
+    kind: str
+    text: str = ""
+    wire: str | None = None
+    opaque: JsonValue = None
+    seq: int = 0
+    type: Literal["item.added"] = "item.added"
 
 
 @dataclass(slots=True)
@@ -199,7 +222,7 @@ class MessageEnd:
 
 @dataclass(slots=True)
 class ProviderData:
-    """Fields of a provider's chunk that no other event carries: citations, log probabilities, a service tier.
+    """Fields of a provider's chunk that no other event carries: a service tier, ratings, progress.
 
     Under the names the provider gives them. Nothing of it is stored; a plugin may.
     """
@@ -304,6 +327,8 @@ Event: TypeAlias = (
     | TextStart
     | TextDelta
     | TextEnd
+    | TextCited
+    | ItemAdded
     | CallInputStart
     | CallInputDelta
     | CallInputEnd

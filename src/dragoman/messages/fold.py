@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Error, Part, Reasoning, Text, ToolCall
+from dragoman.messages.parts import CallState, Citation, Error, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.replace_fast import replace_fast
 
 
@@ -20,6 +20,7 @@ class Draft:
         self._parts: list[Part | list[str]] = []  # a list holds the pieces of a part that is still open
         self._open: dict[str, int] = {}  # "text", "reasoning" or a call's id → its place in _parts
         self._calls: dict[str, int] = {}
+        self._citations: dict[int, tuple[Citation, ...]] = {}  # of the text at this place, while it is open
         self._built: Message | None = empty
 
     @property
@@ -62,17 +63,39 @@ class Draft:
     def _end_reasoning(self, event: e.ReasoningEnd) -> None:
         place, text = self._close("reasoning")
         self._parts[place] = Reasoning(
-            text, event.signature, event.wire, self._message.model, event.opaque, event.seconds
+            text,
+            event.signature,
+            event.wire,
+            self._message.model,
+            event.opaque,
+            event.seconds,
+            event.field_name,
         )
 
     def _end_text(self, event: e.TextEnd) -> None:
         place, text = self._close("text")
-        self._parts[place] = Text(text)
+        self._parts[place] = Text(text, self._citations.get(place, ()), event.phase)
         if event.was_reasoning:
             model = self._message.model
             self._parts = [
                 Reasoning(part.text, model=model) if isinstance(part, Text) else part for part in self._parts
             ]
+
+    def _cite(self, event: e.TextCited) -> None:
+        place = self._open.get("text")
+        if place is not None:
+            self._citations[place] = (*self._citations.get(place, ()), *event.citations)
+            return
+        for place in reversed(range(len(self._parts))):
+            if isinstance(part := self._parts[place], Text):
+                self._parts[place] = replace(part, citations=(*part.citations, *event.citations))
+                return
+        self._parts.append(Text("", tuple(event.citations)))  # sources of nothing that was said
+
+    def _add_item(self, event: e.ItemAdded) -> None:
+        self._parts.append(
+            ProviderItem(event.kind, event.text, event.wire, self._message.model, event.opaque)
+        )
 
     def _start_call(self, event: e.CallInputStart) -> None:
         self._calls[event.call] = len(self._parts)
@@ -152,7 +175,7 @@ class Draft:
             if not isinstance(part, list)
             else Reasoning("".join(part), model=self._message.model)
             if place == reasoning
-            else Text("".join(part))
+            else Text("".join(part), self._citations.get(place, ()))
             for place, part in enumerate(self._parts)
         ]
 
@@ -164,6 +187,8 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
     e.TextStart: Draft._start_text,
     e.TextDelta: Draft._add_text,
     e.TextEnd: Draft._end_text,
+    e.TextCited: Draft._cite,
+    e.ItemAdded: Draft._add_item,
     e.CallInputStart: Draft._start_call,
     e.CallInputEnd: Draft._end_call,
     e.CallAsked: Draft._ask_call,

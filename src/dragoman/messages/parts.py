@@ -38,8 +38,25 @@ UNSETTLED = frozenset({CallState.PENDING, CallState.ASKED, CallState.RUNNING, Ca
 
 
 @dataclass(slots=True, frozen=True)
+class Citation:
+    """A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+
+    `start` and `end` count characters of the text that rests on it, where the provider says which.
+    """
+
+    url: str | None = None
+    title: str | None = None
+    quote: str | None = None  # the words of the source
+    start: int | None = None
+    end: int | None = None
+    opaque: Json = None  # the provider's own form of it, for wires that want it back
+
+
+@dataclass(slots=True, frozen=True)
 class Text:
     text: str
+    citations: tuple[Citation, ...] = ()
+    phase: str | None = None  # OpenAI's word for what the text is: `commentary` or `final_answer`
     type: Literal["text"] = "text"
 
 
@@ -53,7 +70,25 @@ class Reasoning:
     model: str | None = None
     opaque: Json = None  # a provider's own block, to be sent back exactly as it came
     seconds: float | None = None
+    field_name: str | None = None  # under which it came, where a protocol has several
     type: Literal["reasoning"] = "reasoning"
+
+
+@dataclass(slots=True, frozen=True)
+class ProviderItem:
+    """Something of a provider's own in a reply: a search it made, code it ran, what came of that.
+
+    It happened on the provider's side, so there is nothing to decide or to run here. `kind` is the provider's
+    name for it, `text` a line for people, and `opaque` what is sent back, in its place, to the model it came
+    from; no other is shown it.
+    """
+
+    kind: str
+    text: str = ""
+    wire: str | None = None
+    model: str | None = None
+    opaque: Json = None
+    type: Literal["item"] = "item"
 
 
 @dataclass(slots=True, frozen=True)
@@ -130,7 +165,9 @@ class Error:
     type: Literal["error"] = "error"
 
 
-Part: TypeAlias = Annotated[Text | Reasoning | ToolCall | File | Summary | Error, Field(discriminator="type")]
+Part: TypeAlias = Annotated[
+    Text | Reasoning | ToolCall | ProviderItem | File | Summary | Error, Field(discriminator="type")
+]
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -23,6 +23,7 @@ from dragoman.messages.parts import (
     Error,
     File,
     Part,
+    ProviderItem,
     Reasoning,
     Summary,
     Text,
@@ -150,6 +151,10 @@ def _paragraphs(message: Message) -> Iterator[str]:
         match part:
             case Text(text=text):
                 yield text
+                if sources := _sources(part):
+                    yield sources
+            case ProviderItem(kind=kind, text=text):
+                yield f"*{kind}:* {text}" if text else f"*{kind}*"
             case Reasoning(text=text):
                 yield "> " + text.replace("\n", "\n> ")
             case ToolCall():
@@ -165,6 +170,14 @@ def _paragraphs(message: Message) -> Iterator[str]:
                 yield f"*Summary of what came before:* {text}"
             case Error(message=text):
                 yield f"**Error:** {text}"
+
+
+def _sources(text: Text) -> str:
+    """The sources of a text as a list, each once."""
+    named = {(one.url, one.title): one for one in text.citations if one.url or one.title}
+    return "\n".join(
+        f"- [{one.title or one.url}]({one.url})" if one.url else f"- {one.title}" for one in named.values()
+    )
 
 
 def _backticks(text: str) -> int:

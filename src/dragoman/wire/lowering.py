@@ -16,6 +16,7 @@ from dragoman.messages.parts import (
     Error,
     File,
     Part,
+    ProviderItem,
     Reasoning,
     Summary,
     Text,
@@ -40,7 +41,7 @@ def lower(
     An assistant's message is one model request here, made of text, reasoning and calls; the results of its
     calls belong right behind it. Files it made follow in a user's message, and so do those its calls brought
     back if the wire cannot put them into a result (`files_apart`). `speaks` names parts of a reply that can
-    be sent alone, beside texts and calls.
+    be sent alone, beside texts and calls; a provider's own items are dropped unless it does.
     """
     merged: list[RequestMessage] = []
     for message in messages:
@@ -68,6 +69,9 @@ def _split(
                 parts = []
             case Reasoning() | ToolCall():
                 if message.role == "assistant":
+                    parts.append(part)
+            case ProviderItem():
+                if message.role == "assistant" and speaks(part):
                     parts.append(part)
             case File():
                 parts.append(part if _can_be_fetched(part) else _in_words(part))
@@ -99,14 +103,21 @@ def _has_calls(message: RequestMessage) -> bool:
 
 def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
     last, next = first[-1], second[0]
-    if isinstance(last, Text) and isinstance(next, Text):
+    if isinstance(last, Text) and isinstance(next, Text) and not (_is_marked(last) or _is_marked(next)):
         return (*first[:-1], Text(f"{last.text}\n\n{next.text}"), *second[1:])
     return first + second
 
 
-def may_replay(reasoning: Reasoning, wire: str, model: str) -> bool:
-    """Thoughts go back only to the model they came from, the way they came: others reject or imitate them."""
-    return reasoning.wire == wire and reasoning.model == model
+def _is_marked(text: Text) -> bool:
+    return bool(text.citations or text.phase)
+
+
+def may_replay(part: Reasoning | ProviderItem, wire: str, model: str) -> bool:
+    """Thoughts and a provider's own items go back only to the model they came from, the way they came.
+
+    Others reject or imitate them.
+    """
+    return part.wire == wire and part.model == model
 
 
 # ── calls ─────────────────────────────────────────────────────────────────────────────────────────

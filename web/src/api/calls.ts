@@ -21,7 +21,7 @@ import type {
 } from "./generated";
 import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Summary, TextPart, Tree, UsageReport } from "./types";
 
-export type Said = (TextPart | FilePart)[];
+export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 
 export const me = (): Promise<Me> => get("/api/me");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });

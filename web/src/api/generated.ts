@@ -179,6 +179,32 @@ export interface components {
         Cancelled: {
             cancelled: boolean;
         };
+        /**
+         * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+         *
+         *     `start` and `end` count characters of the text that rests on it, where the provider says which.
+         */
+        "Citation-Input": {
+            url?: string | null;
+            title?: string | null;
+            quote?: string | null;
+            start?: number | null;
+            end?: number | null;
+            opaque?: components["schemas"]["JsonValue"];
+        };
+        /**
+         * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
+         *
+         *     `start` and `end` count characters of the text that rests on it, where the provider says which.
+         */
+        "Citation-Output": {
+            url: string | null;
+            title: string | null;
+            quote: string | null;
+            start: number | null;
+            end: number | null;
+            opaque: components["schemas"]["JsonValue"];
+        };
         /** @description What is to be different. In `settings`, null takes one away. */
         ConversationChange: {
             title?: string | null;
@@ -464,6 +490,21 @@ export interface components {
             state: string | null;
             tools: components["schemas"]["ToolView"][];
         };
+        /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
+        ItemAdded: {
+            kind: string;
+            /** @default  */
+            text: string;
+            wire: string | null;
+            opaque: components["schemas"]["JsonValue"];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default item.added
+             * @constant
+             */
+            type: "item.added";
+        };
         JsonValue: Json;
         /** @description Below the address of the server; it signs one browser in. */
         Link: {
@@ -478,7 +519,7 @@ export interface components {
              */
             type: "list.reset";
         };
-        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
         Me: {
@@ -500,7 +541,7 @@ export interface components {
             parent: string | null;
             /** @enum {string} */
             role: "user" | "assistant";
-            parts: (components["schemas"]["Text-Output"] | components["schemas"]["Reasoning"] | components["schemas"]["ToolCall"] | components["schemas"]["File-Output"] | components["schemas"]["Summary"] | components["schemas"]["Error"])[];
+            parts: (components["schemas"]["Text-Output"] | components["schemas"]["Reasoning"] | components["schemas"]["ToolCall"] | components["schemas"]["ProviderItem"] | components["schemas"]["File-Output"] | components["schemas"]["Summary"] | components["schemas"]["Error"])[];
             turn: string | null;
             author: string | null;
             model: string | null;
@@ -677,7 +718,7 @@ export interface components {
             items: components["schemas"]["NamedPrompt"][];
         };
         /**
-         * @description Fields of a provider's chunk that no other event carries: citations, log probabilities, a service tier.
+         * @description Fields of a provider's chunk that no other event carries: a service tier, ratings, progress.
          *
          *     Under the names the provider gives them. Nothing of it is stored; a plugin may.
          */
@@ -693,6 +734,26 @@ export interface components {
              * @constant
              */
             type: "provider.data";
+        };
+        /**
+         * @description Something of a provider's own in a reply: a search it made, code it ran, what came of that.
+         *
+         *     It happened on the provider's side, so there is nothing to decide or to run here. `kind` is the provider's
+         *     name for it, `text` a line for people, and `opaque` what is sent back, in its place, to the model it came
+         *     from; no other is shown it.
+         */
+        ProviderItem: {
+            kind: string;
+            /** @default  */
+            text: string;
+            wire: string | null;
+            model: string | null;
+            opaque: components["schemas"]["JsonValue"];
+            /**
+             * @default item
+             * @constant
+             */
+            type: "item";
         };
         /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
         Question: {
@@ -795,6 +856,7 @@ export interface components {
             model: string | null;
             opaque: components["schemas"]["JsonValue"];
             seconds: number | null;
+            field_name: string | null;
             /**
              * @default reasoning
              * @constant
@@ -816,6 +878,7 @@ export interface components {
             wire: string | null;
             opaque: components["schemas"]["JsonValue"];
             seconds: number | null;
+            field_name: string | null;
             /** @default 0 */
             seq: number;
             /**
@@ -961,6 +1024,9 @@ export interface components {
         };
         "Text-Input": {
             text: string;
+            /** @default [] */
+            citations?: components["schemas"]["Citation-Input"][];
+            phase?: string | null;
             /**
              * @default text
              * @constant
@@ -969,11 +1035,25 @@ export interface components {
         };
         "Text-Output": {
             text: string;
+            /** @default [] */
+            citations: components["schemas"]["Citation-Output"][];
+            phase: string | null;
             /**
              * @default text
              * @constant
              */
             type: "text";
+        };
+        /** @description Sources of the text that came last, which may be over already: providers name them late. */
+        TextCited: {
+            citations: components["schemas"]["Citation-Output"][];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default text.cited
+             * @constant
+             */
+            type: "text.cited";
         };
         TextDelta: {
             text: string;
@@ -989,6 +1069,7 @@ export interface components {
         TextEnd: {
             /** @default false */
             was_reasoning: boolean;
+            phase: string | null;
             /** @default 0 */
             seq: number;
             /**
@@ -1093,7 +1174,7 @@ export interface components {
              */
             type: "turn.end";
         };
-        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
             conversation: string;
@@ -1184,6 +1265,8 @@ export type CallStart = components['schemas']['CallStart'];
 export type CallState = components['schemas']['CallState'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
+export type CitationInput = components['schemas']['Citation-Input'];
+export type CitationOutput = components['schemas']['Citation-Output'];
 export type ConversationChange = components['schemas']['ConversationChange'];
 export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];
@@ -1204,6 +1287,7 @@ export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];
 export type GroupList = components['schemas']['GroupList'];
 export type GroupView = components['schemas']['GroupView'];
+export type ItemAdded = components['schemas']['ItemAdded'];
 export type JsonValue = components['schemas']['JsonValue'];
 export type Link = components['schemas']['Link'];
 export type ListReset = components['schemas']['ListReset'];
@@ -1226,6 +1310,7 @@ export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
 export type PromptList = components['schemas']['PromptList'];
 export type ProviderData = components['schemas']['ProviderData'];
+export type ProviderItem = components['schemas']['ProviderItem'];
 export type Question = components['schemas']['Question'];
 export type QuestionAsked = components['schemas']['QuestionAsked'];
 export type QuestionList = components['schemas']['QuestionList'];
@@ -1248,6 +1333,7 @@ export type StepStart = components['schemas']['StepStart'];
 export type Summary = components['schemas']['Summary'];
 export type TextInput = components['schemas']['Text-Input'];
 export type TextOutput = components['schemas']['Text-Output'];
+export type TextCited = components['schemas']['TextCited'];
 export type TextDelta = components['schemas']['TextDelta'];
 export type TextEnd = components['schemas']['TextEnd'];
 export type TextStart = components['schemas']['TextStart'];

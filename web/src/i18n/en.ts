@@ -168,6 +168,7 @@ export const en = {
   nextVersion: "Next version",
   thinking: "Thinking",
   thought: "Thought",
+  sources: "Sources",
   thoughtFor: (time: string) => `Thought for ${time}`,
   summarised: "Earlier messages were summarised for the model",
   cutShort: "The answer reached its length limit.",

@@ -162,6 +162,7 @@ export const zh: Words = {
   nextVersion: "下一版",
   thinking: "思考中",
   thought: "思考过程",
+  sources: "来源",
   thoughtFor: (time) => `思考了 ${time}`,
   summarised: "较早的消息已为模型做了摘要",
   cutShort: "回答达到了长度上限。",

@@ -4,7 +4,7 @@ import * as api from "../api/calls";
 import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
-import type { ConversationSettings } from "../api/types";
+import type { ConversationSettings, Part } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { ConversationView } from "./conversation.svelte";
@@ -120,7 +120,7 @@ class App {
     const id = begun.message;
     if (!id || !view.loaded || view.running || view.messages.has(id)) return;
     const parent = view.path.at(-1) ?? null;
-    view.put({ ...emptyMessage(id, view.id, parent, "user", begun.turn), parts });
+    view.put({ ...emptyMessage(id, view.id, parent, "user", begun.turn), parts: parts.map(whole) });
   }
 
   async stop(): Promise<void> {
@@ -228,3 +228,7 @@ class App {
 }
 
 export const app = new App();
+
+function whole(part: api.Said[number]): Part {
+  return part.type === "text" ? { citations: [], phase: null, ...part } : part;
+}

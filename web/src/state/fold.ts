@@ -49,16 +49,26 @@ export class Draft {
         this.add("text", event.text);
         break;
       case "reasoning.end": {
-        const { signature, wire, opaque, seconds } = event;
+        const { signature, wire, opaque, seconds, field_name } = event;
         const place = this.close("reasoning");
         const text = (this.parts[place] as ReasoningPart).text;
-        this.parts[place] = { ...thought(text, this.head.model), signature, wire, opaque, seconds };
+        this.parts[place] = { ...thought(text, this.head.model), signature, wire, opaque, seconds, field_name };
         break;
       }
-      case "text.end":
-        this.close("text");
+      case "text.end": {
+        const place = this.close("text");
+        this.parts[place] = { ...(this.parts[place] as TextPart), phase: event.phase };
         if (event.was_reasoning) this.parts = this.parts.map((part) => this.asReasoning(part));
         break;
+      }
+      case "text.cited":
+        this.cite(event.citations);
+        break;
+      case "item.added": {
+        const { kind, text, wire, opaque } = event;
+        this.parts.push({ type: "item", kind, text, wire, opaque, model: this.head.model });
+        break;
+      }
       case "call.input.start":
         this.calls.set(event.call, this.parts.length);
         this.parts.push(emptyCall(event.call, event.tool, event.provider_id));
@@ -112,6 +122,14 @@ export class Draft {
     }
   }
 
+  /** Sources belong to the text that came last, even where it is over. */
+  private cite(citations: TextPart["citations"]): void {
+    let place = this.open.get("text") ?? this.parts.findLastIndex((part) => part.type === "text");
+    if (place < 0) place = this.parts.push(emptyText()) - 1;
+    const part = this.parts[place] as TextPart;
+    this.parts[place] = { ...part, citations: [...part.citations, ...citations] };
+  }
+
   private asReasoning(part: Part): Part {
     return part.type === "text" ? thought(part.text, this.head.model) : part;
   }
@@ -119,7 +137,7 @@ export class Draft {
   private begin(kind: Open): number {
     const place = this.parts.length;
     this.open.set(kind, place);
-    this.parts.push(kind === "text" ? { type: "text", text: "" } : thought("", this.head.model));
+    this.parts.push(kind === "text" ? emptyText() : thought("", this.head.model));
     return place;
   }
 
@@ -144,7 +162,11 @@ export class Draft {
 }
 
 function thought(text: string, model: string | null): ReasoningPart {
-  return { type: "reasoning", text, model, signature: null, wire: null, opaque: null, seconds: null };
+  return { type: "reasoning", text, model, signature: null, wire: null, opaque: null, seconds: null, field_name: null };
+}
+
+function emptyText(): TextPart {
+  return { type: "text", text: "", citations: [], phase: null };
 }
 
 function emptyCall(id: string, tool: string, provider_id: string | null): CallPart {
@@ -207,6 +229,8 @@ export class Fold {
       case "text.start":
       case "text.delta":
       case "text.end":
+      case "text.cited":
+      case "item.added":
       case "message.end":
       case "error":
         return this.into(this.current.get(turn), event);

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from dragoman.cli.terminal.cards import call_card
 from dragoman.cli.terminal.markdown import Blocks, Tail, TerminalMarkdown
+from dragoman.cli.terminal.sources import item_line, source_lines
 from dragoman.cli.terminal.text import format_json, one_line, plain
 from dragoman.messages import events as e
+from dragoman.messages.parts import Citation
 
 REFRESHED = 8  # times a second
 
@@ -67,6 +69,7 @@ class Screen:
         self._blocks = Blocks()
         self._thought: _Thought | None = None
         self._calls: dict[str, _RunningCall] = {}
+        self._sources: list[Citation] = []  # of the reply, shown when it is over
         self._state = "sending"
         self._between = False  # a block of this text stands above already
         self._live = self._new_live()
@@ -108,6 +111,12 @@ class Screen:
                 self._print_block(self._blocks.feed(plain(text)))
             case e.TextEnd(was_reasoning=was_reasoning):
                 self._end_text(was_reasoning)
+            case e.TextCited(citations=citations):
+                self._sources += citations
+            case e.ItemAdded(kind=kind, text=text):
+                self._console.print(Text(item_line(kind, text), "dim"))
+            case e.MessageEnd():
+                self._print_sources()
             case e.CallInputStart(tool=tool):
                 self._state = f"writing a call of {one_line(tool)}"
             case e.CallStart():
@@ -148,6 +157,11 @@ class Screen:
             self._print_block(rest)
         self._between = False
 
+    def _print_sources(self) -> None:
+        for line in source_lines(self._sources):
+            self._console.print(Text(line, "dim"))
+        self._sources = []
+
     def _end_thought(self, seconds: float | None) -> None:
         thought, self._thought = self._thought, None
         if thought is None or not thought.text.strip():
@@ -175,6 +189,7 @@ class Screen:
     def _start_over(self, attempt: int) -> None:
         self._blocks.end()
         self._thought = None
+        self._sources = []
         self.notify(f"the model is asked again (attempt {attempt}); what it said before does not count")
 
     def _end_turn(self, event: e.TurnEnd) -> None:

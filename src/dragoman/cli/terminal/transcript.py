@@ -10,10 +10,11 @@ from rich.text import Text as Line
 
 from dragoman.cli.terminal.cards import call_card, describe_file
 from dragoman.cli.terminal.markdown import TerminalMarkdown
+from dragoman.cli.terminal.sources import item_line, source_lines
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.messages.endings import ending_of
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Error, File, Reasoning, Summary, Text, ToolCall
+from dragoman.messages.parts import Error, File, ProviderItem, Reasoning, Summary, Text, ToolCall
 
 
 def print_messages(console: Console, messages: Sequence[Message], *, thoughts: bool = False) -> None:
@@ -34,8 +35,13 @@ def print_messages(console: Console, messages: Sequence[Message], *, thoughts: b
 def _print_answer(console: Console, message: Message, thoughts: bool) -> None:
     for part in message.parts:
         match part:
-            case Text(text=text) if text.strip():
-                console.print(TerminalMarkdown(plain(text)))
+            case Text(text=text) if text.strip() or part.citations:
+                if text.strip():
+                    console.print(TerminalMarkdown(plain(text)))
+                for line in source_lines(part.citations):
+                    console.print(Line(line, "dim"))
+            case ProviderItem():
+                console.print(Line(item_line(part.kind, part.text), "dim"))
             case Reasoning(text=text) if text.strip():
                 seconds = f" for {part.seconds:.1f} s" if part.seconds is not None else ""
                 shown = plain(text).strip() if thoughts else one_line(text.strip().partition("\n")[0], 100)

@@ -11,9 +11,11 @@ from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import (
     CallState,
+    Citation,
     Error,
     File,
     Part,
+    ProviderItem,
     Reasoning,
     Summary,
     Text,
@@ -79,8 +81,9 @@ def every_part(name: str = "any") -> tuple[Part, ...]:
         "note",
     )
     return (
-        Reasoning("hm", "signed", "some wire", "some/model", {"raw": ["x"]}, 0.5),
-        Text("first"),
+        Reasoning("hm", "signed", "some wire", "some/model", {"raw": ["x"]}, 0.5, "reasoning"),
+        ProviderItem("web_search_call", "rivers", "some wire", "some/model", {"id": "ws_1"}),
+        Text("first", (Citation("https://a.example", "A", "words", 0, 5, {"type": "page"}),), "commentary"),
         *(
             ToolCall(
                 f"call_{name}_{state}",
