@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 
-from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.parts import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.gemini.shapes import NO_SIGNATURE
@@ -114,6 +114,25 @@ def test_a_signature_that_came_alone_goes_back_alone() -> None:
         {"text": "", "thoughtSignature": "s"},
         {"functionCall": {"name": "get_weather", "args": {"city": "Rome"}}, "thoughtSignature": "t"},
     ]
+
+
+CODE = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s"}
+DRAWN = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}, "thoughtSignature": "t"}
+SEARCHED = {"webSearchQueries": ["rain"]}
+
+
+def test_what_their_own_tools_did_goes_back_as_it_came_while_they_are_asked_for() -> None:
+    """R5: what the model drew itself goes back always, and what was said about the answer never."""
+    kinds: dict[str, dict[str, Any]]
+    kinds = {"executableCode": CODE, "inlineData": DRAWN, "groundingMetadata": SEARCHED}
+    items = [ProviderItem(kind, "", "gemini", MODEL, {**part}) for kind, part in kinds.items()]
+    history = (user("Weather?"), assistant(*items, Text("Rain.")), user("Thanks."))
+    asked = body_of(Request(MODEL, history, extra={"tools": [{"codeExecution": {}}]}))
+    assert asked["contents"][1]["parts"] == [CODE, DRAWN, {"text": "Rain."}]
+    assert sent(*history)[1]["parts"] == [DRAWN, {"text": "Rain."}]
+    assert sent(*history, model=OTHER_MODEL)[1]["parts"] == [{"text": "Rain."}]
+    alone = body_of(Request(MODEL, (user("Draw."), assistant(items[1]), user("Thanks."))))
+    assert alone["contents"][1]["parts"] == [DRAWN]
 
 
 def test_all_responses_follow_their_calls_at_once_and_before_what_the_person_says() -> None:

@@ -9,9 +9,10 @@ from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import Role
-from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
+from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire import files
+from dragoman.wire.anthropic_messages.items import cited_blocks
 from dragoman.wire.anthropic_messages.shapes import (
     DOCUMENTS,
     IMAGES,
@@ -100,9 +101,14 @@ def _add(turns: list[RoleBlocks], role: Role, blocks: list[Block]) -> None:
 def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
     match part:
         case Text():
-            yield {"type": "text", "text": part.text}
+            if part.citations:
+                yield from cited_blocks(part.text, part.citations, searches=asks_for_server_tools(request))
+            else:
+                yield {"type": "text", "text": part.text}
         case ToolCall():
             yield {"type": "tool_use", "id": id, "name": safe_name(part), "input": {**asked_arguments(part)}}
+        case ProviderItem() if isinstance(part.opaque, dict) and _is_server_part(part, request):
+            yield part.opaque
         case Reasoning() if may_replay(part, NAME, request.model):
             if isinstance(part.opaque, dict):
                 theirs = is_server_block(str(part.opaque.get("type")))
@@ -116,14 +122,18 @@ def _assistant_part(part: Part, id: str, request: Request) -> Iterator[Block]:
 
 def _is_server_part(part: Part, request: Request) -> bool:
     """Whether it is what their own tools did, and may go back: without these in the request it would be
-    refused."""
+    refused. Older conversations hold it as a thought."""
     return (
-        isinstance(part, Reasoning)
+        isinstance(part, ProviderItem | Reasoning)
         and isinstance(part.opaque, dict)
         and is_server_block(str(part.opaque.get("type")))
         and may_replay(part, NAME, request.model)
-        and not request.extra.keys().isdisjoint(SERVER_FIELDS)
+        and asks_for_server_tools(request)
     )
+
+
+def asks_for_server_tools(request: Request) -> bool:
+    return not request.extra.keys().isdisjoint(SERVER_FIELDS)
 
 
 def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:

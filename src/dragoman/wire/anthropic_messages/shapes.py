@@ -28,11 +28,12 @@ DOCUMENTS = ("application/pdf",)
 THINKING = ("thinking", "redacted_thinking")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 SERVER_FIELDS = ("tools", "mcp_servers", "context_management")  # where a request asks for these
+OUR_BLOCKS = frozenset({"text", "tool_use", "tool_result", "image", "document", *THINKING})
 
 
 def is_server_block(type: str) -> bool:
     """What the provider's own tools add to a reply. It goes back as it came."""
-    return type in SERVER_CALLS or type.endswith("_tool_result") or type == "compaction"
+    return type in SERVER_CALLS or type.endswith("_tool_result") or type in ("compaction", "mcp_tool_listing")
 
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
@@ -113,6 +114,7 @@ class MessagesDelta(TypedDict, total=False):
     content: JsonValue  # of a compaction
     stop_reason: str | None
     stop_details: StopDetails | None
+    citation: JsonValue
 
 
 class MessagesTokens(TypedDict, total=False):

@@ -10,10 +10,11 @@ from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
 from dragoman.messages.message import Role
-from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall
+from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import files
 from dragoman.wire.files import Attachments
+from dragoman.wire.gemini.items import MADE, REPLAYED
 from dragoman.wire.gemini.shapes import MEDIA, NAME, NO_SIGNATURE, RESULT_MEDIA, family
 from dragoman.wire.lowering import asked_arguments, lower, may_replay, result_files, result_text, safe_name
 
@@ -34,7 +35,7 @@ def contents(request: Request, attachments: Attachments) -> list[Body]:
         elif parts:
             turns.append((role, parts))
 
-    for message in lower(request.messages):
+    for message in lower(request.messages, speaks=lambda part: _may_go_back(part, request)):
         if message.role == "user":
             add("user", [_content_part(part, attachments) for part in message.parts])
             continue
@@ -77,9 +78,23 @@ def _assistant_parts(message: RequestMessage, model: str, ids: Iterator[str | No
                         before = {"text": ""}
                         parts.append(before)
                     before["thoughtSignature"] = part.signature
+            case ProviderItem(opaque=dict() as theirs):  # those that may go back, signature and all
+                parts.append(theirs)
             case _:
                 pass
     yield from parts
+
+
+def _may_go_back(part: Part, request: Request) -> bool:
+    """Whether it is a part of theirs that they take again: what a model made itself, and what their own tools
+    did while they are asked for."""
+    if not isinstance(part, ProviderItem) or not may_replay(part, NAME, request.model):
+        return False
+    return part.kind in MADE or (part.kind in REPLAYED and asks_for_own_tools(request))
+
+
+def asks_for_own_tools(request: Request) -> bool:
+    return "tools" in request.extra
 
 
 def _is_foreign(thought: Reasoning, model: str) -> bool:

@@ -94,6 +94,7 @@ MOST = "high"  # for words that mean more than they have
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
 CHUNK_FIELDS = frozenset({"candidates", "usageMetadata", "error", "modelVersion", "responseId", "createTime"})
+SOURCES = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 CANDIDATE_FIELDS = frozenset({"content", "index", "finishReason", "finishMessage", "tokenCount"})
 PART_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
 USAGE_FIELDS = frozenset(
@@ -128,6 +129,9 @@ class GeminiCandidate(TypedDict, total=False):
     finishReason: str | None
     finishMessage: str | None
     safetyRatings: list[SafetyRating] | None
+    groundingMetadata: dict[str, JsonValue] | None
+    urlContextMetadata: dict[str, JsonValue] | None
+    citationMetadata: dict[str, JsonValue] | None
 
 
 class SafetyRating(TypedDict, total=False):
