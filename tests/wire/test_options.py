@@ -174,6 +174,15 @@ VALUES: dict[str, JsonValue] = {
     "reasoning_budget": 2048,
     "reasoning_summary": "auto",
     "response_schema": {"type": "object", "title": "Weather"},
+    "hosted_tools": ["web_search"],
+    "logprobs": 2,
+    "verbosity": "low",
+    "service_tier": "flex",
+    "prompt_cache_key": "weather",
+    "cache_lifetime": "24h",
+    "safety_identifier": "u-1",
+    "metadata": {"topic": "rain"},
+    "truncation": "auto",
 }
 MODELS = {"anthropic_messages": "claude-sonnet-4-5", "gemini": "gemini-3-pro"}
 CASES = [(wire, option) for wire, made in WIRES.items() for option in sorted(made().options)]

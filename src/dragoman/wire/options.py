@@ -49,6 +49,15 @@ class CommonOptions(TypedDict, total=False):
     reasoning_budget: Annotated[int, Field(ge=0)]
     reasoning_summary: str
     response_schema: dict[str, JsonValue]
+    hosted_tools: list[str | dict[str, JsonValue]]  # tools of the provider's own, as it names them
+    logprobs: bool | Annotated[int, Field(ge=0)]  # of each token; a number: with so many alternatives
+    verbosity: str
+    service_tier: str
+    prompt_cache_key: str
+    cache_lifetime: str  # how long a prompt stays in the provider's cache: 5m, 1h, 24h
+    safety_identifier: str  # who asks, in a word that tells nothing of them
+    metadata: dict[str, JsonValue]
+    truncation: str
 
 
 COMMON = frozenset(CommonOptions.__annotations__)
@@ -68,6 +77,17 @@ _MEANT = {
     "responseformat": "response_schema",
     "jsonschema": "response_schema",
     "randomseed": "seed",
+    "toplogprobs": "logprobs",
+    "responselogprobs": "logprobs",
+    "promptcacheretention": "cache_lifetime",
+    "cachettl": "cache_lifetime",
+    "ttl": "cache_lifetime",
+    "cachecontrol": "cache_lifetime",
+    "tools": "hosted_tools",
+    "servertools": "hosted_tools",
+    "builtintools": "hosted_tools",
+    "user": "safety_identifier",
+    "userid": "safety_identifier",
 }
 
 _WHOLE = ("response_schema",)  # an object that is one value: never merged, and null has a meaning in it
@@ -161,6 +181,13 @@ def with_tool_choice(request: Request) -> Request:
     if any(isinstance(part, ToolCall) for part in last):
         return replace(request, options=options)
     return replace(request, options=options, tool_choice=wanted)
+
+
+def hosted_tools(options: Options) -> list[JsonValue]:
+    """The provider's own tools that are asked for. A word stands for a tool of that type without settings."""
+    wanted = options.get("hosted_tools")
+    tools = wanted if isinstance(wanted, list) else []
+    return [{"type": tool} if isinstance(tool, str) else tool for tool in tools]
 
 
 def with_extra(body: Body, extra: Options) -> Body:

@@ -23,6 +23,7 @@ class Quirks:
     no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
     no_stream_usage: bool = False  # refuses `stream_options`
     no_parallel_flag: bool = False  # refuses `parallel_tool_calls`
+    no_tool_parts: bool = False  # Vertex: refuses to be asked what Google's own tools did
     no_json_schema: bool = False  # Gemini: reads only OpenAPI's schemas, whatever the model
     no_encrypted_reasoning: bool = False  # cannot return its thoughts encrypted
 

@@ -10,12 +10,14 @@ from pydantic import JsonValue
 
 from dragoman.messages.request import Request, ToolSpec, example_of
 from dragoman.wire.anthropic_messages.history import RoleBlocks, turns_of
+from dragoman.wire.anthropic_messages.hosted import MCP_BETA, hosted_of
 from dragoman.wire.anthropic_messages.shapes import (
     BUDGETS,
     EFFORTS,
     INTERLEAVED_THINKING,
     SMALLEST_BUDGET,
     THINKING,
+    TIERS,
     family,
 )
 from dragoman.wire.anthropic_messages.strict import StrictRoom
@@ -37,8 +39,8 @@ def encode(
     if request.system.strip():
         body["system"] = [{"type": "text", "text": request.system}]
     body["messages"] = [{"role": turn.role, "content": [*turn.blocks]} for turn in turns]
-    body |= _tools(request, quirks, turns) | _options(request, quirks, turns)
-    _mark(body)
+    body |= with_extra(_tools(request, quirks, turns), _options(request, quirks, turns))
+    _mark(body, request.options.get("cache_lifetime"))
     return with_extra(body, request.extra)
 
 
@@ -46,9 +48,17 @@ def encode(
 
 
 def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
+    hosted = hosted_of(request)
+    body: Body = {}
+    if hosted.servers:
+        body = {"mcp_servers": hosted.servers, "anthropic_beta": [MCP_BETA]}
     if not request.tools:
-        return _tools_of_the_past(turns)
-    body: Body = {"tools": [*_declared(request, quirks)]}
+        past = _tools_of_the_past(turns)
+        if not hosted.tools:
+            return past
+        gone = past.get("tools")
+        return body | {"tools": [*(gone if isinstance(gone, list) else []), *hosted.tools]}
+    body["tools"] = [*_declared(request, quirks), *hosted.tools]
     parallel = request.options.get("parallel_tool_calls") is not False or quirks.no_parallel_flag
     choice = _choice(request, quirks)
     if choice is not None or not parallel:
@@ -111,6 +121,7 @@ OPTIONS = frozenset(
     {
         *("temperature", "top_p", "top_k", "max_tokens", "stop", "response_schema"),
         *("reasoning_effort", "reasoning_budget", "tool_choice", "parallel_tool_calls"),
+        *("hosted_tools", "service_tier", "cache_lifetime", "safety_identifier", "metadata"),
     }
 )
 
@@ -132,6 +143,10 @@ def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
     stops = [stop] if isinstance(stop, str) else stop if isinstance(stop, list) else []
     if stops := [word for word in stops if isinstance(word, str) and word.strip()]:
         body["stop_sequences"] = [*stops]
+    if (tier := options.get("service_tier")) is not None:
+        body["service_tier"] = TIERS.get(str(tier), tier)
+    if metadata := _metadata(options):
+        body["metadata"] = metadata
     output: Body = {}
     effort = options.get("reasoning_effort")
     if isinstance(effort, str) and effort != "none" and model.thinking == "adaptive":
@@ -141,6 +156,12 @@ def _options(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
     if output:
         body["output_config"] = output
     return body
+
+
+def _metadata(options: Body) -> Body:
+    given, who = options.get("metadata"), options.get("safety_identifier")
+    metadata: Body = {**given} if isinstance(given, dict) else {}
+    return metadata if who is None else {"user_id": who, **metadata}
 
 
 def _sampling(options: Body) -> Body:
@@ -182,11 +203,12 @@ def _goes_on_without_thoughts(turns: list[RoleBlocks]) -> bool:
 # ── the cache ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _mark(body: Body) -> None:
+def _mark(body: Body, lifetime: JsonValue) -> None:
     """R2: what stays the same from step to step is marked: tools, system prompt, the last two user turns."""
+    mark: Body = {"type": "ephemeral"} if lifetime is None else {"type": "ephemeral", "ttl": lifetime}
     messages = body["messages"]
     assert isinstance(messages, list)
     users = [turn["content"] for turn in messages if isinstance(turn, dict) and turn["role"] == "user"]
     for blocks in (body.get("tools"), body.get("system"), *users[-2:]):
         if isinstance(blocks, list) and isinstance(last := blocks[-1], dict):
-            last["cache_control"] = {"type": "ephemeral"}
+            last["cache_control"] = mark

@@ -12,13 +12,13 @@ from dragoman.messages.message import Role
 from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire import files
+from dragoman.wire.anthropic_messages.hosted import asks_for_server_tools
 from dragoman.wire.anthropic_messages.items import cited_blocks
 from dragoman.wire.anthropic_messages.shapes import (
     DOCUMENTS,
     IMAGES,
     NAME,
     SERVER_CALLS,
-    SERVER_FIELDS,
     THINKING,
     Block,
     is_server_block,
@@ -130,10 +130,6 @@ def _is_server_part(part: Part, request: Request) -> bool:
         and may_replay(part, NAME, request.model)
         and asks_for_server_tools(request)
     )
-
-
-def asks_for_server_tools(request: Request) -> bool:
-    return not request.extra.keys().isdisjoint(SERVER_FIELDS)
 
 
 def _result(call: ToolCall, id: str, attachments: Attachments) -> Block:

@@ -79,6 +79,8 @@ BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 20_000, "xh
 SMALLEST_BUDGET = 1_024
 EFFORTS = {"minimal": "low"}  # the only word of ours that is not one of theirs
 
+TIERS = {"default": "standard_only", "standard": "standard_only"}  # others' words for what is not "auto"
+
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
 START_FIELDS = frozenset(

@@ -6,12 +6,13 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.messages.request import Request, ToolSpec
+from dragoman.messages.request import Request, ToolChoice, ToolSpec
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.history import contents
+from dragoman.wire.gemini.hosted import asks_for_own_tools, hosted_of
 from dragoman.wire.gemini.json_schema import json_subset
 from dragoman.wire.gemini.schema import subset
-from dragoman.wire.gemini.shapes import BUDGETS, LEAST_OF_PRO, LEVELS, MOST, family
+from dragoman.wire.gemini.shapes import BUDGETS, IN_CACHE, LEAST_OF_PRO, LEVELS, MOST, TIERS, family
 from dragoman.wire.lowering import description
 from dragoman.wire.options import with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
@@ -27,29 +28,36 @@ def encode(
     if request.system.strip():
         body["systemInstruction"] = {"parts": [{"text": request.system}]}
     body["contents"] = [*contents(request, attachments)]
-    return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
+    body = with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
+    if "cachedContent" in body:  # it holds these already, and they may not be named again
+        body = {name: value for name, value in body.items() if name not in IN_CACHE}
+    return body
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _tools(request: Request, quirks: Quirks) -> Body:
+    hosted = hosted_of(request)
     if not request.tools:
-        return {}
+        return {"tools": hosted} if hosted else {}
     whole = _reads_json_schema(request, quirks)
-    body: Body = {"tools": [{"functionDeclarations": [_tool(tool, whole) for tool in request.tools]}]}
-    if (choice := request.tool_choice) is not None:
-        calling: Body
-        if choice in ("auto", "none"):
-            calling = {"mode": choice.upper()}
-        elif quirks.no_forced_choice:
-            calling = {"mode": "AUTO"}
-        elif choice == "required":
-            calling = {"mode": "ANY"}
-        else:
-            calling = {"mode": "ANY", "allowedFunctionNames": [choice]}
-        body["toolConfig"] = {"functionCallingConfig": calling}
-    return body
+    declared: Body = {"functionDeclarations": [_tool(tool, whole) for tool in request.tools]}
+    body: Body = {"tools": [declared, *hosted]}
+    config: Body = {}
+    if request.tool_choice is not None:
+        config["functionCallingConfig"] = _calling(request.tool_choice, quirks)
+    if asks_for_own_tools(request) and family(request.model).tools_beside_hosted and not quirks.no_tool_parts:
+        config["includeServerSideToolInvocations"] = True  # they take both kinds together only with this
+    return body | {"toolConfig": config} if config else body
+
+
+def _calling(choice: ToolChoice, quirks: Quirks) -> Body:
+    if choice in ("auto", "none"):
+        return {"mode": choice.upper()}
+    if quirks.no_forced_choice:
+        return {"mode": "AUTO"}
+    return {"mode": "ANY"} if choice == "required" else {"mode": "ANY", "allowedFunctionNames": [choice]}
 
 
 def _reads_json_schema(request: Request, quirks: Quirks) -> bool:
@@ -77,7 +85,10 @@ RENAMED = {
     "max_tokens": "maxOutputTokens",
 }
 OPTIONS = frozenset(
-    {*RENAMED, "stop", "response_schema", "reasoning_effort", "reasoning_budget", "tool_choice"}
+    {
+        *(*RENAMED, "stop", "response_schema", "reasoning_effort", "reasoning_budget", "tool_choice"),
+        *("hosted_tools", "service_tier", "logprobs"),
+    }
 )
 
 
@@ -97,7 +108,14 @@ def _options(request: Request, quirks: Quirks) -> Body:
             config["responseSchema"] = subset(schema)
     if thinking := _thinking(request):
         config["thinkingConfig"] = thinking
-    return {"generationConfig": config} if config else {}
+    wanted = options.get("logprobs")
+    if wanted is not None and wanted is not False:
+        config |= (
+            {"responseLogprobs": True} if wanted is True else {"responseLogprobs": True, "logprobs": wanted}
+        )
+    body: Body = {"generationConfig": config} if config else {}
+    tier = options.get("service_tier")
+    return body if tier is None else body | {"serviceTier": TIERS.get(str(tier), tier)}
 
 
 def _thinking(request: Request) -> Body:

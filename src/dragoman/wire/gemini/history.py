@@ -14,6 +14,7 @@ from dragoman.messages.parts import CallState, File, Part, ProviderItem, Reasoni
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import files
 from dragoman.wire.files import Attachments
+from dragoman.wire.gemini.hosted import asks_for_own_tools
 from dragoman.wire.gemini.items import MADE, REPLAYED
 from dragoman.wire.gemini.shapes import MEDIA, NAME, NO_SIGNATURE, RESULT_MEDIA, family
 from dragoman.wire.lowering import asked_arguments, lower, may_replay, result_files, result_text, safe_name
@@ -91,10 +92,6 @@ def _may_go_back(part: Part, request: Request) -> bool:
     if not isinstance(part, ProviderItem) or not may_replay(part, NAME, request.model):
         return False
     return part.kind in MADE or (part.kind in REPLAYED and asks_for_own_tools(request))
-
-
-def asks_for_own_tools(request: Request) -> bool:
-    return "tools" in request.extra
 
 
 def _is_foreign(thought: Reasoning, model: str) -> bool:

@@ -67,6 +67,7 @@ class GeminiFamily(NamedTuple):
     json_schema: bool = True  # reads JSON schema; the older ones a subset of OpenAPI's
     call_ids: bool = False  # gives calls ids, and matches results by them
     files_in_results: bool = False  # takes images and documents inside the result of a call
+    tools_beside_hosted: bool = False  # takes our tools beside Google's own
 
 
 # The first whose name is part of the model's. What is not listed is newer than this table.
@@ -77,7 +78,14 @@ FAMILIES = (
     ("gemma", GeminiFamily("no", json_schema=False)),
     (
         "",
-        GeminiFamily("level", signs_calls=True, json_with_tools=True, call_ids=True, files_in_results=True),
+        GeminiFamily(
+            "level",
+            signs_calls=True,
+            json_with_tools=True,
+            call_ids=True,
+            files_in_results=True,
+            tools_beside_hosted=True,
+        ),
     ),
 )
 
@@ -90,6 +98,9 @@ BUDGETS = {"none": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 24_
 LEAST_OF_PRO = 128
 LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 MOST = "high"  # for words that mean more than they have
+
+TIERS = {"default": "standard", "auto": "unspecified"}  # others' words for theirs
+IN_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
