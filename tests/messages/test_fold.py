@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from dragoman.messages import events as e
 from dragoman.messages.fold import Draft, fold
@@ -74,7 +75,9 @@ def cuts(draw: st.DrawFn) -> list[Cut]:
         kinds: list[Part] = [
             Text(text),
             Reasoning(text, "signed", "some wire", "some/model", {"raw": 1}, 0.5),
-            ToolCall(f"call_{number}", "add", {"n": number}, provider_id="p", signature="s"),
+            ToolCall(
+                f"call_{number}", "add", {"n": number}, provider_id="p", signature="s", signed_by="some/model"
+            ),
             ToolCall(f"call_{number}", "add", raw=text),
         ]
         reply.append(Cut(draw(st.sampled_from(kinds)), pieces))
@@ -135,6 +138,22 @@ def test_sources_belong_to_the_text_before_them_and_items_are_parts() -> None:
     assert text == Text("two", (first, second), "final_answer")
     assert parts_of(e.TextDelta("half"), e.TextCited([first])) == (Text("half", (first,)),)
     assert parts_of(e.TextCited([first])) == (Text("", (first,)),)
+
+
+def test_log_probabilities_are_kept_token_by_token() -> None:
+    """H4: in the message's metadata, as both of OpenAI's protocols send them."""
+    first: dict[str, JsonValue] = {"token": "a", "logprob": -0.1}
+    second: dict[str, JsonValue] = {"token": "b", "logprob": -0.2}
+    draft = drafted(
+        [
+            e.TextDelta("a"),
+            e.ProviderData("openai_chat", {"logprobs": {"content": [first], "refusal": None}}),
+            e.ProviderData("openai_responses", {"logprobs": [second]}),
+            e.ProviderData("openai_chat", {"service_tier": "flex"}),
+            e.MessageEnd("stop", reason="done"),
+        ]
+    )
+    assert draft.message.metadata == {"logprobs": [first, second], "reason": "done"}
 
 
 def test_reasoning_that_is_begun_twice_does_not_become_an_answer() -> None:

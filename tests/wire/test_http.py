@@ -14,8 +14,11 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
+from dragoman.messages.usage import Usage
+from dragoman.wire import openai_chat
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.collect import collect_reply
 from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
 from dragoman.wire.http import HttpModel, Retry, Timeouts
 from dragoman.wire.wire import Model
@@ -236,7 +239,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
             "text/html",
             "a web page came instead of a stream: '<!doctype",
         ),
-        ({"choices": [{"message": {"content": "Hi"}}]}, "application/json", "a whole JSON body .*choices"),
+        ({"answer": {"content": "Hi"}}, "application/json", "a whole JSON body .*answer"),
         ({"error": None, "output": []}, "text/event-stream", "a whole JSON body .*output"),
         ("all is well", "text/event-stream", "held no event, only 'all is well'"),
         ("", "text/event-stream", "the reply was empty"),
@@ -249,6 +252,37 @@ async def test_a_body_that_is_no_stream_is_shown(body: JsonValue | str, media_ty
         with pytest.raises(ProviderError, match=says) as raised:
             await ask(model(http, served))
     assert raised.value.kind == "no_stream"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"reasoning": "hm", "tool_calls": [{"id": "c", "function": {"name": "clock", "arguments": "{}"}}]},
+        {"reasoning": "hm", "function_call": {"name": "clock", "arguments": "{}"}},
+    ],
+    ids=["calls", "the one call of old"],
+)
+async def test_a_reply_that_comes_whole_is_a_reply(made: dict[str, JsonValue]) -> None:
+    """W1: some servers do not stream, whatever they are asked."""
+    body: JsonValue = {
+        "object": "chat.completion",
+        "choices": [
+            {"index": 1, "message": {"content": "not this"}},
+            {
+                "index": 0,
+                "message": {"content": "Hi", "reasoning": "hm", **made},
+                "finish_reason": "tool_calls",
+            },
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2},
+    }
+    async with provider(answers(200, body, media_type="application/json")) as served, client() as http:
+        endpoint = Endpoint(served.url, "chat", auth=KeyAuth(KEY, "PLAIN_API_KEY"))
+        chat = HttpModel(http, openai_chat.WIRE(), endpoint, model="small", name="plain/small")
+        message = await collect_reply(chat, question())
+    assert (message.text, message.reasoning, message.finish) == ("Hi", "hm", "tool_calls")
+    assert [call.tool for call in message.calls] == ["clock"]
+    assert message.usage == Usage(input=3, output=2)
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["object", "Google's list"])

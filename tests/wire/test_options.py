@@ -114,6 +114,9 @@ NEAREST = {
     "stopSequences": "stop",
     "response_format": "response_schema",
     "servicetier": "service_tier",
+    "prompt_cache_retention": "cache_lifetime",
+    "top_logprobs": "logprobs",
+    "builtin_tools": "hosted_tools",
 }
 
 
@@ -174,14 +177,14 @@ VALUES: dict[str, JsonValue] = {
     "reasoning_budget": 2048,
     "reasoning_summary": "auto",
     "response_schema": {"type": "object", "title": "Weather"},
-    "hosted_tools": ["web_search"],
-    "logprobs": 2,
+    "hosted_tools": ["web_search", {"type": "mcp", "server_label": "docs"}],
+    "logprobs": 3,
     "verbosity": "low",
     "service_tier": "flex",
-    "prompt_cache_key": "weather",
+    "prompt_cache_key": "ada",
     "cache_lifetime": "24h",
-    "safety_identifier": "u-1",
-    "metadata": {"topic": "rain"},
+    "safety_identifier": "8f3c",
+    "metadata": {"team": "red"},
     "truncation": "auto",
 }
 MODELS = {"anthropic_messages": "claude-sonnet-4-5", "gemini": "gemini-3-pro"}

@@ -10,7 +10,7 @@ import pytest
 from dragoman import Plugin, Runtime, TurnView
 from dragoman.messages.events import Event, ProviderData
 from dragoman.messages.fold import Draft, fold
-from dragoman.messages.parts import Text
+from dragoman.messages.parts import Citation, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import WIRES, Models
@@ -57,8 +57,8 @@ async def test_h4_a_plugin_sees_the_fields_of_a_chunk_after_it_was_folded(tmp_pa
             events = await events_of(turn)
             result = await turn.result()
     assert plugin.seen == [(cited, "It rains.")]
-    assert result.messages[-1].parts == (Text("It rains."),)
-    assert [message.parts for message in fold(events)] == [(Text("It rains."),)]
+    assert result.messages[-1].parts == (Text("It rains.", (Citation("https://a.example"),)),)
+    assert [message.parts for message in fold(events)] == [result.messages[-1].parts]
 
 
 # ── chat completions ──────────────────────────────────────────────────────────────────────────────

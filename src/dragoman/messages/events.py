@@ -222,7 +222,7 @@ class MessageEnd:
 
 @dataclass(slots=True)
 class ProviderData:
-    """Fields of a provider's chunk that no other event carries: a service tier, ratings, progress.
+    """Fields of a provider's chunk that no other event carries: a service tier, ratings, what is newer.
 
     Under the names the provider gives them. Nothing of it is stored; a plugin may.
     """

@@ -108,6 +108,7 @@ class Draft:
             arguments=event.arguments or {},
             raw=event.raw,
             signature=event.signature,
+            signed_by=self._message.model if event.signature else None,
         )
 
     def _ask_call(self, event: e.CallAsked) -> None:
@@ -129,6 +130,17 @@ class Draft:
             original=event.original,
             ended=event.at,
         )
+
+    def _add_data(self, event: e.ProviderData) -> None:
+        """Log probabilities are kept with the message, token by token; the rest is for whoever listens."""
+        chances = event.data.get("logprobs")
+        tokens = chances.get("content") if isinstance(chances, dict) else chances
+        if isinstance(tokens, list):
+            held = self._message.metadata.get("logprobs")
+            together = [*(held if isinstance(held, list) else ()), *tokens]
+            self._message = replace_fast(
+                self._message, metadata={**self._message.metadata, "logprobs": together}
+            )
 
     def _end(self, event: e.MessageEnd) -> None:
         self._close_all()
@@ -194,6 +206,7 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
     e.CallAsked: Draft._ask_call,
     e.CallStart: Draft._run_call,
     e.CallEnd: Draft._settle_call,
+    e.ProviderData: Draft._add_data,
     e.MessageEnd: Draft._end,
 }
 

@@ -131,6 +131,7 @@ class ToolCall:
     result: ToolResult | None = None
     provider_id: str | None = None
     signature: str | None = None  # a provider's mark on the call, to be sent back as it came
+    signed_by: str | None = None  # the model whose mark that is: no other knows it
     original: Arguments | None = None  # what the model asked for, where a person or plugin changed it
     started: float | None = None
     ended: float | None = None

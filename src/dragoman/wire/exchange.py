@@ -10,6 +10,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
 from dragoman.wire.framing import FRAMINGS, FramingName
 from dragoman.wire.provider_errors import error_in_body
+from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import (
     EXCERPT,
     broken,
@@ -24,7 +25,7 @@ from dragoman.wire.transport_errors import (
     too_long,
     unreachable,
 )
-from dragoman.wire.wire import Decoder, begins_reply
+from dragoman.wire.wire import Decoder, ReadsWhole, begins_reply
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import aiohttp
@@ -71,6 +72,7 @@ class Exchange:
         self._response: aiohttp.ClientResponse | None = None
         self._stall_timer: _StallTimer | None = None
         self._unread = b""
+        self._whole_reply: list[Event] | None = None  # where it came in one piece
         self._head = b""  # how the body began, for the error that has to show it
         self._framed = False
         self._done = False
@@ -90,7 +92,11 @@ class Exchange:
             if not accepted:
                 failure = self._rejection(response, await read_bounded(response))
             elif is_no_stream(self._unread):
-                failure = no_stream(await read_bounded(response, self._unread))
+                page = self._unread.lstrip().startswith(b"<")
+                size = ERROR_BODY if page else LONGEST_LINE
+                seconds = self._between_chunks
+                body = await read_bounded(response, self._unread, seconds=seconds, largest=size)
+                failure = self._take_whole(body)
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
             failure = unreachable(error, self._url, self._first_byte)
         if failure is not None:
@@ -100,8 +106,25 @@ class Exchange:
             self._deadline = asyncio.get_running_loop().time() + self._whole
         self._stall_timer = _StallTimer(self._between_chunks, self.close)
 
+    def _take_whole(self, body: bytes) -> ProviderError | None:
+        """What came is no stream: it may be a reply in one piece, of a server that does not stream."""
+        self._unread = b""
+        try:
+            value = read_json(body)
+            events = self._decoder.whole(value) if isinstance(self._decoder, ReadsWhole) else None
+            self._whole_reply = None if events is None else [*events, *self._decoder.end()]
+        except ProviderError as error:
+            return error
+        except (ValueError, LookupError, TypeError, AttributeError):
+            self._whole_reply = None
+        return no_stream(body) if self._whole_reply is None else None
+
     async def read(self) -> list[Event]:
         """The next events; none when the reply is over."""
+        if self._whole_reply is not None:
+            events, self._whole_reply = self._whole_reply, []
+            self.began = True
+            return events
         assert self._response is not None
         assert self._stall_timer is not None
         content, timer = self._response.content, self._stall_timer

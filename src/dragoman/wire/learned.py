@@ -65,6 +65,7 @@ _THINKING = _words(
     r"(?:not|n't) support(?: \w+)? (?:thinking|reasoning|effort)",
     r"unable to .{0,60}thinking is not",
 )
+_SUMMARIES = _words(r"verified to generate reasoning summar")
 _ENCRYPTED = _words(r"encrypted content is not supported")
 _BROKEN_FILE = _words(
     r"(?:unsupported|invalid|corrupt\w*|broken|empty) (?:image|audio|video|file|pdf|document)\b",
@@ -118,6 +119,10 @@ _NEEDED = frozenset(
     }
 )
 _GROUPS = ("generationConfig", "reasoning", "output_config")  # whose fields can be left out one by one
+_OF_MESSAGES = {  # fields of a reply that is sent back which not all servers know
+    "messages": frozenset({"reasoning_content", "reasoning", "reasoning_details"}),
+    "input": frozenset({"phase"}),
+}
 _OF_THINKING = (
     *("reasoning_effort", "reasoning", "thinking", "output_config.effort"),
     "generationConfig.thinkingConfig",
@@ -131,6 +136,11 @@ def fields_of(body: Mapping[str, JsonValue]) -> frozenset[str]:
     for group in _GROUPS:
         if isinstance(held := body.get(group), dict):
             names |= {f"{group}.{name}" for name in held}
+    for group, inner in _OF_MESSAGES.items():
+        if isinstance(messages := body.get(group), list):
+            names |= {
+                f"{group}.{name}" for one in messages if isinstance(one, dict) for name in inner & one.keys()
+            }
     return frozenset(names)
 
 
@@ -166,7 +176,7 @@ def may_teach(error: ProviderError) -> bool:
     """Whether an error says what a request should not have held, so that asking the same again is useless."""
     if error.kind in _SILENT or error.status not in _STATUSES:
         return False
-    others = (_TOOLS, _SYSTEM, _THINKING, _ENCRYPTED, *_NOT_SHOWN.values())
+    others = (_TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _ENCRYPTED, *_NOT_SHOWN.values())
     if any(words.search(error.message) for words in others):
         return True
     return _is_of_field(error.message) and _named(error.message, error.sent) is not None
@@ -220,6 +230,8 @@ class Learned:
         names: tuple[str, ...] = ()
         if _ENCRYPTED.search(error.message):
             names = ("include",)
+        elif _SUMMARIES.search(error.message):
+            names = ("reasoning.summary",)
         elif _THINKING.search(error.message):
             names = _OF_THINKING
         elif _is_of_field(error.message) and (name := _named(error.message, sent)) is not None:
@@ -258,6 +270,9 @@ class Learned:
         for name in self.dropped:
             group, _, inner = name.rpartition(".")
             held = body.get(group) if group else body
+            for one in held if isinstance(held, list) else ():
+                if isinstance(one, dict):
+                    one.pop(inner, None)
             if isinstance(held, dict):
                 held.pop(inner, None)
                 if group and not held:

@@ -15,8 +15,8 @@ class Quirks:
     max_tokens_field: str = "max_completion_tokens"  # older servers know only `max_tokens`
     seed_field: str = "seed"  # Mistral: `random_seed`
     tool_ids: IdShape = "ours"  # Mistral: nine characters of [A-Za-z0-9]; Kimi: `functions.NAME:COUNT`
-    reasoning_field: str | None = None  # where thoughts are sent back, with the calls that follow them
-    call_signatures: bool = False  # Gemini, behind the chat wire: wants the mark on a call back
+    reasoning_field: str | None = None  # where thoughts must be sent back with calls; else as they came
+    call_signatures: bool = False  # wants every mark on a call back, also where nobody knows whose it is
     reply_after_results: bool = False  # Mistral: a reply must stand between results and the next user message
     no_strict: bool = False  # refuses the word `strict` in tools and schemas
     no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description

@@ -22,7 +22,7 @@ from dragoman.wire.wire import Prose
 
 OPENING = ("<think>", "<thinking>")
 CLOSING = ("</think>", "</thinking>")
-TAGS = "tags"  # stands where reasoning names its wire: it goes back to none
+TAGS = "tags"  # stands where reasoning names its wire: it goes back in the text, with its tags
 
 
 class Thinking:

@@ -7,7 +7,7 @@ Models use one over HTTP (`wire/http.py`), or play a script (`wire/scripted.py`)
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -44,6 +44,14 @@ class Decoder(Protocol):
     def feed(self, frame: bytes) -> Iterable[Event]: ...
 
     def end(self) -> Iterator[Event]: ...
+
+
+@runtime_checkable
+class ReadsWhole(Protocol):
+    """A decoder that can read a reply of one JSON body: some servers do not stream, whatever is asked."""
+
+    def whole(self, body: JsonValue) -> Iterable[Event] | None:
+        """The events of it, without those of `end`; None if it is no reply."""
 
 
 class Wire(Protocol):
@@ -105,6 +113,8 @@ class Prose:
         self._open: Voice | None = None
         self._half = ""  # of a character, at the end of the last piece
         self.length = 0  # of the text that is open, in characters: where its sources belong
+        self.field_name: str | None = None  # under which reasoning comes, where there are several
+        self.phase: str | None = None  # of the text that is open or comes next
 
     def text(self, piece: str) -> Iterable[Event]:
         if self._open == "text" and piece and not self._half and (piece.isascii() or is_whole(piece)):
@@ -123,12 +133,17 @@ class Prose:
             self._half = ""
             yield TextDelta(LONE) if self._open == "text" else ReasoningDelta(LONE)
         if self._open == "text":
-            yield TextEnd()
+            yield TextEnd(phase=self.phase)
         if self._open != "reasoning" and (signature is not None or opaque is not None):
             yield ReasoningStart()
             self._open = "reasoning"
         if self._open == "reasoning":
-            yield ReasoningEnd(signature and join_halves(signature), self._wire, join_all(opaque))
+            yield ReasoningEnd(
+                signature and join_halves(signature),
+                self._wire,
+                join_all(opaque),
+                field_name=self.field_name,
+            )
         self._open = None
         self.length = 0
 

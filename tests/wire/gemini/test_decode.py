@@ -28,7 +28,7 @@ def test_a_reply_becomes_parts_in_the_order_in_which_it_came() -> None:
         thought("Where is München?"),
         Text("One moment 🐉."),
         thought("", "CiIB+/=="),
-        ToolCall("call_r_0", "get_weather", {"city": "München"}, signature="sig"),
+        ToolCall("call_r_0", "get_weather", {"city": "München"}, signature="sig", signed_by=MODEL),
         ToolCall("call_r_1", "get_weather", {"city": "Rome"}),
         ToolCall("call_r_2", "clock", {}),
     )

@@ -108,6 +108,13 @@ def test_to_another_model_it_goes_without_them_and_says_that_none_is_to_be_check
     assert not any("thoughtSignature" in part for part in older)
 
 
+def test_a_call_that_another_model_signed_bears_its_signature_no_more() -> None:
+    """R5: also where it came without a thought that would show whose it is."""
+    signed = [done("a", signature="s", signed_by=model) for model in (None, MODEL, OTHER_MODEL)]
+    found = [sent(user("Hi"), assistant(one))[1]["parts"][0]["thoughtSignature"] for one in signed]
+    assert found == ["s", "s", NO_SIGNATURE]
+
+
 def test_a_signature_that_came_alone_goes_back_alone() -> None:
     reply = assistant(thought("", "s"), done("a", signature="t"))
     assert sent(user("Weather?"), reply)[1]["parts"] == [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
-from dragoman.messages.parts import Reasoning, Text, ToolCall
+from dragoman.messages.parts import Citation, Reasoning, Text, ToolCall
 from dragoman.messages.request import RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.wire.openai_chat import WIRE
@@ -44,7 +44,7 @@ REPLY = sse(
 
 def test_a_reply_becomes_parts_in_the_order_in_which_it_came() -> None:
     assert decode(WIRE(), [REPLY]).parts == (
-        Reasoning("Where is München?", wire="openai_chat", model=MODEL),
+        Reasoning("Where is München?", wire="openai_chat", model=MODEL, field_name="reasoning_content"),
         Text("\n\nOne moment 🐉."),
         ToolCall("call_r_0", "get_weather", {"city": "München"}, provider_id="a"),
         ToolCall("call_r_1", "clock", {}, provider_id="b"),
@@ -175,7 +175,7 @@ def test_reasoning_comes_in_a_field_of_its_own(field: str) -> None:
     reply = read(
         chunk(**{field: "h", "content": None}), chunk(**{field: "m"}), chunk(content="Hi"), chunk("stop")
     )
-    assert reply.parts == (Reasoning("hm", wire="openai_chat", model=MODEL), Text("Hi"))
+    assert reply.parts == (Reasoning("hm", wire="openai_chat", model=MODEL, field_name=field), Text("Hi"))
 
 
 def test_reasoning_that_is_told_in_two_fields_at_once_is_told_once() -> None:
@@ -286,3 +286,38 @@ def test_an_error_inside_a_stream_that_began_well_is_raised(failed: dict[str, An
 def test_an_overflow_inside_a_stream_is_told_as_one() -> None:
     error = read({"error": {"message": "too long", "code": "context_length_exceeded"}}).error
     assert isinstance(error, ContextOverflow)
+
+
+def test_of_several_replies_only_the_first_is_read() -> None:
+    """W1: `n` above 1 makes the pieces of several replies alternate."""
+
+    def piece(index: int, text: str) -> dict[str, Any]:
+        return {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": None}]}
+
+    both = {"choices": [piece(1, "no")["choices"][0], piece(0, "b")["choices"][0]]}
+    assert read(piece(1, "no"), piece(0, "a"), piece(1, "no"), both, piece(0, "c"), DONE).text == "abc"
+    assert (
+        read(piece(1, "a"), piece(2, "no"), piece(1, "b"), DONE).text == "ab"
+    )  # a server that counts from one
+
+
+def test_a_call_of_the_time_before_there_could_be_several_is_a_call() -> None:
+    """W1: `function_call`, in pieces."""
+    pieces = [{"name": "clock", "arguments": ""}, {"arguments": '{"zone":'}, {"arguments": '"UTC"}'}]
+    reply = read(*(chunk(function_call=piece) for piece in pieces), chunk("function_call"), DONE)
+    assert reply.parts == (ToolCall("call_r_0", "clock", {"zone": "UTC"}),)
+    assert reply.end.finish == "tool_calls"
+
+
+def test_sources_are_kept_with_the_text() -> None:
+    """W1: annotations of the answer, and the lists that come again in every chunk."""
+    note: dict[str, Any] = {
+        "type": "url_citation",
+        "url_citation": {"url": "https://a.example", "title": "A", "end_index": 2},
+    }
+    (text,) = read(chunk(content="Hi"), chunk(annotations=[note]), chunk(annotations=[note]), DONE).parts
+    assert text == Text("Hi", (Citation("https://a.example", "A", end=2, opaque=note),))
+    found = {"citations": ["https://a.example"]}
+    titled = {"search_results": [{"url": "https://b.example", "title": "B"}]}
+    (text,) = read(chunk(content="Hi") | found, chunk(content="!") | found | titled, DONE).parts
+    assert text == Text("Hi!", (Citation("https://a.example"), Citation("https://b.example", "B")))

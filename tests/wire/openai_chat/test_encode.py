@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -229,13 +230,43 @@ def test_deepseek_gets_its_reasoning_back_with_its_calls_and_foreign_reasoning_n
     assert "reasoning_content" not in sent(RequestMessage("assistant", (ours, done("c"))))[0]
 
 
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_goes_back_under_the_name_it_came_by_with_its_calls(name: str) -> None:
+    """W4: a model that is trained on its thoughts between calls gets them from any server."""
+    piece = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": "{}"}}
+    reply = read(chunk(**{name: "What "}), chunk(**{name: "time?"}), chunk(tool_calls=[piece]), DONE)
+    (body, *_) = sent(RequestMessage("assistant", reply.parts))
+    assert body[name] == "What time?"
+    assert {"reasoning_content", "reasoning"} & body.keys() == {name}
+    foreign = tuple(
+        replace(part, model=OTHER_MODEL) if isinstance(part, Reasoning) else part for part in reply.parts
+    )
+    assert name not in sent(RequestMessage("assistant", foreign))[0]
+    assert name not in sent(RequestMessage("assistant", (reply.parts[0], Text("Noon."))))[0]
+
+
+def test_reasoning_that_came_in_tags_goes_back_in_tags() -> None:
+    """W4: where the server does not part it from the text, and only with calls."""
+    thought = Reasoning("What time?", wire="tags", model=MODEL)
+    (body, *_) = sent(RequestMessage("assistant", (thought, Text("A moment."), done("c"))))
+    assert body["content"] == "<think>\nWhat time?\n</think>\n\nA moment."
+    assert sent(RequestMessage("assistant", (thought, Text("Noon."))))[0]["content"] == "Noon."
+    assert (
+        sent(RequestMessage("assistant", (replace(thought, model=OTHER_MODEL), done("c"))))[0]["content"]
+        is None
+    )
+
+
 def test_gemini_gets_its_mark_on_a_call_back() -> None:
     marked = {"index": 0, "id": "", "function": {"name": "clock", "arguments": "{}"}}
     marked["extra_content"] = {"google": {"thought_signature": "sig"}}
     (part,) = read(chunk(tool_calls=[marked]), chunk("stop"), DONE).parts
     reply = RequestMessage("assistant", (part,))
     assert sent(reply, call_signatures=True)[0]["tool_calls"][0]["extra_content"] == marked["extra_content"]
-    assert "extra_content" not in sent(reply)[0]["tool_calls"][0]
+    assert sent(reply)[0]["tool_calls"][0]["extra_content"] == marked["extra_content"]
+    assert isinstance(part, ToolCall)
+    foreign = RequestMessage("assistant", (replace(part, signed_by=OTHER_MODEL),))
+    assert "extra_content" not in sent(foreign)[0]["tool_calls"][0]
 
 
 def test_tools_and_options_take_their_places_and_extra_wins() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
-from dragoman.messages.parts import Reasoning, Text, ToolCall
+from dragoman.messages.parts import Citation, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.openai_responses import WIRE
 from dragoman.wire.wire import Wire
@@ -150,8 +150,51 @@ def test_what_happens_on_their_side_is_survived() -> None:
         over(output=[searched, message("Hi")]),
         b"[DONE]",
     )
-    assert reply.parts == (Text("Hi"),)
+    item, text = reply.parts
+    assert isinstance(item, ProviderItem)
+    assert (item.kind, item.opaque) == ("web_search_call", searched)
+    assert text == Text("Hi")
     assert reply.end.finish == "stop"
+
+
+def test_a_message_keeps_its_phase_and_its_sources() -> None:
+    """W1: sources that were named while the text came are not named twice when it is done."""
+    note: dict[str, Any] = {
+        "type": "url_citation",
+        "url": "https://a.example",
+        "title": "A",
+        "start_index": 0,
+        "end_index": 2,
+    }
+    file: dict[str, Any] = {"type": "file_citation", "file_id": "file_1", "filename": "a.pdf", "index": 2}
+    said = {**message("Hi"), "phase": "commentary"}
+    said["content"] = [{"type": "output_text", "text": "Hi", "annotations": [note, file]}]
+    delta = happens("output_text.delta", 0, delta="Hi")
+    added = happens("output_text.annotation.added", 0, annotation=note)
+    for frames in ((delta, added), ()):
+        reply = read(*frames, happens("output_item.done", 0, item=said), over())
+        url = Citation("https://a.example", "A", None, 0, 2, note)
+        assert reply.parts == (Text("Hi", (url, Citation(None, "a.pdf", opaque=file)), "commentary"),)
+    torn = read(
+        happens("output_text.delta", 0, delta="Hi"),
+        happens("output_text.annotation.added", 0, annotation=note),
+        happens("output_item.done", 0, item={"type": "message"}),
+        over(),
+    )
+    assert torn.parts == (Text("Hi", (url,)),)
+
+
+def test_a_call_that_takes_a_text_has_it_as_its_input() -> None:
+    """W1"""
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"}
+    reply = read(
+        happens("output_item.added", 0, item={**item, "input": ""}),
+        happens("custom_tool_call_input.delta", 0, delta="*** Begin"),
+        happens("output_item.done", 0, item=item),
+        over(),
+    )
+    assert reply.parts == (ToolCall("call_r_0", "patch", {"input": "*** Begin"}, provider_id="c"),)
+    assert reply.end.finish == "tool_calls"
 
 
 def test_a_refusal_is_text() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from pydantic_core import from_json
 
-from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.parts import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.lowering import NO_RESULT, result_text
+from dragoman.wire.openai_responses import WIRE
 from tests.wire.histories import (
     CLOCK,
     FILES,
@@ -21,7 +23,7 @@ from tests.wire.histories import (
     calls_of,
     requests,
 )
-from tests.wire.openai_responses.bodies import SEALED_THOUGHT, body_of, done, sent, user
+from tests.wire.openai_responses.bodies import SEALED_THOUGHT, body_of, done, sent, thought, user
 
 
 @given(requests())
@@ -192,3 +194,50 @@ def test_quirks_leave_out_what_a_server_refuses() -> None:
     assert "strict" not in body["tools"][0]
     assert "strict" not in body["text"]["format"]
     assert body.keys().isdisjoint({"include", "parallel_tool_calls"})
+
+
+def test_what_they_did_themselves_goes_back_in_its_place_behind_its_thought() -> None:
+    """R5: reasoning, search, reasoning, call: each thought stands before what it led to."""
+    first, second = (thought(id=id, encrypted_content=id) for id in ("a", "b"))
+    search: dict[str, Any] = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    ours: Any = {"wire": "openai_responses", "model": MODEL}
+    parts = (
+        Reasoning("", opaque=first, **ours),
+        ProviderItem("web_search_call", "rain", opaque=search, **ours),
+        Reasoning("", opaque=second, **ours),
+        Text("So.", phase="commentary"),
+    )
+    said = {"role": "assistant", "content": "So.", "phase": "commentary"}
+    assert sent(RequestMessage("assistant", parts)) == [first, search, second, said]
+    alone = sent(RequestMessage("assistant", parts[:2]), user("Go on."))
+    assert alone == [first, search, {"role": "user", "content": "Go on."}]
+    others = tuple(replace(part, model=OTHER_MODEL) for part in parts[:3])
+    assert sent(RequestMessage("assistant", (*others, Text("So.")))) == [
+        {"role": "assistant", "content": "So."}
+    ]
+
+
+def test_hosted_tools_stand_beside_ours_and_a_tool_that_takes_a_text_is_called_with_one() -> None:
+    """R9"""
+    patch: dict[str, Any] = {"type": "custom", "name": "patch"}
+    call = ToolCall(
+        "c", "patch", {"input": "*** Begin"}, state=CallState.COMPLETED, result=ToolResult("patched")
+    )
+    request = Request(
+        MODEL,
+        (user("Hi"), RequestMessage("assistant", (call,))),
+        tools=(CLOCK, replace(CLOCK, name="patch")),
+        tool_choice="web_search",
+        options={"hosted_tools": ["web_search", patch]},
+    )
+    body = WIRE().encode(request)
+    tools = body["tools"]
+    assert isinstance(tools, list)
+    assert [tool["type"] for tool in tools if isinstance(tool, dict)] == ["function", "web_search", "custom"]
+    assert tools[1:] == [{"type": "web_search"}, patch]
+    assert body["tool_choice"] == {"type": "web_search"}
+    assert body["input"] == [
+        {"role": "user", "content": "Hi"},
+        {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"},
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "patched"},
+    ]

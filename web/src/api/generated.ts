@@ -718,7 +718,7 @@ export interface components {
             items: components["schemas"]["NamedPrompt"][];
         };
         /**
-         * @description Fields of a provider's chunk that no other event carries: a service tier, ratings, progress.
+         * @description Fields of a provider's chunk that no other event carries: a service tier, ratings, what is newer.
          *
          *     Under the names the provider gives them. Nothing of it is stored; a plugin may.
          */
@@ -1100,6 +1100,7 @@ export interface components {
             result: components["schemas"]["ToolResult"] | null;
             provider_id: string | null;
             signature: string | null;
+            signed_by: string | null;
             original: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;

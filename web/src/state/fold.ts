@@ -1,7 +1,7 @@
 /** Events in, messages out: the page's twin of the server's `messages/fold.py`. No DOM, no network. */
 
 import type { TurnEvent } from "../api/events";
-import type { CallPart, Message, Part, ReasoningPart, TextPart } from "../api/types";
+import type { CallPart, Json, Message, Part, ReasoningPart, TextPart } from "../api/types";
 
 type Open = "text" | "reasoning";
 
@@ -82,6 +82,7 @@ export class Draft {
           arguments: event.arguments ?? {},
           raw: event.raw,
           signature: event.signature,
+          signed_by: event.signature ? this.head.model : null,
           partial: undefined,
         }));
         break;
@@ -110,6 +111,9 @@ export class Draft {
           partial: undefined,
         }));
         break;
+      case "provider.data":
+        this.chances(event.data.logprobs);
+        break;
       case "message.end":
         this.open.clear();
         this.head = { ...this.head, finish: event.finish, usage: event.usage };
@@ -128,6 +132,15 @@ export class Draft {
     if (place < 0) place = this.parts.push(emptyText()) - 1;
     const part = this.parts[place] as TextPart;
     this.parts[place] = { ...part, citations: [...part.citations, ...citations] };
+  }
+
+  /** Log probabilities are kept with the message, token by token. */
+  private chances(found: Json | undefined): void {
+    const tokens = found && typeof found === "object" && !Array.isArray(found) ? found.content : found;
+    if (!Array.isArray(tokens)) return;
+    const held = this.head.metadata.logprobs;
+    const logprobs = [...(Array.isArray(held) ? held : []), ...tokens];
+    this.head = { ...this.head, metadata: { ...this.head.metadata, logprobs } };
   }
 
   private asReasoning(part: Part): Part {
@@ -170,7 +183,7 @@ function emptyText(): TextPart {
 }
 
 function emptyCall(id: string, tool: string, provider_id: string | null): CallPart {
-  const later = { raw: null, result: null, signature: null, original: null, started: null, ended: null };
+  const later = { raw: null, result: null, signature: null, signed_by: null, original: null, started: null, ended: null };
   return { type: "call", id, tool, arguments: {}, state: "pending", provider_id, ...later, partial: "" };
 }
 
@@ -231,6 +244,7 @@ export class Fold {
       case "text.end":
       case "text.cited":
       case "item.added":
+      case "provider.data":
       case "message.end":
       case "error":
         return this.into(this.current.get(turn), event);

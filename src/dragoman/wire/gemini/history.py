@@ -65,7 +65,8 @@ def _assistant_parts(message: RequestMessage, model: str, ids: Iterator[str | No
                 parts.append({"text": part.text})
             case ToolCall():
                 call = _identified({"name": _name(part), "args": {**asked_arguments(part)}}, next(ids))
-                signature = None if foreign else part.signature
+                theirs = not foreign and part.signed_by in (None, model)
+                signature = part.signature if theirs else None
                 if signature is None and not called and family(model).signs_calls:
                     signature = NO_SIGNATURE  # the first of a batch must bear one
                 parts.append(_signed({"functionCall": call}, signature))
@@ -79,8 +80,8 @@ def _assistant_parts(message: RequestMessage, model: str, ids: Iterator[str | No
                         before = {"text": ""}
                         parts.append(before)
                     before["thoughtSignature"] = part.signature
-            case ProviderItem(opaque=dict() as theirs):  # those that may go back, signature and all
-                parts.append(theirs)
+            case ProviderItem(opaque=dict() as own):  # those that may go back, signature and all
+                parts.append(own)
             case _:
                 pass
     yield from parts

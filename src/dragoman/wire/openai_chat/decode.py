@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, MessageEnd, ProviderData
+from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
@@ -27,10 +27,12 @@ from dragoman.wire.openai_chat.shapes import (
     ChatCallPiece,
     ChatChoice,
     ChatChunk,
+    ChatFunction,
     ChatTokens,
     FilterResult,
     ReasoningDetail,
 )
+from dragoman.wire.openai_chat.sources import Sources
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
@@ -52,6 +54,8 @@ class ChatDecoder:
         self._delta_fields = ExtraFields(DELTA_FIELDS, repeated=True)
         self._refuses = False
         self._filtered = ""  # what for, as far as they say it
+        self._others: list[ChatChoice] | None = []  # of other replies, while nothing of the first has come
+        self._sources = Sources()
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -59,6 +63,14 @@ class ChatDecoder:
             self._over = True
             return ()
         return self._chunk(read_json(frame))
+
+    def whole(self, body: JsonValue) -> Iterable[Event] | None:
+        """A completion that was not streamed: its message is one large piece."""
+        if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+            return None
+        events = [*self._read(cast("ChatChunk", body))]
+        self._over = True
+        return events
 
     def _chunk(self, chunk: ChatChunk) -> Iterable[Event]:
         return self._plain_text(chunk) or self._read(chunk)
@@ -70,7 +82,7 @@ class ChatDecoder:
             return ()
         choice = choices[0]
         delta = choice.get("delta")
-        if not delta or len(delta) != 1 or len(choice) != self._choice_fields.size:
+        if choice.get("index") or not delta or len(delta) != 1 or len(choice) != self._choice_fields.size:
             return ()
         content = delta.get("content")
         if type(content) is not str or choice.get("finish_reason") or choice.get("logprobs"):
@@ -87,14 +99,29 @@ class ChatDecoder:
             self._usage, self._over = usage, True
         if choices := chunk.get("choices"):
             self._over = False  # some count in every chunk: that says nothing of the end
-            yield from self._choice(choices[0])
+            for choice in choices:
+                yield from self._one_of(choice)
         elif chunk.get("object") == "error":  # vLLM: the chunk itself is the error
             raise _error_of(cast("JsonValue", chunk))
+        self._sources.note(chunk)
         if len(chunk) != self._chunk_fields.size and (extra := self._chunk_fields.new(chunk)):
             yield ProviderData(NAME, extra)
 
+    def _one_of(self, choice: ChatChoice) -> Iterator[Event]:
+        """Who asks for several replies gets the first; where none has its number, the one that came first."""
+        if not choice.get("index"):
+            self._others = None
+            yield from self._choice(choice)
+        elif self._others is not None:
+            self._others.append(choice)
+
     def end(self) -> Iterator[Event]:
+        for choice in self._others or ():
+            if choice.get("index") == (self._others or [{}])[0].get("index"):
+                yield from self._choice(choice)
         yield from self._close()
+        if sources := self._sources.all():
+            yield TextCited(sources)
         word = self.finish_word or ""
         finish = FINISH.get(word.lower(), "unknown")
         if self._refuses and finish in ("stop", "tool_calls", "unknown"):
@@ -113,9 +140,11 @@ class ChatDecoder:
     def _choice(self, choice: ChatChoice) -> Iterator[Event]:
         if error := choice.get("error"):
             raise _error_of(error)
-        if delta := choice.get("delta"):
-            if thought := delta.get("reasoning_content") or delta.get("reasoning"):
-                yield from self._reasoning(thought)
+        if delta := choice.get("delta") or choice.get("message"):
+            if thought := delta.get("reasoning_content"):
+                yield from self._reasoning(thought, "reasoning_content")
+            elif thought := delta.get("reasoning"):
+                yield from self._reasoning(thought, "reasoning")
             if pieces := delta.get("reasoning_details"):
                 self._details += pieces
                 if not thought:  # else it says the same
@@ -127,6 +156,10 @@ class ChatDecoder:
                 yield from self._text(refusal)
             if calls := delta.get("tool_calls"):
                 yield from self._call_pieces(calls)
+            if legacy := delta.get("function_call"):
+                yield from self._legacy_call(legacy)
+            if annotations := delta.get("annotations"):
+                self._sources.add(annotations)
             ordinary = len(delta) == self._delta_fields.size and (thought or content or refusal or calls)
             if not ordinary and (extra := self._delta_fields.new(delta)):
                 yield ProviderData(NAME, extra)
@@ -153,8 +186,9 @@ class ChatDecoder:
         self._blank, self._in_text = "", True
         yield from self._prose.text(text)
 
-    def _reasoning(self, thought: str) -> Iterator[Event]:
+    def _reasoning(self, thought: str, field_name: str | None = None) -> Iterator[Event]:
         if thought:
+            self._prose.field_name = field_name
             self._blank, self._in_text = "", False
             yield from self._prose.reasoning(thought)
 
@@ -189,6 +223,12 @@ class ChatDecoder:
             )
             if name:
                 named.add(index)
+
+    def _legacy_call(self, function: ChatFunction) -> Iterator[Event]:
+        yield from self._close()
+        yield from self._calls.piece(
+            index="function_call", name=function.get("name"), arguments=function.get("arguments")
+        )
 
 
 def _signature(piece: ChatCallPiece) -> str | None:

@@ -22,9 +22,10 @@ from dragoman.wire.lowering import (
     safe_name,
 )
 from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME
-from dragoman.wire.options import with_extra
+from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import is_strict, one_object, schema_name
+from dragoman.wire.thinking import TAGS
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -75,16 +76,33 @@ def _assistant(
     ]:
         body["reasoning_details"] = details
     if calls:
-        body["tool_calls"] = [_call(id, call, quirks) for id, call in calls]
+        body["tool_calls"] = [_call(id, call, model, quirks) for id, call in calls]
         if quirks.reasoning_field is not None:
             body[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
+        elif not details:
+            body |= _as_they_came(thoughts)
+            if tagged := _tagged(message.parts, model):
+                body["content"] = f"{tagged}{body['content'] or ''}"
     return body
 
 
-def _call(id: str, call: ToolCall, quirks: Quirks) -> Body:
+def _as_they_came(thoughts: list[Reasoning]) -> Body:
+    """Thoughts under the name they came by: many models are trained on them, between calls above all."""
+    named = [thought for thought in thoughts if thought.field_name and thought.text]
+    return {named[0].field_name or "": "".join(thought.text for thought in named)} if named else {}
+
+
+def _tagged(parts: tuple[Part, ...], model: str) -> str:
+    """Thoughts that came in the text, in their tags: a server that does not part them takes them so."""
+    thoughts = [part.text for part in parts if isinstance(part, Reasoning) and may_replay(part, TAGS, model)]
+    return "".join(f"<think>\n{thought.strip()}\n</think>\n\n" for thought in thoughts if thought.strip())
+
+
+def _call(id: str, call: ToolCall, model: str, quirks: Quirks) -> Body:
     function: Body = {"name": safe_name(call), "arguments": canonical(asked_arguments(call))}
     body: Body = {"id": id, "type": "function", "function": function}
-    if quirks.call_signatures and call.signature is not None:
+    ours = quirks.call_signatures or call.signed_by == model
+    if call.signature is not None and ours:  # Gemini's, which refuses a call without it
         body["extra_content"] = {"google": {"thought_signature": call.signature}}
     return body
 
@@ -132,9 +150,10 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
 
 
 def _tools(request: Request, quirks: Quirks) -> Body:
-    if not request.tools:
+    tools = [*map(_tool, request.tools), *hosted_tools(request.options)]
+    if not tools:
         return {}
-    body: Body = {"tools": [_tool(tool) for tool in request.tools]}
+    body: Body = {"tools": tools}
     if (choice := request.tool_choice) is not None:
         if choice in ("auto", "none"):
             body["tool_choice"] = choice
@@ -161,8 +180,17 @@ def _tool(tool: ToolSpec) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-SAME = ("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "reasoning_effort")
-OPTIONS = frozenset({*SAME, "max_tokens", "seed", "response_schema", "tool_choice", "parallel_tool_calls"})
+SAME = (
+    *("temperature", "top_p", "stop", "presence_penalty", "frequency_penalty", "reasoning_effort"),
+    *("verbosity", "service_tier", "prompt_cache_key", "safety_identifier", "metadata"),
+)
+OPTIONS = frozenset(
+    {
+        *SAME,
+        *("max_tokens", "seed", "response_schema", "tool_choice", "parallel_tool_calls"),
+        *("hosted_tools", "logprobs", "cache_lifetime"),
+    }
+)
 
 
 def _options(request: Request, quirks: Quirks) -> Body:
@@ -172,6 +200,13 @@ def _options(request: Request, quirks: Quirks) -> Body:
         body[quirks.max_tokens_field] = limit
     if (seed := options.get("seed")) is not None:
         body[quirks.seed_field] = seed
+    if (lifetime := options.get("cache_lifetime")) is not None:
+        body["prompt_cache_retention"] = lifetime
+    chances = options.get("logprobs")
+    if chances is not None and chances is not False:
+        body["logprobs"] = True
+        if chances is not True and chances:
+            body["top_logprobs"] = chances
     if (schema := options.get("response_schema")) is not None:
         format: Body = {"name": schema_name(schema), "schema": schema}
         if not quirks.no_strict:

@@ -59,10 +59,10 @@ CHUNK_FIELDS = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "error", "system_fingerprint", "obfuscation"}
 )
 CONSTANT_FIELDS = frozenset({"service_tier", "provider"})  # the same in every chunk
-CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "usage", "error", "logprobs"})
+CHOICE_FIELDS = frozenset({"index", "delta", "message", "finish_reason", "usage", "error", "logprobs"})
 DELTA_FIELDS = frozenset(
     {
-        *("role", "content", "refusal", "tool_calls"),
+        *("role", "content", "refusal", "tool_calls", "function_call"),
         *("reasoning_content", "reasoning", "reasoning_details"),
     }
 )
@@ -99,6 +99,21 @@ class ChatCallPiece(TypedDict, total=False):
     extra_content: dict[str, dict[str, str]] | None  # Gemini's mark on a call
 
 
+class ChatSource(TypedDict, total=False):
+    url: str | None
+    title: str | None
+    content: str | None  # OpenRouter
+    start_index: int | None
+    end_index: int | None
+
+
+class ChatAnnotation(ChatSource, total=False):
+    """A source of the answer, of searching models. Some imitators write its fields right here."""
+
+    type: str
+    url_citation: ChatSource | None
+
+
 class ChatDelta(TypedDict, total=False):
     content: str | list[ChatBlock] | None
     refusal: str | None
@@ -106,6 +121,8 @@ class ChatDelta(TypedDict, total=False):
     reasoning: str | None  # Ollama, OpenRouter, vLLM
     reasoning_details: list[ReasoningDetail] | None
     tool_calls: list[ChatCallPiece] | None
+    function_call: ChatFunction | None  # what calls were called before there could be several
+    annotations: list[ChatAnnotation] | None
 
 
 class ChatTokens(TypedDict, total=False):
@@ -126,7 +143,9 @@ class FilterResult(TypedDict, total=False):
 
 
 class ChatChoice(TypedDict, total=False):
+    index: int | None
     delta: ChatDelta | None
+    message: ChatDelta | None  # of a reply that comes whole
     finish_reason: str | None
     usage: ChatTokens | None  # Moonshot writes it here
     logprobs: JsonValue
@@ -136,6 +155,8 @@ class ChatChoice(TypedDict, total=False):
 
 class ChatChunk(TypedDict, total=False):
     object: str | None
+    citations: list[str] | None  # Perplexity, xAI: addresses
+    search_results: list[ChatSource] | None  # Perplexity: with their titles
     choices: list[ChatChoice] | None
     usage: ChatTokens | None
     error: JsonValue

@@ -8,10 +8,11 @@ from typing import NoReturn, TypeAlias, cast
 from pydantic import JsonValue
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, MessageEnd, ProviderData
+from dragoman.messages.events import Event, ItemAdded, MessageEnd, ProviderData, TextCited
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
+from dragoman.wire.openai_responses.items import citation, describe
 from dragoman.wire.openai_responses.shapes import (
     DONE,
     FINISH,
@@ -21,6 +22,7 @@ from dragoman.wire.openai_responses.shapes import (
     USAGE_FIELDS,
     WHY_INCOMPLETE,
     Response,
+    ResponsesAnnotation,
     ResponsesContent,
     ResponsesEvent,
     ResponsesItem,
@@ -45,6 +47,13 @@ class ResponsesDecoder:
         self._refuses = False
         self._usage: ResponsesTokens = {}
         self._ended = False
+        self._annotations: dict[Hashable, list[ResponsesAnnotation]] = {}  # of items that are not done
+
+    def whole(self, body: JsonValue) -> Iterable[Event] | None:
+        """A response that was not streamed."""
+        if not isinstance(body, dict) or not isinstance(body.get("output"), list) or not body.get("status"):
+            return None
+        return [*self._over({"response": cast("Response", body)})]
 
     def feed(self, frame: bytes) -> Iterable[Event]:
         if frame.startswith(DONE):
@@ -92,10 +101,18 @@ class ResponsesDecoder:
         self._refuses = self._refuses or any(content.get("refusal") for content in contents)
         if place not in self._seen:
             yield from self._prose.text(_text_of(contents))
-            for content in contents:
-                if notes := content.get("annotations"):
-                    yield _provider_data({"annotations": notes})
+        self._prose.phase = item.get("phase")
         yield from self._prose.close()
+        self._prose.phase = None
+        whole = [note for content in contents for note in content.get("annotations") or ()]
+        if notes := whole or self._annotations.pop(place, []):
+            yield TextCited([*map(citation, notes)])
+
+    def _annotation(self, event: ResponsesEvent) -> Iterator[Event]:
+        """A source, while the text comes: the message that is done lists all of them once more."""
+        if note := event.get("annotation"):
+            self._annotations.setdefault(_place_of(event), []).append(note)
+        yield _provider_data(event)
 
     def _reasoning_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
         if place not in self._seen:
@@ -127,6 +144,12 @@ class ResponsesDecoder:
         if item.get("status") != "incomplete":
             yield from self._calls.end(place, item.get("arguments"))
 
+    def _text_call_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        """A call of a tool that takes a text: it is the argument `input` here."""
+        yield from self._prose.close()
+        text = {"input": item.get("input") or ""}
+        yield from self._calls.whole(item.get("name") or "", {**text}, id=_call_id(item))
+
     # ── items ─────────────────────────────────────────────────────────────────────────────────────
 
     def _added(self, event: ResponsesEvent) -> Iterator[Event]:
@@ -137,12 +160,16 @@ class ResponsesDecoder:
         yield from self._item_done(_place_of(event), event["item"])
 
     def _item_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
-        """Some proxies send items only here, whole. What their own tools did is for plugins."""
+        """Some proxies send items only here, whole. What their own tools did goes back to them as it came."""
         if done := _DONE.get(item.get("type", "")):
             yield from done(self, place, item)
             self._seen.add(place)
         else:
+            self._seen.add(place)
+            yield from self._prose.close()
+            whole = join_all(cast("JsonValue", item))
             yield _provider_data({"item": item})
+            yield ItemAdded(item.get("type") or "item", describe(whole), NAME, whole)
 
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
@@ -183,6 +210,7 @@ _READ: dict[str, _Read] = {
     "response.reasoning_summary_part.added": ResponsesDecoder._summary_part,
     "response.function_call_arguments.delta": ResponsesDecoder._arguments,
     "response.function_call_arguments.done": ResponsesDecoder._arguments_done,
+    "response.output_text.annotation.added": ResponsesDecoder._annotation,
     "response.output_item.added": ResponsesDecoder._added,
     "response.output_item.done": ResponsesDecoder._done,
     "response.completed": ResponsesDecoder._over,
@@ -197,6 +225,7 @@ _DONE: dict[str, _ReadItem] = {
     "message": ResponsesDecoder._message_done,
     "reasoning": ResponsesDecoder._reasoning_done,
     "function_call": ResponsesDecoder._call_done,
+    "custom_tool_call": ResponsesDecoder._text_call_done,
 }
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.media import is_text, media_type
-from dragoman.messages.parts import File, Part, Reasoning, Text, ToolCall, canonical
+from dragoman.messages.parts import File, Part, ProviderItem, Reasoning, Text, ToolCall, canonical
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.wire import files
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
@@ -22,8 +22,8 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
-from dragoman.wire.openai_responses.shapes import DOCUMENTS, ENCRYPTED_REASONING, IMAGES, NAME
-from dragoman.wire.options import with_extra
+from dragoman.wire.openai_responses.shapes import CHANCES, DOCUMENTS, ENCRYPTED_REASONING, IMAGES, NAME
+from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import is_strict, one_object, schema_name
 
@@ -37,8 +37,13 @@ def encode(
     if request.system:
         body["instructions"] = request.system
     body["store"] = False
+    include: list[JsonValue] = []
     if not quirks.no_encrypted_reasoning:
-        body["include"] = [ENCRYPTED_REASONING]  # thoughts come back to us, for nothing is stored there
+        include.append(ENCRYPTED_REASONING)  # thoughts come back to us, for nothing is stored there
+    if request.options.get("logprobs") not in (None, False):
+        include.append(CHANCES)
+    if include:
+        body["include"] = include
     return with_extra(body | _tools(request, quirks) | _options(request, quirks), request.extra)
 
 
@@ -47,17 +52,26 @@ def encode(
 
 def _input(request: Request, quirks: Quirks, attachments: Attachments) -> Iterator[Body]:
     ids = CallIds(quirks.tool_ids)
-    for message in lower(request.messages):
+    custom = _custom_tools(request)
+    for message in lower(request.messages, speaks=lambda part: _is_own(part, request.model)):
         if message.role == "user":
             yield {"role": "user", "content": _content(message.parts, attachments)}
         else:
             calls = [(ids.next(part), part) for part in message.parts if isinstance(part, ToolCall)]
-            yield from _assistant(message, iter(calls), request.model)
+            yield from _assistant(message, iter(calls), request.model, custom)
             for id, call in calls:
-                yield {"type": "function_call_output", "call_id": id, "output": _output(call, attachments)}
+                type = "custom_tool_call_output" if _is_custom(call, custom) else "function_call_output"
+                yield {"type": type, "call_id": id, "output": _output(call, attachments)}
 
 
-def _assistant(message: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str) -> Iterator[Body]:
+def _is_own(part: Part, model: str) -> bool:
+    """Whether it is an item of the provider's own that this model made."""
+    return isinstance(part, ProviderItem) and may_replay(part, NAME, model) and isinstance(part.opaque, dict)
+
+
+def _assistant(
+    message: RequestMessage, calls: Iterator[tuple[str, ToolCall]], model: str, custom: set[str]
+) -> Iterator[Body]:
     """A reply, item by item in its order. A thought is sent only together with what follows it."""
     thoughts: list[Body] = []
     for part in message.parts:
@@ -67,10 +81,30 @@ def _assistant(message: RequestMessage, calls: Iterator[tuple[str, ToolCall]], m
             continue
         yield from thoughts
         thoughts.clear()
-        yield {"role": "assistant", "content": part.text} if isinstance(part, Text) else _call(*next(calls))
+        if isinstance(part, Text):
+            said: Body = {"role": "assistant", "content": part.text}
+            yield said if part.phase is None else {**said, "phase": part.phase}
+        elif isinstance(part, ProviderItem):
+            assert isinstance(part.opaque, dict)  # else `lower` has dropped it
+            yield part.opaque
+        else:
+            yield _call(*next(calls), custom)
 
 
-def _call(id: str, call: ToolCall) -> Body:
+def _custom_tools(request: Request) -> set[str]:
+    """The names of tools that take a text instead of an object."""
+    tools = [tool for tool in hosted_tools(request.options) if isinstance(tool, dict)]
+    return {str(tool.get("name")) for tool in tools if tool.get("type") == "custom"}
+
+
+def _is_custom(call: ToolCall, custom: set[str]) -> bool:
+    return call.tool in custom and isinstance(asked_arguments(call).get("input"), str)
+
+
+def _call(id: str, call: ToolCall, custom: set[str]) -> Body:
+    if _is_custom(call, custom):
+        text = asked_arguments(call)["input"]
+        return {"type": "custom_tool_call", "call_id": id, "name": call.tool, "input": text}
     arguments = canonical(asked_arguments(call))
     return {"type": "function_call", "call_id": id, "name": safe_name(call), "arguments": arguments}
 
@@ -110,9 +144,12 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
 
 
 def _tools(request: Request, quirks: Quirks) -> Body:
-    if not request.tools:
+    hosted = hosted_tools(request.options)
+    custom = _custom_tools(request)
+    own = [_tool(tool, quirks) for tool in request.tools if tool.name not in custom]
+    if not own and not hosted:
         return {}
-    body: Body = {"tools": [_tool(tool, quirks) for tool in request.tools]}
+    body: Body = {"tools": [*own, *hosted]}
     if (choice := request.tool_choice) is not None:
         if choice in ("auto", "none"):
             body["tool_choice"] = choice
@@ -121,11 +158,18 @@ def _tools(request: Request, quirks: Quirks) -> Body:
         elif choice == "required":
             body["tool_choice"] = choice
         else:
-            body["tool_choice"] = {"type": "function", "name": choice}
+            body["tool_choice"] = _chosen(choice, request)
     parallel = request.options.get("parallel_tool_calls")
     if parallel is not None and not quirks.no_parallel_flag:
         body["parallel_tool_calls"] = parallel
     return body
+
+
+def _chosen(name: str, request: Request) -> Body:
+    if any(tool.name == name for tool in request.tools):
+        return {"type": "custom" if name in _custom_tools(request) else "function", "name": name}
+    types = {tool.get("type") for tool in hosted_tools(request.options) if isinstance(tool, dict)}
+    return {"type": name} if name in types else {"type": "function", "name": name}
 
 
 def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
@@ -138,10 +182,18 @@ def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────
 
-SAME = ("temperature", "top_p")
+SAME = (
+    *("temperature", "top_p", "service_tier", "prompt_cache_key", "safety_identifier"),
+    *("metadata", "truncation"),
+)
 REASONING = {"reasoning_effort": "effort", "reasoning_summary": "summary"}
 OPTIONS = frozenset(
-    {*SAME, *REASONING, "max_tokens", "response_schema", "tool_choice", "parallel_tool_calls"}
+    {
+        *SAME,
+        *REASONING,
+        *("max_tokens", "response_schema", "tool_choice", "parallel_tool_calls"),
+        *("hosted_tools", "logprobs", "verbosity", "cache_lifetime"),
+    }
 )
 
 
@@ -150,11 +202,18 @@ def _options(request: Request, quirks: Quirks) -> Body:
     body: Body = {name: options[name] for name in SAME if options.get(name) is not None}
     if (limit := options.get("max_tokens")) is not None:
         body["max_output_tokens"] = limit
+    if (lifetime := options.get("cache_lifetime")) is not None:
+        body["prompt_cache_retention"] = lifetime
+    if (chances := options.get("logprobs")) and chances is not True:
+        body["top_logprobs"] = chances
     if reasoning := {REASONING[name]: options[name] for name in REASONING if options.get(name) is not None}:
         body["reasoning"] = {**reasoning}
+    text: Body = {}
     if (schema := options.get("response_schema")) is not None:
         format: Body = {"type": "json_schema", "name": schema_name(schema), "schema": schema}
         if not quirks.no_strict:
             format["strict"] = is_strict(schema)
-        body["text"] = {"format": format}
-    return body
+        text["format"] = format
+    if (verbosity := options.get("verbosity")) is not None:
+        text["verbosity"] = verbosity
+    return body | {"text": text} if text else body

@@ -29,6 +29,7 @@ WHY_INCOMPLETE = {
 }
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
+CHANCES = "message.output_text.logprobs"
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 DOCUMENTS = (
     "application/pdf",
@@ -51,6 +52,7 @@ SILENT = frozenset(
         *("response.output_text.done", "response.refusal.done"),
         *("response.reasoning_text.done", "response.reasoning_summary_text.done"),
         "response.reasoning_summary_part.done",
+        *("response.custom_tool_call_input.delta", "response.custom_tool_call_input.done"),
     }
 )
 # What we read of a response, its name and dates, and what only repeats the request.
@@ -80,8 +82,20 @@ class ResponsesContent(TypedDict, total=False):
     type: str
     text: str | None
     refusal: str | None
-    annotations: JsonValue
+    annotations: list[ResponsesAnnotation] | None
     logprobs: JsonValue
+
+
+class ResponsesAnnotation(TypedDict, total=False):
+    """A source: an address, or a file of theirs."""
+
+    type: str
+    url: str | None
+    title: str | None
+    filename: str | None
+    file_id: str | None
+    start_index: int | None
+    end_index: int | None
 
 
 class ResponsesItem(TypedDict, total=False):
@@ -96,6 +110,8 @@ class ResponsesItem(TypedDict, total=False):
     call_id: str | None
     name: str | None
     arguments: str | None
+    input: str | None  # of a call that takes a text
+    phase: str | None  # of a message: commentary, or the final answer
 
 
 class ResponsesTokens(TypedDict, total=False):
@@ -123,6 +139,7 @@ class ResponsesEvent(TypedDict, total=False):
     item_id: str | None
     item: ResponsesItem
     delta: str | None
+    annotation: ResponsesAnnotation
     logprobs: JsonValue
     arguments: str | None
     response: Response
