@@ -67,6 +67,15 @@ _THINKING = _words(
 )
 _SUMMARIES = _words(r"verified to generate reasoning summar")
 _ENCRYPTED = _words(r"encrypted content is not supported")
+# Schemas that a model is held to are compiled into one grammar, which may be too much.
+_STRICT = _words(
+    r"schema(?:s|\(s\))? (?:is|are) too complex",
+    r"too many (?:strict|optional|union)",
+    r"compiled grammar is too large",
+    r"strict (?:mode|tools?|schemas?)? ?(?:is|are)? ?not (?:\w+ )?(?:support|enabl|allow|permit|available)",
+    r"tools\.\d+(?:\.\w+)*\.strict",
+    r"structured outputs?.{0,60}not (?:\w+ )?(?:support|enabl|allow|available)",
+)
 _BROKEN_FILE = _words(
     r"(?:unsupported|invalid|corrupt\w*|broken|empty) (?:image|audio|video|file|pdf|document)\b",
     r"(?:could|can) ?not (?:be )?(?:process|read|decode|identif|open|download|parse)\w*.{0,40}"
@@ -176,7 +185,7 @@ def may_teach(error: ProviderError) -> bool:
     """Whether an error says what a request should not have held, so that asking the same again is useless."""
     if error.kind in _SILENT or error.status not in _STATUSES:
         return False
-    others = (_TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _ENCRYPTED, *_NOT_SHOWN.values())
+    others = (_TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _ENCRYPTED, _STRICT, *_NOT_SHOWN.values())
     if any(words.search(error.message) for words in others):
         return True
     return _is_of_field(error.message) and _named(error.message, error.sent) is not None
@@ -195,6 +204,7 @@ class Learned:
     lacks: set[Modality] = field(default_factory=set)
     no_system: bool = False
     no_tools: bool = False
+    no_strict: bool = False
     lessons: int = 0  # so far: whoever asked before one may ask again
 
     def learn(
@@ -216,6 +226,9 @@ class Learned:
         if _SYSTEM.search(message) and request.system and not self.no_system:
             self.no_system = True
             return "takes no system prompt: it is put in front of the first message"
+        if _STRICT.search(message) and request.tools and not self.no_strict:
+            self.no_strict = True
+            return "cannot be held to the schemas of these tools: they are only shown to it"
         if is_broken_file(message):
             return None
         held = {modality(file) for file in files_of(request)} - self.lacks
@@ -277,7 +290,19 @@ class Learned:
                 held.pop(inner, None)
                 if group and not held:
                     body.pop(group)
+        if self.no_strict and isinstance(tools := body.get("tools"), list):
+            body["tools"] = [_not_strict(tool) for tool in tools]
         return body
+
+
+def _not_strict(tool: JsonValue) -> JsonValue:
+    if not isinstance(tool, dict):
+        return tool
+    return {
+        name: _not_strict(value) if name == "function" else value
+        for name, value in tool.items()
+        if name != "strict"
+    }
 
 
 def is_broken_file(message: str) -> bool:
