@@ -30,6 +30,7 @@ from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
 from dragoman.wire.learned import Learned, fields_of, may_teach
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
+from dragoman.wire.strict import restore_calls
 from dragoman.wire.transport_errors import host_of, unreachable
 from dragoman.wire.wire import Decoder, Wire
 
@@ -277,7 +278,7 @@ class HttpModel:
             try:
                 await exchange.open()
                 while events := await exchange.read():
-                    yield events
+                    yield restore_calls(events, request.tools)
                 return
             except ProviderError as error:
                 failure = self._for_people(error)

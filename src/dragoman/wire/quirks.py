@@ -20,6 +20,7 @@ class Quirks:
     reply_after_results: bool = False  # Mistral: a reply must stand between results and the next user message
     no_strict: bool = False  # refuses the word `strict` in tools and schemas
     no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description
+    strict_tools: bool = False  # makes the arguments of calls fit for certain, where a schema can be strict
     no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
     no_stream_usage: bool = False  # refuses `stream_options`
     no_parallel_flag: bool = False  # refuses `parallel_tool_calls`

@@ -111,23 +111,6 @@ def without_limits(schema: Schema) -> Schema:
     return with_inner(plain, without_limits)
 
 
-def is_strict(schema: JsonValue) -> bool:
-    """Whether OpenAI's strict mode takes it: that wants every object closed, and every property required."""
-    if isinstance(schema, list):
-        return all(map(is_strict, schema))
-    if not isinstance(schema, dict):
-        return True
-    if schema.get("type") == "object":
-        properties, required = schema.get("properties") or {}, schema.get("required") or []
-        if schema.get("additionalProperties") is not False:
-            return False
-        if not (
-            isinstance(properties, dict) and isinstance(required, list) and set(properties) <= {*required}
-        ):
-            return False
-    return all(map(is_strict, schema.values()))
-
-
 def schema_name(schema: JsonValue) -> str:
     """A name for it: OpenAI wants one."""
     title = schema.get("title") if isinstance(schema, dict) else None

@@ -24,7 +24,8 @@ from dragoman.wire.lowering import (
 from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME
 from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import is_strict, one_object, schema_name
+from dragoman.wire.schemas import one_object, schema_name
+from dragoman.wire.strict import strict_form
 from dragoman.wire.thinking import TAGS
 
 Body: TypeAlias = dict[str, JsonValue]
@@ -150,7 +151,7 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
 
 
 def _tools(request: Request, quirks: Quirks) -> Body:
-    tools = [*map(_tool, request.tools), *hosted_tools(request.options)]
+    tools = [*(_tool(tool, quirks) for tool in request.tools), *hosted_tools(request.options)]
     if not tools:
         return {}
     body: Body = {"tools": tools}
@@ -169,12 +170,12 @@ def _tools(request: Request, quirks: Quirks) -> Body:
     return body
 
 
-def _tool(tool: ToolSpec) -> Body:
-    body: Body = {
-        "name": tool.name,
-        "description": description(tool),
-        "parameters": one_object(tool.parameters),
-    }
+def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
+    form = strict_form(tool.parameters) if quirks.strict_tools else None
+    parameters = one_object(tool.parameters) if form is None else form
+    body: Body = {"name": tool.name, "description": description(tool), "parameters": parameters}
+    if form is not None:
+        body["strict"] = True
     return {"type": "function", "function": body}
 
 
@@ -208,8 +209,9 @@ def _options(request: Request, quirks: Quirks) -> Body:
         if chances is not True and chances:
             body["top_logprobs"] = chances
     if (schema := options.get("response_schema")) is not None:
-        format: Body = {"name": schema_name(schema), "schema": schema}
+        form = None if quirks.no_strict else strict_form(schema, optional=False)
+        format: Body = {"name": schema_name(schema), "schema": schema if form is None else form}
         if not quirks.no_strict:
-            format["strict"] = is_strict(schema)
+            format["strict"] = form is not None
         body["response_format"] = {"type": "json_schema", "json_schema": format}
     return body

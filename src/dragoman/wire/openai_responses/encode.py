@@ -25,7 +25,8 @@ from dragoman.wire.lowering import (
 from dragoman.wire.openai_responses.shapes import CHANCES, DOCUMENTS, ENCRYPTED_REASONING, IMAGES, NAME
 from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
-from dragoman.wire.schemas import is_strict, one_object, schema_name
+from dragoman.wire.schemas import one_object, schema_name
+from dragoman.wire.strict import strict_form
 
 Body: TypeAlias = dict[str, JsonValue]
 
@@ -173,10 +174,12 @@ def _chosen(name: str, request: Request) -> Body:
 
 
 def _tool(tool: ToolSpec, quirks: Quirks) -> Body:
+    form = strict_form(tool.parameters) if quirks.strict_tools else None
+    parameters = one_object(tool.parameters) if form is None else form
     body: Body = {"type": "function", "name": tool.name}
-    body |= {"description": description(tool), "parameters": one_object(tool.parameters)}
+    body |= {"description": description(tool), "parameters": parameters}
     if not quirks.no_strict:
-        body["strict"] = False  # left out it means true here, and what is optional becomes required
+        body["strict"] = form is not None  # left out it means true here
     return body
 
 
@@ -210,9 +213,11 @@ def _options(request: Request, quirks: Quirks) -> Body:
         body["reasoning"] = {**reasoning}
     text: Body = {}
     if (schema := options.get("response_schema")) is not None:
-        format: Body = {"type": "json_schema", "name": schema_name(schema), "schema": schema}
+        form = None if quirks.no_strict else strict_form(schema, optional=False)
+        format: Body = {"type": "json_schema", "name": schema_name(schema)}
+        format["schema"] = schema if form is None else form
         if not quirks.no_strict:
-            format["strict"] = is_strict(schema)
+            format["strict"] = form is not None
         text["format"] = format
     if (verbosity := options.get("verbosity")) is not None:
         text["verbosity"] = verbosity
