@@ -18,7 +18,18 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.providers.tables import TraitsTable
 from dragoman.wire.http import HttpClient, Retry
-from tests.loopback import Answer, Body, Loopback, Reply, Script, Stream, loopback
+from tests.loopback import (
+    Answer,
+    Body,
+    Loopback,
+    Reply,
+    Script,
+    Stream,
+    call_piece,
+    delta,
+    loopback,
+    stream,
+)
 from tests.patience import PATIENCE
 from tests.wire.endings.replies import ANSWERS
 
@@ -473,3 +484,42 @@ async def test_a_queued_message_cannot_be_changed_into_what_is_refused(tmp_path:
     stalls = Stream((), then="stalls")
     talked = await talk(tmp_path, stalls, ANSWERS[CHAT]("Hello."), then=queueing)
     assert talked.server.messages()[-1]["content"].endswith("And then?")
+
+
+async def test_a_server_that_wants_no_thoughts_back_is_sent_them_once(tmp_path: Path) -> None:
+    """W4, R9: what it sent goes back with the call, under its name, until it refuses that."""
+
+    @tool
+    def clock() -> str:
+        """What time it is."""
+        return "noon"
+
+    def thinks(body: Body) -> bool:
+        return any("reasoning_content" in message for message in body["messages"])
+
+    called = stream(delta(reasoning_content="Hm."), call_piece("clock", "{}", id="c"), delta("tool_calls"))
+    refuses = Picky(thinks, says_no("property 'messages.2.reasoning_content' is unsupported"))
+    talked = await talk(tmp_path, called, refuses, refuses, called, refuses, then=asks_twice, tools=[clock])
+    second, third, *_ = (body["messages"] for body in talked.server.bodies[1:])
+    assert second[-2]["reasoning_content"] == "Hm."
+    assert "reasoning_content" not in third[-2]
+    assert talked.learned == ["acme/model does not take messages.reasoning_content: it is left out"]
+    assert not thinks(talked.server.bodies[-1])
+
+
+async def asks_twice(talked: Talk) -> None:
+    assert await talked.say("What time is it?") == "Hello."
+    assert await talked.say("And now?") == "Hello."
+
+
+async def test_summaries_of_thoughts_that_nobody_may_have_are_not_asked_for_again(tmp_path: Path) -> None:
+    """R9"""
+    refused = says_no("Your organization must be verified to generate reasoning summaries. Please go to: …")
+    picky = Picky(lambda body: "summary" in body.get("reasoning", {}), refused, wire=RESPONSES)
+    options = {"reasoning_summary": "auto", "reasoning_effort": "low"}
+
+    async def asks(talked: Talk) -> None:
+        assert await talked.say(options=options) == "Hello."
+
+    talked = await talk(tmp_path, picky, picky, then=asks, wire=RESPONSES)
+    assert talked.server.bodies[-1]["reasoning"] == {"effort": "low"}

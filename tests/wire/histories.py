@@ -11,10 +11,12 @@ from hypothesis.strategies import SearchStrategy
 from dragoman.messages.parts import (
     Arguments,
     CallState,
+    Citation,
     Error,
     File,
     Json,
     Part,
+    ProviderItem,
     Reasoning,
     Summary,
     Text,
@@ -100,6 +102,7 @@ def calls(draw: st.DrawFn) -> ToolCall:
         result=result,
         provider_id=draw(st.sampled_from([None, "", "call_0", "fc_bfb39741"])),
         signature=draw(st.sampled_from([None, "CiIBVKhc7g=="])),
+        signed_by=draw(st.sampled_from([None, OTHER_MODEL])),
         original=draw(st.one_of(st.none(), arguments)) if raw is None else None,
     )
 
@@ -111,13 +114,33 @@ def thoughts(draw: st.DrawFn) -> Reasoning:
     signed = draw(st.sampled_from([True, True, False]))
     signature, opaque = SIGNED.get(wire or "", (None, None)) if signed else (None, None)
     model = draw(st.sampled_from([MODEL, MODEL, OTHER_MODEL]))
-    return Reasoning(draw(st.sampled_from(["hm", "", "I should look."])), signature, wire, model, opaque)
+    name = draw(st.sampled_from([None, "reasoning_content", "reasoning"])) if wire == "openai_chat" else None
+    text = draw(st.sampled_from(["hm", "", "I should look."]))
+    return Reasoning(text, signature, wire, model, opaque, field_name=name)
+
+
+SEARCH: Json = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "rain"},
+}
+SOURCE = Citation("https://example.org/rain", "Rain", start=0, end=2)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> ProviderItem:
+    """What a provider did itself, for the model that is asked or for another one."""
+    model = draw(st.sampled_from([MODEL, OTHER_MODEL]))
+    return ProviderItem("web_search_call", "rain", "openai_responses", model, SEARCH)
 
 
 def replies() -> SearchStrategy[RequestMessage]:
     """Replies of models."""
     part: SearchStrategy[Part] = st.one_of(
         texts.map(Text),
+        st.builds(Text, texts, st.sampled_from([(), (SOURCE,)]), st.sampled_from([None, "commentary"])),
+        items(),
         thoughts(),
         thoughts(),
         calls(),

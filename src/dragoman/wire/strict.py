@@ -78,7 +78,7 @@ def _fits(node: JsonValue, root: Schema, depth: int) -> bool:
 
 
 def _is_closed(node: Schema, root: Schema, depth: int) -> bool:
-    properties, required = node.get("properties"), node.get("required")
+    properties, required = node.get("properties", {}), node.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         return False
     closed = node.get("additionalProperties") is False and sorted(map(str, required)) == sorted(properties)
@@ -109,8 +109,8 @@ def strict_form(schema: JsonValue, *, optional: bool = True) -> Schema | None:
     Every value that fits it fits the schema, once it is `restored`. Where that cannot be done, as in a text
     that streams, `optional=False` leaves alone what has optional properties.
     """
-    if not isinstance(schema, dict):
-        return None
+    if not isinstance(schema, dict) or is_strict(schema):
+        return schema if isinstance(schema, dict) else None
     try:
         form = _made_strict({key: value for key, value in schema.items() if key != "$defs"}, schema, optional)
         if definitions := _mapping(schema.get("$defs")):
