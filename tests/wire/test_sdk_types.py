@@ -1,6 +1,6 @@
 """Bodies of hard histories, checked against the types of the providers' own client libraries (R5).
 
-They are no dependencies of the project: who has `anthropic` and `google-genai` installed runs these tests.
+The libraries are no part of the project: where one is not installed, there is nothing to compare with.
 """
 
 from __future__ import annotations

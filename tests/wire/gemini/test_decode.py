@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
+from dragoman.messages.events import ProviderData
 from dragoman.messages.parts import Citation, Part, ProviderItem, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.gemini import WIRE
@@ -203,6 +204,21 @@ def test_pages_that_were_read_and_long_quotations_are_kept() -> None:
         Text("Wet.", (Citation("https://b.example", None, None, 0, 3),)),
         item("urlContextMetadata", "https://a.example", **pages),
     )
+
+
+def test_how_likely_each_word_was_comes_in_the_form_in_which_it_is_kept() -> None:
+    result = {
+        "chosenCandidates": [{"token": "Wet", "tokenId": 1, "logProbability": -0.1}, {"token": "."}],
+        "topCandidates": [{"candidates": [{"token": "Dry", "logProbability": -3}]}],
+    }
+    reply = read(chunk(text("Wet."), finish="STOP", logprobsResult=result))
+    (data,) = (event.data for event in reply.events if isinstance(event, ProviderData))
+    assert data == {
+        "logprobs": [
+            {"token": "Wet", "logprob": -0.1, "top_logprobs": [{"token": "Dry", "logprob": -3}]},
+            {"token": ".", "logprob": None, "top_logprobs": []},
+        ]
+    }
 
 
 def test_each_signature_stays_with_the_text_it_came_with() -> None:

@@ -12,6 +12,7 @@ from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
 from dragoman.wire.gemini.items import (
+    chances,
     grounding_citations,
     grounding_line,
     kind_of,
@@ -22,6 +23,7 @@ from dragoman.wire.gemini.items import (
 from dragoman.wire.gemini.shapes import (
     BLOCKED,
     CANDIDATE_FIELDS,
+    CHANCES,
     CHUNK_FIELDS,
     FINISH,
     MALFORMED_CALL,
@@ -115,6 +117,8 @@ class GeminiDecoder:
                 self._sources[name] = found  # the last holds all that were found
         if len(candidate) != self._candidate_fields.size:
             extra = self._candidate_fields.new(candidate)
+            if isinstance(result := extra.pop(CHANCES, None), dict):
+                yield ProviderData(NAME, {"logprobs": chances(result)})
             if others := {name: value for name, value in extra.items() if name not in SOURCES}:
                 yield ProviderData(NAME, others)
         if word := candidate.get("finishReason"):

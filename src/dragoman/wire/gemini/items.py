@@ -111,3 +111,19 @@ def _passage(data: bytes | None, segment: Mapping[str, Any]) -> tuple[int | None
 
 def _text(value: JsonValue) -> str | None:
     return join_halves(value) if isinstance(value, str) and value else None
+
+
+# ── chances ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def chances(result: Mapping[str, Any]) -> list[JsonValue]:
+    """How likely each token was, in the form in which messages keep it."""
+    tops = [top.get("candidates") or () for top in result.get("topCandidates") or ()]
+    return [
+        {**_chance(one), "top_logprobs": [_chance(other) for other in (tops[n] if n < len(tops) else ())]}
+        for n, one in enumerate(result.get("chosenCandidates") or ())
+    ]
+
+
+def _chance(candidate: Mapping[str, Any]) -> dict[str, JsonValue]:
+    return {"token": _text(candidate.get("token")) or "", "logprob": candidate.get("logProbability")}

@@ -106,6 +106,7 @@ IN_CACHE = ("systemInstruction", "tools", "toolConfig")
 
 CHUNK_FIELDS = frozenset({"candidates", "usageMetadata", "error", "modelVersion", "responseId", "createTime"})
 SOURCES = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
+CHANCES = "logprobsResult"
 CANDIDATE_FIELDS = frozenset({"content", "index", "finishReason", "finishMessage", "tokenCount"})
 PART_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
 USAGE_FIELDS = frozenset(
