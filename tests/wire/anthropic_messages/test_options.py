@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -216,6 +217,11 @@ def test_what_their_tools_did_goes_back_while_the_option_asks_for_them() -> None
     body = body_of(Request(MODEL, history, options={"hosted_tools": ["web_search"]}))
     assert body["messages"][1]["content"][:2] == [SEARCH, FOUND]
     assert [tool["name"] for tool in body["tools"]] == ["get_weather", "web_search"]
+    ours = replace(done("a"), tool="web_search")  # a tool of ours that had the name before
+    twice = body_of(
+        Request(MODEL, (user("Rain?"), assistant(ours)), options={"hosted_tools": ["web_search"]})
+    )
+    assert [tool["name"] for tool in twice["tools"]] == ["web_search"]
 
 
 def test_the_prefix_and_the_last_two_user_turns_are_marked_for_the_cache() -> None:

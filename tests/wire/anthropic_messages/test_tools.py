@@ -184,6 +184,13 @@ def test_an_example_that_does_not_fit_would_spoil_the_request_and_stands_in_the_
     assert tool["description"].endswith('Examples of arguments:\n{"town":"Rome"}\n{"city":3}')
 
 
+def test_an_example_has_to_fit_the_schema_that_goes_out() -> None:
+    """R9: strict schemas are closed, so that one with more in it fits only the one that is not."""
+    more = {"city": "Rome", "days": 3}
+    assert "input_examples" not in shown(more)
+    assert shown(more, no_strict=True)["input_examples"] == [more]
+
+
 VALUES = st.recursive(
     st.sampled_from([None, True, 0, 1, 2.5, "", "a", "x1"]),
     lambda inner: st.one_of(

@@ -57,7 +57,7 @@ def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
         if not hosted.tools:
             return past
         gone = past.get("tools")
-        return body | {"tools": [*(gone if isinstance(gone, list) else []), *hosted.tools]}
+        return body | {"tools": _each_once(gone if isinstance(gone, list) else [], hosted.tools)}
     body["tools"] = [*_declared(request, quirks), *hosted.tools]
     parallel = request.options.get("parallel_tool_calls") is not False or quirks.no_parallel_flag
     choice = _choice(request, quirks)
@@ -66,6 +66,12 @@ def _tools(request: Request, quirks: Quirks, turns: list[RoleBlocks]) -> Body:
         if not parallel and choice["type"] != "none":
             choice["disable_parallel_tool_use"] = True
     return body
+
+
+def _each_once(gone: list[JsonValue], hosted: list[JsonValue]) -> list[JsonValue]:
+    """Tools that are gone, and theirs: a name may not come twice."""
+    taken = {tool.get("name") for tool in hosted if isinstance(tool, dict)}
+    return [*(one for one in gone if isinstance(one, dict) and one["name"] not in taken), *hosted]
 
 
 def _choice(request: Request, quirks: Quirks) -> Body | None:
@@ -87,12 +93,16 @@ def _declared(request: Request, quirks: Quirks) -> Iterator[Body]:
     room = StrictRoom() if structured and not quirks.no_strict else None
     for tool in request.tools:
         schema = one_object(tool.parameters)
-        examples = _examples(tool, schema) if structured and not quirks.no_examples else []
+        strict = None if room is None else room.take(schema)
+        sent = schema if strict is None else strict
+        examples = _examples(tool, sent) if structured and not quirks.no_examples else []
         shown = replace(tool, examples=tuple(one for one in tool.examples if one not in examples))
-        body: Body = {"name": tool.name, "description": description(shown), "input_schema": schema}
-        if room is not None and (strict := room.take(schema)) is not None:
-            body |= {"input_schema": strict, "strict": True}
-        yield body | {"input_examples": [*examples]} if examples else body
+        body: Body = {"name": tool.name, "description": description(shown), "input_schema": sent}
+        if strict is not None:
+            body["strict"] = True
+        if examples:
+            body["input_examples"] = examples
+        yield body
 
 
 def _examples(tool: ToolSpec, schema: Schema) -> list[JsonValue]:
