@@ -18,6 +18,7 @@ from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.providers.tables import TraitsTable
 from dragoman.wire.http import HttpClient, Retry
+from dragoman.wire.quirks import Quirks
 from tests.loopback import (
     Answer,
     Body,
@@ -78,11 +79,14 @@ async def talk(
     then: Callable[[Talk], Any],
     wire: str = CHAT,
     known: TraitsTable | None = None,
+    quirks: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Talk:
     async with loopback(*script) as server:
         known = known or {"spills": "none", "reasoning": "apart"}
-        provider = Provider("acme", "Acme", server.url, wire=wire, defaults=known)
+        provider = Provider(
+            "acme", "Acme", server.url, wire=wire, defaults=known, quirks=Quirks(**quirks or {})
+        )
         models = Models(
             "acme/model",
             catalog=load_catalog().with_provider(provider),
@@ -523,3 +527,28 @@ async def test_summaries_of_thoughts_that_nobody_may_have_are_not_asked_for_agai
 
     talked = await talk(tmp_path, picky, picky, then=asks, wire=RESPONSES)
     assert talked.server.bodies[-1]["reasoning"] == {"effort": "low"}
+
+
+@pytest.mark.parametrize("wire", [CHAT, RESPONSES])
+async def test_tools_that_are_refused_as_strict_are_sent_without_it(tmp_path: Path, wire: str) -> None:
+    """R9: and a null for what is optional is still none."""
+
+    @tool
+    def clock(zone: str = "UTC") -> str:
+        """What time it is."""
+        return f"noon in {zone}"
+
+    def strict(body: Body) -> bool:
+        return any(sent.get("function", sent).get("strict") for sent in body["tools"])
+
+    refused = says_no("Invalid schema for function 'clock': In context=(), it is odd.")
+    picky = Picky(strict, refused, wire=wire)
+
+    async def asks(talked: Talk) -> None:
+        assert await talked.say() == "Hello."
+
+    talked = await talk(
+        tmp_path, picky, picky, then=asks, wire=wire, quirks={"strict_tools": True}, tools=[clock]
+    )
+    assert [strict(body) for body in talked.server.bodies] == [True, False]
+    assert len(talked.learned) == 1

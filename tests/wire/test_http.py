@@ -14,9 +14,10 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
+from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.wire import anthropic_messages, openai_chat
+from dragoman.wire import anthropic_messages, openai_chat, openai_responses
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.collect import collect_reply
@@ -284,6 +285,29 @@ async def test_a_reply_that_comes_whole_is_a_reply(made: dict[str, JsonValue]) -
     assert (message.text, message.reasoning, message.finish) == ("Hi", "hm", "tool_calls")
     assert [call.tool for call in message.calls] == ["clock"]
     assert message.usage == Usage(input=3, output=2)
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["whole", "with an error"])
+async def test_a_response_that_comes_whole_is_a_reply(broken: bool) -> None:
+    """W1: and one that failed is its error."""
+    said: JsonValue = [{"type": "output_text", "text": "Hi"}]
+    body: JsonValue = {
+        "object": "response",
+        "status": "failed" if broken else "completed",
+        "output": [{"type": "message", "content": said, "phase": "final_answer"}],
+        "error": {"code": "server_error", "message": "It broke."} if broken else None,
+    }
+    async with (
+        provider(answers(200, body, media_type="application/json")) as served,
+        client(retry=Retry(attempts=1)) as http,
+    ):
+        endpoint = Endpoint(served.url, "responses", auth=KeyAuth(KEY, "PLAIN_API_KEY"))
+        asked = HttpModel(http, openai_responses.WIRE(), endpoint, model="small", name="plain/small")
+        if broken:
+            with pytest.raises(ProviderError, match="It broke"):
+                await collect_reply(asked, question())
+        else:
+            assert (await collect_reply(asked, question())).parts == (Text("Hi", phase="final_answer"),)
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["object", "Google's list"])

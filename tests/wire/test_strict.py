@@ -234,6 +234,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "words beside a reference": closed(a={"$ref": "#/$defs/A", "description": "A."}) | {"$defs": {"A": TEXT}},
     "a reference to nowhere": closed(a={"$ref": "#/$defs/A"}),
     "too deep": nested(10),
+    "a pattern that looks ahead": closed(a={"type": "string", "pattern": "^(?=a)"}),
+    "long values": closed(a={"type": "string", "enum": [f"{n:0100}" for n in range(251)]}),
     "too many values": closed(a={"type": "string", "enum": [str(n) for n in range(1001)]}),
 }
 

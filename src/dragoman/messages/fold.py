@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from pydantic import JsonValue
+
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Citation, Error, Part, ProviderItem, Reasoning, Text, ToolCall
@@ -21,6 +23,7 @@ class Draft:
         self._open: dict[str, int] = {}  # "text", "reasoning" or a call's id → its place in _parts
         self._calls: dict[str, int] = {}
         self._citations: dict[int, tuple[Citation, ...]] = {}  # of the text at this place, while it is open
+        self._logprobs: list[JsonValue] = []
         self._built: Message | None = empty
 
     @property
@@ -32,6 +35,9 @@ class Draft:
         """The message so far."""
         if self._built is None:
             self._built = replace_fast(self._message, parts=tuple(self._so_far()))
+            if self._logprobs:
+                metadata = {**self._message.metadata, "logprobs": [*self._logprobs]}
+                self._built = replace_fast(self._built, metadata=metadata)
         return self._built
 
     def apply(self, event: e.Event) -> None:
@@ -136,11 +142,7 @@ class Draft:
         chances = event.data.get("logprobs")
         tokens = chances.get("content") if isinstance(chances, dict) else chances
         if isinstance(tokens, list):
-            held = self._message.metadata.get("logprobs")
-            together = [*(held if isinstance(held, list) else ()), *tokens]
-            self._message = replace_fast(
-                self._message, metadata={**self._message.metadata, "logprobs": together}
-            )
+            self._logprobs += tokens
 
     def _end(self, event: e.MessageEnd) -> None:
         self._close_all()

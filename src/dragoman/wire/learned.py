@@ -69,6 +69,7 @@ _SUMMARIES = _words(r"verified to generate reasoning summar")
 _ENCRYPTED = _words(r"encrypted content is not supported")
 # Schemas that a model is held to are compiled into one grammar, which may be too much.
 _STRICT = _words(
+    r"invalid schema for function",
     r"schema(?:s|\(s\))? (?:is|are) too complex",
     r"too many (?:strict|optional|union)",
     r"compiled grammar is too large",
@@ -185,7 +186,7 @@ def may_teach(error: ProviderError) -> bool:
     """Whether an error says what a request should not have held, so that asking the same again is useless."""
     if error.kind in _SILENT or error.status not in _STATUSES:
         return False
-    others = (_TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _ENCRYPTED, _STRICT, *_NOT_SHOWN.values())
+    others = (_TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _STRICT, _ENCRYPTED, *_NOT_SHOWN.values())
     if any(words.search(error.message) for words in others):
         return True
     return _is_of_field(error.message) and _named(error.message, error.sent) is not None
@@ -204,7 +205,7 @@ class Learned:
     lacks: set[Modality] = field(default_factory=set)
     no_system: bool = False
     no_tools: bool = False
-    no_strict: bool = False
+    no_strict: bool = False  # refuses a tool's schema as strict, though it looked well
     lessons: int = 0  # so far: whoever asked before one may ask again
 
     def learn(
@@ -226,9 +227,6 @@ class Learned:
         if _SYSTEM.search(message) and request.system and not self.no_system:
             self.no_system = True
             return "takes no system prompt: it is put in front of the first message"
-        if _STRICT.search(message) and request.tools and not self.no_strict:
-            self.no_strict = True
-            return "cannot be held to the schemas of these tools: they are only shown to it"
         if is_broken_file(message):
             return None
         held = {modality(file) for file in files_of(request)} - self.lacks
@@ -239,6 +237,11 @@ class Learned:
         return None
 
     def _of_fields(self, error: ProviderError, wire: str) -> str | None:
+        if _STRICT.search(error.message):
+            if self.no_strict or "tools" not in error.sent:
+                return None
+            self.no_strict = True
+            return "does not take the schemas of these tools as strict: they are sent without that"
         sent = error.sent - {"max_tokens"} if wire == "anthropic_messages" else error.sent
         names: tuple[str, ...] = ()
         if _ENCRYPTED.search(error.message):
@@ -280,6 +283,9 @@ class Learned:
         for old, new in self.renamed.items():
             if old in body:
                 body[new] = body.pop(old)
+        tools = body.get("tools")
+        for tool in tools if self.no_strict and isinstance(tools, list) else ():
+            _loosen(tool)
         for name in self.dropped:
             group, _, inner = name.rpartition(".")
             held = body.get(group) if group else body
@@ -290,19 +296,16 @@ class Learned:
                 held.pop(inner, None)
                 if group and not held:
                     body.pop(group)
-        if self.no_strict and isinstance(tools := body.get("tools"), list):
-            body["tools"] = [_not_strict(tool) for tool in tools]
         return body
 
 
-def _not_strict(tool: JsonValue) -> JsonValue:
-    if not isinstance(tool, dict):
-        return tool
-    return {
-        name: _not_strict(value) if name == "function" else value
-        for name, value in tool.items()
-        if name != "strict"
-    }
+def _loosen(tool: JsonValue) -> None:
+    """Take a tool out of strict mode: on Messages without the word, which for OpenAI would mean strict."""
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    if isinstance(function, dict) and "input_schema" in function:
+        function.pop("strict", None)
+    elif isinstance(function, dict) and function.get("strict"):
+        function["strict"] = False
 
 
 def is_broken_file(message: str) -> bool:

@@ -19,6 +19,7 @@ from dragoman.wire.schemas import Schema
 DEEPEST = 10
 MOST_PROPERTIES = 5000
 MOST_VALUES = 1000  # of all enumerations
+MANY_VALUES, LONGEST_VALUES = 250, 15_000  # of one enumeration, and their characters
 MOST_CHARACTERS = 120_000  # of names and values
 
 _ANYWHERE = frozenset({"title", "description"})
@@ -70,11 +71,21 @@ def _fits(node: JsonValue, root: Schema, depth: int) -> bool:
     types = _types(node)
     if not types or not keys <= {"type"}.union(*(_OF_TYPE.get(type, ()) for type in types)):
         return False
-    if not all(type in _OF_TYPE for type in types) or ("format" in node and node["format"] not in _FORMATS):
+    if not all(type in _OF_TYPE for type in types) or not _is_plain_text(node):
         return False
     if "object" in types:
         return types == ["object"] and _is_closed(node, root, depth)
     return types == ["array"] and _fits(node.get("items"), root, depth + 1) if "array" in types else True
+
+
+def _is_plain_text(node: Schema) -> bool:
+    """Whether its format is known, its pattern looks neither ahead nor back, its values are not too long."""
+    if "format" in node and node["format"] not in _FORMATS:
+        return False
+    values = [one for one in _listed(node.get("enum")) if isinstance(one, str)]
+    if len(values) > MANY_VALUES and sum(map(len, values)) > LONGEST_VALUES:
+        return False
+    return "(?" not in str(node.get("pattern", ""))
 
 
 def _is_closed(node: Schema, root: Schema, depth: int) -> bool:

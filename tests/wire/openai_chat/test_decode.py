@@ -221,7 +221,10 @@ def test_mistral_sends_content_as_a_list() -> None:
     reply = read(
         chunk(content=[thinking]), chunk(content=[{"type": "text", "text": "H"}]), chunk(content="i")
     )
-    assert reply.parts == (Reasoning("hm", wire="openai_chat", model=MODEL), Text("Hi"))
+    assert reply.parts == (
+        Reasoning("hm", wire="openai_chat", model=MODEL, field_name="thinking"),
+        Text("Hi"),
+    )
 
 
 def test_think_tags_in_text_are_left_to_whoever_splits_them() -> None:

@@ -245,6 +245,16 @@ def test_reasoning_goes_back_under_the_name_it_came_by_with_its_calls(name: str)
     assert name not in sent(RequestMessage("assistant", (reply.parts[0], Text("Noon."))))[0]
 
 
+def test_mistral_gets_its_thoughts_back_as_blocks() -> None:
+    """W4"""
+    block = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    piece = {"index": 0, "id": "c", "function": {"name": "clock", "arguments": "{}"}}
+    reply = read(chunk(content=[block]), chunk(content="A moment."), chunk(tool_calls=[piece]), DONE)
+    (body, *_) = sent(RequestMessage("assistant", reply.parts))
+    assert body["content"] == [block, {"type": "text", "text": "A moment."}]
+    assert not {"thinking", "reasoning", "reasoning_content"} & body.keys()
+
+
 def test_reasoning_that_came_in_tags_goes_back_in_tags() -> None:
     """W4: where the server does not part it from the text, and only with calls."""
     thought = Reasoning("What time?", wire="tags", model=MODEL)

@@ -22,6 +22,7 @@ from dragoman.wire.openai_chat.shapes import (
     DONE,
     FINISH,
     NAME,
+    THINKING,
     USAGE_FIELDS,
     ChatBlock,
     ChatCallPiece,
@@ -66,7 +67,10 @@ class ChatDecoder:
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
         """A completion that was not streamed: its message is one large piece."""
-        if not isinstance(body, dict) or not isinstance(body.get("choices"), list):
+        choices = body.get("choices") if isinstance(body, dict) else None
+        if not isinstance(choices, list):
+            return None
+        if not any(isinstance(one, dict) and one.get("message") for one in choices):
             return None
         events = [*self._read(cast("ChatChunk", body))]
         self._over = True
@@ -198,7 +202,8 @@ class ChatDecoder:
                 yield from self._text(text)
             thinking = block.get("thinking") or ()
             for thought in (thinking,) if isinstance(thinking, str) else thinking:
-                yield from self._reasoning(thought if isinstance(thought, str) else thought.get("text") or "")
+                text = thought if isinstance(thought, str) else thought.get("text")
+                yield from self._reasoning(text or "", THINKING)
 
     def _close(self) -> Iterator[Event]:
         self._blank, self._in_text = "", False

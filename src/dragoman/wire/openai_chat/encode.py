@@ -21,7 +21,7 @@ from dragoman.wire.lowering import (
     result_text,
     safe_name,
 )
-from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME
+from dragoman.wire.openai_chat.shapes import AUDIO_FORMATS, DOCUMENTS, IMAGES, NAME, THINKING
 from dragoman.wire.options import hosted_tools, with_extra
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.schemas import one_object, schema_name
@@ -81,16 +81,22 @@ def _assistant(
         if quirks.reasoning_field is not None:
             body[quirks.reasoning_field] = "".join(thought.text for thought in thoughts)
         elif not details:
-            body |= _as_they_came(thoughts)
+            body |= _as_they_came(thoughts, body["content"])
             if tagged := _tagged(message.parts, model):
                 body["content"] = f"{tagged}{body['content'] or ''}"
     return body
 
 
-def _as_they_came(thoughts: list[Reasoning]) -> Body:
+def _as_they_came(thoughts: list[Reasoning], text: JsonValue) -> Body:
     """Thoughts under the name they came by: many models are trained on them, between calls above all."""
     named = [thought for thought in thoughts if thought.field_name and thought.text]
-    return {named[0].field_name or "": "".join(thought.text for thought in named)} if named else {}
+    if not named:
+        return {}
+    name, thought = named[0].field_name or "", "".join(one.text for one in named)
+    if name != THINKING:
+        return {name: thought}
+    block: Body = {"type": THINKING, "thinking": [{"type": "text", "text": thought}]}
+    return {"content": [block, {"type": "text", "text": text}] if text else [block]}
 
 
 def _tagged(parts: tuple[Part, ...], model: str) -> str:
