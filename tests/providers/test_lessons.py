@@ -316,6 +316,35 @@ async def test_a_model_without_calls_writes_them_and_that_is_told(tmp_path: Path
     assert "write them as text" in talked.learned[0]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Schemas are too complex. Please reduce the number of tools or the complexity of their schemas.",
+        "tools.0.custom.strict: Extra inputs are not permitted",
+        "The compiled grammar is too large, which would cause performance issues.",
+        "Too many optional parameters in strict tool schemas.",
+    ],
+)
+async def test_schemas_that_are_too_much_to_be_held_to_are_only_shown(tmp_path: Path, message: str) -> None:
+    """R9"""
+
+    @tool
+    def ping(word: str) -> str:
+        """Say pong."""
+        return word
+
+    async def twice(talked: Talk) -> None:
+        assert [await talked.say(model="acme/claude-sonnet-4-5") for _ in range(2)] == ["Hello.", "Hello."]
+
+    def is_strict(body: Body) -> bool:
+        return any("strict" in one for one in body["tools"])
+
+    picky = Picky(is_strict, says_no(message), wire=MESSAGES)
+    talked = await talk(tmp_path, picky, then=twice, wire=MESSAGES, tools=[ping])
+    assert [is_strict(body) for body in talked.server.bodies] == [True, False, False]
+    assert len(talked.learned) == 1
+
+
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -15,12 +15,13 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, MessageEnd, TextDelta
 from dragoman.messages.parts import Text
+from dragoman.messages.request import Request, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.wire import openai_chat, openai_responses
+from dragoman.wire import anthropic_messages, openai_chat, openai_responses
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.collect import collect_reply
-from dragoman.wire.endpoint import AZURE, ENDPOINTS, Endpoint
+from dragoman.wire.endpoint import AZURE, ENDPOINTS, SHAPES, Endpoint
 from dragoman.wire.http import HttpModel, Retry, Timeouts
 from dragoman.wire.wire import Model
 from tests.patience import PATIENCE
@@ -341,3 +342,35 @@ async def test_what_came_before_a_garbled_frame_in_the_same_read_is_kept() -> No
         with pytest.raises(ProviderError, match=r"could not be read: '\[1, 2\]'"):
             await ask(model(http, served), received)
     assert received == [TextDelta("Hel")]
+
+
+async def test_betas_go_where_each_endpoint_takes_them() -> None:
+    """W2: in a header beside those of the catalog, each once; at the clouds they stay in the body."""
+    asked: dict[str, JsonValue] = {"model": "m", "anthropic_beta": ["a-1", "b-2"]}
+    named = replace(ENDPOINTS["anthropic_messages"], headers={"anthropic-beta": "c-3, a-1"})
+    body = {**asked}
+    assert named.with_headers_of(body).headers == {"anthropic-beta": "c-3,a-1,b-2"}
+    assert body == {"model": "m"}
+    for shape in (
+        SHAPES["bedrock_invoke", "anthropic_messages"],
+        SHAPES["vertex_claude", "anthropic_messages"],
+    ):
+        body = {**asked}
+        assert shape.with_headers_of(body) is shape
+        assert body == asked
+    plain = ENDPOINTS["anthropic_messages"]
+    assert plain.with_headers_of({"model": "m"}) is plain
+
+
+async def test_a_request_with_betas_carries_them_in_its_header() -> None:
+    thinks: dict[str, JsonValue] = {"reasoning_effort": "high"}
+    tool = ToolSpec("ping", "Ping.", {"type": "object", "properties": {}})
+    asking = Request("claude-sonnet-4-5", question("Hello?").messages, tools=(tool,), options=thinks)
+    async with provider(streams(HELLO)) as served, client() as http:
+        endpoint = replace(ENDPOINTS["anthropic_messages"], base_url=served.url)
+        asked = HttpModel(http, anthropic_messages.WIRE(), endpoint, model="m")
+        with pytest.raises(ProviderError):  # the reply is in another protocol
+            async for _ in asked.stream(asking, "msg_1"):
+                pass
+    assert served.requests[0].headers["anthropic-beta"] == "interleaved-thinking-2025-05-14"
+    assert "anthropic_beta" not in served.bodies[0]

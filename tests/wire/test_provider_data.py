@@ -155,8 +155,7 @@ def test_h4_responses_bring_what_their_own_tools_do_annotations_and_the_tier() -
     ]
 
 
-def test_h4_messages_bring_citations_containers_and_tiers() -> None:
-    cite = {"type": "char_location", "cited_text": "rain"}
+def test_h4_messages_bring_containers_and_tiers() -> None:
     reply = read(
         "anthropic_messages",
         {
@@ -166,34 +165,32 @@ def test_h4_messages_bring_citations_containers_and_tiers() -> None:
         {"type": "ping"},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Rain."}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": cite}},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn", "container": {"id": "c"}}},
         {"type": "message_stop"},
     )
     assert reply.text == "Rain."
     assert data_of(reply) == [
-        {"citation": cite},
         {"container": {"id": "c"}},
         {"usage": {"service_tier": "batch"}},
     ]
 
 
-def test_h4_gemini_brings_grounding_ratings_and_what_its_own_tools_ran() -> None:
+def test_h4_gemini_brings_ratings_and_chances_of_words() -> None:
     def candidate(*parts: dict[str, Any], **fields: Any) -> dict[str, Any]:
         return {"candidates": [{"content": {"parts": [*parts]}, **fields}], "modelVersion": "g"}
 
-    grounding = {"webSearchQueries": ["rain"]}
-    code = {"executableCode": {"code": "1 + 1"}}
+    ratings = [{"category": "HARM", "probability": "LOW"}]
     reply = read(
         "gemini",
         candidate({"text": "It "}),
-        candidate(code),
-        candidate({"text": "rains."}, groundingMetadata=grounding),
-        candidate({"text": ""}, groundingMetadata=grounding, finishReason="STOP"),
+        candidate(
+            {"text": "rains."}, safetyRatings=ratings, groundingMetadata={"webSearchQueries": ["rain"]}
+        ),
+        candidate({"text": ""}, safetyRatings=ratings, avgLogprobs=-0.1, finishReason="STOP"),
     )
     assert reply.text == "It rains."
-    assert data_of(reply) == [code, {"groundingMetadata": grounding}]
+    assert data_of(reply) == [{"safetyRatings": ratings}, {"avgLogprobs": -0.1}]
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -7,10 +7,13 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Error, File, Part, Reasoning, Text, ToolCall
+from dragoman.messages.parts import Error, File, Part, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 
 Role: TypeAlias = Literal["user", "assistant"]
+
+# Items of a provider's own that are an answer: pictures and sounds that the model made.
+MADE_ITEMS = frozenset({"inlineData", "fileData", "image_generation_call"})
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,7 +52,8 @@ class Message:
     @property
     def answers(self) -> bool:
         """Whether there is anything in it for a person, or for us to do."""
-        return bool(self.text.strip() or self.calls or self.files)
+        made = any(isinstance(part, ProviderItem) and part.kind in MADE_ITEMS for part in self.parts)
+        return bool(self.text.strip() or self.calls or self.files or made)
 
     @property
     def says_nothing(self) -> bool:

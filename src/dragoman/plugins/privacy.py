@@ -111,7 +111,10 @@ async def _with_text(mask: Mask, part: Part, turn: TurnView) -> Part:
 
 def _masked(mask: Mask, part: Part) -> Part:
     match part:
-        case Text() | Summary():
+        case Text():
+            hidden = mask.hide(part.text)  # sources belong to places in the text as it was
+            return part if hidden == part.text else replace(part, text=hidden, citations=())
+        case Summary():
             return replace(part, text=mask.hide(part.text))
         case Reasoning():
             # signed reasoning goes back byte for byte: it was written from masked text anyway

@@ -32,6 +32,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     framing: FramingName = "sse"
     body: Mapping[str, JsonValue] = field(default_factory=dict)  # over what the wire writes; None removes
+    header_fields: Mapping[str, str] = field(default_factory=dict)  # of the body, that it takes as headers
     whole_names: bool = False  # a slash in a model's name is no step of the path
     lists: str | None = "models"  # the path under which it lists its models
 
@@ -50,6 +51,17 @@ class Endpoint:
         if not self.body:
             return body
         return {name: value for name, value in {**body, **self.body}.items() if value is not None}
+
+    def with_headers_of(self, body: dict[str, JsonValue]) -> Endpoint:
+        """The endpoint with the headers that stand in a body, which loses them. Lists are added to."""
+        headers = dict(self.headers)
+        for name, header in self.header_fields.items():
+            wanted = body.pop(name, None)
+            words = [str(word) for word in wanted] if isinstance(wanted, list) else []
+            held = [word.strip() for word in headers.get(header, "").split(",")]
+            if words:
+                headers[header] = ",".join(dict.fromkeys(filter(None, [*held, *words])))
+        return self if headers == self.headers else replace(self, headers=headers)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -70,6 +82,7 @@ ENDPOINTS: dict[str, Endpoint] = {
         path="messages",
         auth=KeyAuth(header="x-api-key", prefix=""),
         headers={"anthropic-version": "2023-06-01"},
+        header_fields={"anthropic_beta": "anthropic-beta"},
         lists="models?limit=1000",
     ),
     "gemini": Endpoint(

@@ -267,12 +267,12 @@ class HttpModel:
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        body = await self._body(request)
+        endpoint, body = await self._addressed(request)
         retry = self._client.retry
         attempt = 1
         while True:
             exchange = self._client.exchange(
-                self._endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
+                endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
             )
             failure: ProviderError
             try:
@@ -293,14 +293,20 @@ class HttpModel:
             yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
             await self._client.sleep(wait)
 
-    async def _body(self, request: Request) -> bytes:
-        """The request as bytes. What takes long is done in a thread."""
+    async def _addressed(self, request: Request) -> tuple[Endpoint, bytes]:
+        """The request as bytes, and where they go. What takes long is done in a thread."""
         self.check_options(request.options)
         request = self._complete(request)
         attachments = await self._attachments.read(request, self._wire)
         if attachments.size > LARGE_BODY or is_large(request):
-            return await asyncio.to_thread(lambda: write_large(self._encode(request, attachments)))
-        return write(self._encode(request, attachments))
+            return await asyncio.to_thread(self._written, request, attachments, write_large)
+        return self._written(request, attachments, write)
+
+    def _written(
+        self, request: Request, attachments: Attachments, writer: Callable[[dict[str, JsonValue]], bytes]
+    ) -> tuple[Endpoint, bytes]:
+        body = self._encode(request, attachments)
+        return self._endpoint.with_headers_of(body), writer(body)
 
     def _complete(self, request: Request) -> Request:
         request = with_tool_choice(request)

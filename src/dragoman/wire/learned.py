@@ -66,8 +66,17 @@ _THINKING = _words(
     r"unable to .{0,60}thinking is not",
 )
 _SUMMARIES = _words(r"verified to generate reasoning summar")
-_STRICT = _words(r"invalid schema for function")
 _ENCRYPTED = _words(r"encrypted content is not supported")
+# Schemas that a model is held to are compiled into one grammar, which may be too much.
+_STRICT = _words(
+    r"invalid schema for function",
+    r"schema(?:s|\(s\))? (?:is|are) too complex",
+    r"too many (?:strict|optional|union)",
+    r"compiled grammar is too large",
+    r"strict (?:mode|tools?|schemas?)? ?(?:is|are)? ?not (?:\w+ )?(?:support|enabl|allow|permit|available)",
+    r"tools\.\d+(?:\.\w+)*\.strict",
+    r"structured outputs?.{0,60}not (?:\w+ )?(?:support|enabl|allow|available)",
+)
 _BROKEN_FILE = _words(
     r"(?:unsupported|invalid|corrupt\w*|broken|empty) (?:image|audio|video|file|pdf|document)\b",
     r"(?:could|can) ?not (?:be )?(?:process|read|decode|identif|open|download|parse)\w*.{0,40}"
@@ -115,7 +124,8 @@ _NEEDED = frozenset(
         *("model", "messages", "input", "contents", "stream", "tools"),
         *("system", "instructions", "systemInstruction"),
         *("response_format", "text", "output_config.format"),  # who asked for a form must not get another
-        *("generationConfig.responseSchema", "generationConfig.responseMimeType"),
+        *("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
+        "generationConfig.responseMimeType",
     }
 )
 _GROUPS = ("generationConfig", "reasoning", "output_config")  # whose fields can be left out one by one
@@ -290,9 +300,11 @@ class Learned:
 
 
 def _loosen(tool: JsonValue) -> None:
-    """Take a tool out of strict mode, in either of OpenAI's protocols."""
+    """Take a tool out of strict mode: on Messages without the word, which for OpenAI would mean strict."""
     function = tool.get("function", tool) if isinstance(tool, dict) else None
-    if isinstance(function, dict) and function.get("strict"):
+    if isinstance(function, dict) and "input_schema" in function:
+        function.pop("strict", None)
+    elif isinstance(function, dict) and function.get("strict"):
         function["strict"] = False
 
 

@@ -200,7 +200,7 @@ class CallIds:
 
 
 def description(tool: ToolSpec) -> str:
-    """What a tool does, with its examples: no wire has a place of its own for them.
+    """What a tool does, with its examples: few servers have a place of their own for them.
 
     Those that come with a request are for models that have to be guided: others know when a tool is right.
     """

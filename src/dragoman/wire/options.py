@@ -92,7 +92,7 @@ _MEANT = {
 
 _WHOLE = ("response_schema",)  # an object that is one value: never merged, and null has a meaning in it
 
-_ADDED = ("tools", "include")  # lists of a body to which something can be added
+_ADDED = ("tools", "include", "anthropic_beta")  # lists of a body to which something can be added
 
 # ── layers ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,10 +19,13 @@ class Quirks:
     call_signatures: bool = False  # wants every mark on a call back, also where nobody knows whose it is
     reply_after_results: bool = False  # Mistral: a reply must stand between results and the next user message
     no_strict: bool = False  # refuses the word `strict` in tools and schemas
+    no_examples: bool = False  # Anthropic: refuses `input_examples`, so that they stand in the description
     strict_tools: bool = False  # makes the arguments of calls fit for certain, where a schema can be strict
     no_forced_choice: bool = False  # refuses any tool choice but `auto` and `none`
     no_stream_usage: bool = False  # refuses `stream_options`
     no_parallel_flag: bool = False  # refuses `parallel_tool_calls`
+    no_tool_parts: bool = False  # Vertex: refuses to be asked what Google's own tools did
+    no_json_schema: bool = False  # Gemini: reads only OpenAPI's schemas, whatever the model
     no_encrypted_reasoning: bool = False  # cannot return its thoughts encrypted
 
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.events import (
     Event,
+    ItemAdded,
     Notice,
     ProviderData,
     ReasoningDelta,
@@ -111,11 +112,13 @@ class Prose:
         self._wire = wire
         self._open: Voice | None = None
         self._half = ""  # of a character, at the end of the last piece
+        self.length = 0  # of the text that is open, in characters: where its sources belong
         self.field_name: str | None = None  # under which reasoning comes, where there are several
         self.phase: str | None = None  # of the text that is open or comes next
 
     def text(self, piece: str) -> Iterable[Event]:
         if self._open == "text" and piece and not self._half and (piece.isascii() or is_whole(piece)):
+            self.length += len(piece)
             return (TextDelta(piece),)  # most pieces of most replies
         return self._take("text", piece)
 
@@ -142,6 +145,12 @@ class Prose:
                 field_name=self.field_name,
             )
         self._open = None
+        self.length = 0
+
+    def item(self, kind: str, text: str, opaque: JsonValue) -> Iterator[Event]:
+        """Something of the provider's own, behind what is open."""
+        yield from self.close()
+        yield ItemAdded(kind, join_halves(text), self._wire, join_all(opaque))
 
     def _take(self, voice: Voice, piece: str) -> Iterator[Event]:
         if not piece:
@@ -152,4 +161,5 @@ class Prose:
             yield TextStart() if voice == "text" else ReasoningStart()
         piece, self._half = split_half(self._half + piece)
         if piece:
+            self.length += len(piece) if voice == "text" else 0
             yield TextDelta(piece) if voice == "text" else ReasoningDelta(piece)

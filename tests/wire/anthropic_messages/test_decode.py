@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
-from dragoman.messages.parts import Reasoning, Text, ToolCall
+from dragoman.messages.parts import Citation, ProviderItem, Reasoning, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.anthropic_messages import WIRE
 from dragoman.wire.wire import Wire
@@ -139,17 +139,28 @@ def test_blocks_that_are_open_at_the_same_time_are_told_apart() -> None:
     }
 
 
-def test_texts_with_citations_are_one_text() -> None:
+CITE = {
+    "type": "web_search_result_location",
+    "cited_text": "rain",
+    "url": "https://a.example",
+    "title": "A",
+    "encrypted_index": "Eo8B==",
+}
+
+
+def test_texts_with_citations_are_one_text_that_knows_its_sources() -> None:
+    """W4: which words rest on them, and their own form of each."""
     reply = read(
-        *text_block("It says: "),
+        *text_block("It says 🐉: "),
         start(1, "text", text="", citations=[]),
-        delta(1, "citations_delta", citation={"cited_text": "rain", "url": "https://example.org"}),
+        delta(1, "citations_delta", citation=CITE),
         delta(1, "text_delta", text="rain"),
         stop(1),
         *text_block(".", 2),
         ended("end_turn"),
     )
-    assert reply.parts == (Text("It says: rain."),)
+    source = Citation("https://a.example", "A", "rain", 11, 15, {**CITE})
+    assert reply.parts == (Text("It says 🐉: rain.", (source,)),)
 
 
 def test_a_thought_of_which_only_the_signature_is_shown_is_kept() -> None:
@@ -182,10 +193,11 @@ def test_what_the_servers_own_tools_did_is_kept_as_it_came() -> None:
         ended("end_turn"),
     )
     assert reply.parts == (
-        Reasoning("", None, NAME, MODEL, {**SEARCH}),
-        Reasoning("", None, NAME, MODEL, {**FOUND}),
+        ProviderItem("server_tool_use", "web_search: rain", NAME, MODEL, {**SEARCH}),
+        ProviderItem("web_search_tool_result", "x", NAME, MODEL, {**FOUND}),
         Text("Rain."),
-        Reasoning("", None, NAME, MODEL, {"type": "compaction", "content": "in short"}),
+        ProviderItem("compaction", "in short", NAME, MODEL, {"type": "compaction", "content": "in short"}),
+        ProviderItem("something_new", "", NAME, MODEL, {"type": "something_new", "x": 1}),
     )
     assert not reply.calls
 

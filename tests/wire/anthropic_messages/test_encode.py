@@ -8,7 +8,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.messages.parts import CallState, File, Part, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.parts import (
+    CallState,
+    Citation,
+    File,
+    Part,
+    ProviderItem,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.anthropic_messages import WIRE
 from dragoman.wire.anthropic_messages.shapes import THINKING
@@ -232,7 +242,7 @@ def test_tools_that_are_gone_are_declared_but_cannot_be_called() -> None:
 
 
 def own(*blocks: dict[str, Any]) -> list[Part]:
-    return [Reasoning("", None, NAME, MODEL, block) for block in blocks]
+    return [ProviderItem(block["type"], "", NAME, MODEL, block) for block in blocks]
 
 
 def types(turns: list[dict[str, Any]]) -> list[list[str]]:
@@ -247,6 +257,46 @@ def test_what_the_servers_own_tools_did_goes_back_while_they_are_asked_for() -> 
         "text",
     ]
     assert types(sent(user("Weather?"), reply, user("Thanks.")))[1] == ["text"]
+
+
+def test_what_older_conversations_hold_of_them_as_thoughts_goes_back_too() -> None:
+    older = [Reasoning("", None, NAME, MODEL, block) for block in (SEARCH, FOUND)]
+    turns = sent(user("Weather?"), assistant(*older, Text("Rain.")), user("Thanks."), **WITH_SEARCH)
+    assert turns[1]["content"][:2] == [SEARCH, FOUND]
+
+
+def test_what_nobody_knows_yet_is_kept_and_does_not_go_back() -> None:
+    reply = assistant(*own({"type": "something_new"}), Text("Rain."))
+    assert types(sent(user("Weather?"), reply, user("Thanks."), **WITH_SEARCH))[1] == ["text"]
+
+
+def location(type: str, **fields: Any) -> dict[str, Any]:
+    return {"type": type, "cited_text": "rain", **fields}
+
+
+def test_sources_go_back_with_the_words_they_are_for_as_they_came() -> None:
+    """R5: each in a block of its own, as they were sent; those of a search only with the search."""
+    page = location("page_location", document_index=0, document_title=None)
+    found = location("web_search_result_location", url="https://a.example", encrypted_index="x")
+    text = Text(
+        "It says rain, and mud.",
+        (
+            Citation(None, None, "rain", 8, 12, page | {"file_id": None}),
+            Citation("https://a.example", None, "rain", 18, 21, found),
+            Citation("https://b.example", None, None, 0, 2, {"type": "url_citation"}),
+            Citation("https://c.example", None, None, 18, 99, found),
+            Citation("https://d.example", "D"),
+        ),
+    )
+    history = (user("Weather?"), assistant(*own(SEARCH, FOUND), text), user("Thanks."))
+    assert sent(*history, **WITH_SEARCH)[1]["content"][2:] == [
+        {"type": "text", "text": "It says "},
+        {"type": "text", "text": "rain", "citations": [page]},
+        {"type": "text", "text": ", and "},
+        {"type": "text", "text": "mud", "citations": [found]},
+        {"type": "text", "text": "."},
+    ]
+    assert [block.get("citations") for block in sent(*history)[1]["content"]] == [None, [page], None]
 
 
 def test_a_paused_reply_is_sent_back_to_go_on_from() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 
 from dragoman.errors import ContextOverflow
-from dragoman.messages.parts import Part, Text, ToolCall
+from dragoman.messages.events import ProviderData
+from dragoman.messages.parts import Citation, Part, ProviderItem, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.wire import Wire
@@ -126,12 +127,107 @@ def test_a_signature_is_kept_wherever_it_comes_and_never_cuts_a_text(
     assert read(*frames).parts == parts
 
 
-def test_what_their_own_tools_did_is_survived() -> None:
-    code = {"executableCode": {"language": "PYTHON", "code": "1"}}
-    result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
-    assert read(chunk(code), chunk(result), chunk(text("One.")), {"candidates": [{}]}).parts == (
+def item(kind: str, line: str, **part: Any) -> ProviderItem:
+    return ProviderItem(kind, line, "gemini", MODEL, part)
+
+
+def test_what_their_own_tools_did_and_what_they_drew_is_kept_as_it_came() -> None:
+    """W4: with the signatures of its parts."""
+    code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s"}
+    result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
+    search = {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": "rain"}}}
+    found = {"toolResponse": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "response": {}}}
+    drawn = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}, "thoughtSignature": "u"}
+    sketch = {"inlineData": {"mimeType": "image/png", "data": "iVBO"}, "thought": True}
+    frames = [chunk(part) for part in (code, result, search, found, sketch, drawn)]
+    assert read(*frames, chunk(text("One."), finish="STOP")).parts == (
+        item("executableCode", "1", **code),
+        item("codeExecutionResult", "1\n", **result),
+        item("toolCall", "GOOGLE_SEARCH_WEB {'q': 'rain'}", **search),
+        item("toolResponse", "GOOGLE_SEARCH_WEB", **found),
+        item("inlineData", "image/png, 3 bytes", **sketch),
+        item("inlineData", "image/png, 6 bytes", **drawn),
         Text("One."),
     )
+
+
+GROUNDING: dict[str, Any] = {
+    "webSearchQueries": ["rain", "mud"],
+    "groundingChunks": [
+        {"web": {"uri": "https://a.example", "title": "A"}},
+        {"retrievedContext": {"uri": "https://b.example", "title": "B", "text": "so wet"}},
+        {"maps": {"uri": "https://c.example"}},
+    ],
+    "groundingSupports": [
+        {"segment": {"endIndex": 11, "text": "Übel: rain"}, "groundingChunkIndices": [0, 1, 9]},
+        {"segment": {"startIndex": 12, "endIndex": 99, "text": "elsewhere"}, "groundingChunkIndices": [0]},
+    ],
+}
+
+
+def test_sources_of_an_answer_are_kept_with_the_words_they_are_for() -> None:
+    """W4: they count bytes; a passage that is not where they say stands nowhere."""
+    reply = read(
+        chunk(text("Übel: "), groundingMetadata={"webSearchQueries": ["rain"]}),
+        chunk(text("rain.")),
+        chunk(finish="STOP", groundingMetadata=GROUNDING),
+    )
+    assert reply.parts == (
+        Text(
+            "Übel: rain.",
+            (
+                Citation("https://a.example", "A", None, 0, 10),
+                Citation("https://b.example", "B", "so wet", 0, 10),
+                Citation("https://a.example", "A"),
+                Citation("https://c.example"),
+            ),
+        ),
+        item("groundingMetadata", "rain, mud", **GROUNDING),
+    )
+
+
+def test_where_an_answer_has_several_texts_no_passage_is_named() -> None:
+    code = {"executableCode": {"code": "1"}}
+    reply = read(
+        chunk(text("Übel: rain")), chunk(code), chunk(text("."), finish="STOP", groundingMetadata=GROUNDING)
+    )
+    (last,) = (part for part in reply.parts if isinstance(part, Text) and part.citations)
+    assert {(one.start, one.end) for one in last.citations} == {(None, None)}
+
+
+def test_pages_that_were_read_and_long_quotations_are_kept() -> None:
+    pages = {"urlMetadata": [{"retrievedUrl": "https://a.example", "urlRetrievalStatus": "OK"}]}
+    quoted = {"citations": [{"startIndex": 0, "endIndex": 3, "uri": "https://b.example"}]}
+    assert read(
+        chunk(text("Wet."), finish="STOP", urlContextMetadata=pages, citationMetadata=quoted)
+    ).parts == (
+        Text("Wet.", (Citation("https://b.example", None, None, 0, 3),)),
+        item("urlContextMetadata", "https://a.example", **pages),
+    )
+
+
+def test_how_likely_each_word_was_comes_in_the_form_in_which_it_is_kept() -> None:
+    result = {
+        "chosenCandidates": [{"token": "Wet", "tokenId": 1, "logProbability": -0.1}, {"token": "."}],
+        "topCandidates": [{"candidates": [{"token": "Dry", "logProbability": -3}]}],
+    }
+    reply = read(chunk(text("Wet."), finish="STOP", logprobsResult=result))
+    (data,) = (event.data for event in reply.events if isinstance(event, ProviderData))
+    assert data == {
+        "logprobs": [
+            {"token": "Wet", "logprob": -0.1, "top_logprobs": [{"token": "Dry", "logprob": -3}]},
+            {"token": ".", "logprob": None, "top_logprobs": []},
+        ]
+    }
+
+
+def test_each_signature_stays_with_the_text_it_came_with() -> None:
+    """W4"""
+    frames = [
+        chunk(text("One.", thoughtSignature="s")),
+        chunk(text("Two.", thoughtSignature="t"), finish="STOP"),
+    ]
+    assert read(*frames).parts == (Text("One."), thought("", "s"), Text("Two."), thought("", "t"))
 
 
 def test_a_question_that_is_blocked_is_filtered() -> None:

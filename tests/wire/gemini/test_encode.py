@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 
-from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.parts import CallState, ProviderItem, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.gemini.shapes import NO_SIGNATURE
@@ -27,7 +27,8 @@ from tests.wire.replies import decode
 def assert_valid(request: Request, contents: list[dict[str, Any]]) -> None:
     """What the API checks before it reads a history (R5)."""
     expected = list(calls_of(request))
-    waiting: list[str] = []
+    waiting: list[tuple[str, str | None]] = []
+    ids: set[str] = set()
     for place, content in enumerate(contents):
         assert content["role"] == ("user", "model")[place % 2], "the sides alternate, the person's first"
         assert content["parts"]
@@ -36,17 +37,21 @@ def assert_valid(request: Request, contents: list[dict[str, Any]]) -> None:
         for part in content["parts"]:
             if response := part.get("functionResponse"):
                 assert content["role"] == "user"
-                assert response["name"] == waiting.pop(0)
+                assert (response["name"], response.get("id")) == waiting.pop(0)
+                assert response.keys() <= {"id", "name", "response", "parts"}
+                assert all(part.keys() == {"inlineData"} for part in response.get("parts", ()))
                 assert [*response["response"].values()] == [result_text(expected.pop(0))]
             elif content["role"] == "user":
                 assert not waiting, "the responses come first, and all of them"
                 assert part.keys() <= {"text", "inlineData", "fileData"}
                 assert "text" not in part or part["text"].strip()
             elif made := part.get("functionCall"):
-                assert made.keys() == {"name", "args"}
+                assert made.keys() - {"id"} == {"name", "args"}
+                assert made.get("id") not in ids, "no id comes twice"
+                ids |= {made["id"]} if "id" in made else set()
                 assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", made["name"])
                 assert isinstance(made["args"], dict)
-                waiting.append(made["name"])
+                waiting.append((made["name"], made.get("id")))
             else:
                 assert part["text"].strip() or part["thoughtSignature"]
     assert contents[-1]["role"] == "user"
@@ -103,12 +108,38 @@ def test_to_another_model_it_goes_without_them_and_says_that_none_is_to_be_check
     assert not any("thoughtSignature" in part for part in older)
 
 
+def test_a_call_that_another_model_signed_bears_its_signature_no_more() -> None:
+    """R5: also where it came without a thought that would show whose it is."""
+    signed = [done("a", signature="s", signed_by=model) for model in (None, MODEL, OTHER_MODEL)]
+    found = [sent(user("Hi"), assistant(one))[1]["parts"][0]["thoughtSignature"] for one in signed]
+    assert found == ["s", "s", NO_SIGNATURE]
+
+
 def test_a_signature_that_came_alone_goes_back_alone() -> None:
     reply = assistant(thought("", "s"), done("a", signature="t"))
     assert sent(user("Weather?"), reply)[1]["parts"] == [
         {"text": "", "thoughtSignature": "s"},
         {"functionCall": {"name": "get_weather", "args": {"city": "Rome"}}, "thoughtSignature": "t"},
     ]
+
+
+CODE = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s"}
+DRAWN = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}, "thoughtSignature": "t"}
+SEARCHED = {"webSearchQueries": ["rain"]}
+
+
+def test_what_their_own_tools_did_goes_back_as_it_came_while_they_are_asked_for() -> None:
+    """R5: what the model drew itself goes back always, and what was said about the answer never."""
+    kinds: dict[str, dict[str, Any]]
+    kinds = {"executableCode": CODE, "inlineData": DRAWN, "groundingMetadata": SEARCHED}
+    items = [ProviderItem(kind, "", "gemini", MODEL, {**part}) for kind, part in kinds.items()]
+    history = (user("Weather?"), assistant(*items, Text("Rain.")), user("Thanks."))
+    asked = body_of(Request(MODEL, history, extra={"tools": [{"codeExecution": {}}]}))
+    assert asked["contents"][1]["parts"] == [CODE, DRAWN, {"text": "Rain."}]
+    assert sent(*history)[1]["parts"] == [DRAWN, {"text": "Rain."}]
+    assert sent(*history, model=OTHER_MODEL)[1]["parts"] == [{"text": "Rain."}]
+    alone = body_of(Request(MODEL, (user("Draw."), assistant(items[1]), user("Thanks."))))
+    assert alone["contents"][1]["parts"] == [DRAWN]
 
 
 def test_all_responses_follow_their_calls_at_once_and_before_what_the_person_says() -> None:
@@ -124,13 +155,37 @@ def test_all_responses_follow_their_calls_at_once_and_before_what_the_person_say
     }
 
 
-def test_pictures_that_a_call_brought_follow_its_response() -> None:
-    result = ToolResult("see picture", attachments=(IMAGE,))
+PICTURE = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
+FILM = {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.org/film.mp4"}}
+
+
+def test_pictures_that_a_call_brought_stand_in_its_response_and_films_follow_it() -> None:
+    """R5: where the model takes them there; an older one finds all behind the responses."""
+    result = ToolResult("see picture", attachments=(IMAGE, FILES[5]))
     shown = ToolCall("c", "draw", state=CallState.COMPLETED, result=result)
-    assert sent(user("Draw."), assistant(shown))[2]["parts"][1:] == [
+    response = {"name": "draw", "response": {"output": "see picture"}}
+    assert sent(user("Draw."), assistant(shown, done("d")))[2]["parts"] == [
+        {"functionResponse": {**response, "parts": [PICTURE]}},
+        {"functionResponse": {"name": "get_weather", "response": {"output": "21 °C"}}},
         {"text": "[Result of draw]"},
-        {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}},
+        FILM,
     ]
+    assert sent(user("Draw."), assistant(shown), model="gemini-2.5-pro")[2]["parts"] == [
+        {"functionResponse": response},
+        {"text": "[Result of draw]"},
+        PICTURE,
+        FILM,
+    ]
+
+
+def test_an_id_goes_back_on_the_call_and_on_its_response() -> None:
+    """R5: newer models match results by it. One that came twice is made another, on both sides."""
+    twins = assistant(done("a", provider_id="96c1"), done("b", provider_id="96c1"), done("c"))
+    model, answer = sent(user("Weather?"), twins)[1:]
+    assert [part["functionCall"].get("id") for part in model["parts"]] == ["96c1", "96c1+", None]
+    assert [part["functionResponse"].get("id") for part in answer["parts"]] == ["96c1", "96c1+", None]
+    older = sent(user("Weather?"), twins, model="gemini-2.5-pro")
+    assert not any("id" in part["functionCall"] for part in older[1]["parts"])
 
 
 def test_a_made_up_name_becomes_one_they_accept() -> None:

@@ -34,30 +34,33 @@ def test_tools_and_options_take_their_places_and_extra_wins() -> None:
         },
         extra={"generationConfig": {"temperature": 1, "seed": 7}, "tools": [{"googleSearch": {}}]},
     )
-    parameters = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}
     assert body_of(request) == {
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
         "tools": [
             {
                 "functionDeclarations": [
-                    {"name": "get_weather", "description": WEATHER.description, "parameters": parameters},
+                    {
+                        "name": "get_weather",
+                        "description": WEATHER.description,
+                        "parametersJsonSchema": WEATHER.parameters,
+                    },
                     {"name": "clock", "description": CLOCK.description},
                 ]
             },
             {"googleSearch": {}},
         ],
-        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["clock"]}},
+        "toolConfig": {
+            "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["clock"]},
+            "includeServerSideToolInvocations": True,
+        },
         "generationConfig": {
             "temperature": 1,
             "topP": 0.9,
             "maxOutputTokens": 10,
             "stopSequences": ["END"],
             "responseMimeType": "application/json",
-            "responseSchema": {
-                "type": "OBJECT",
-                "properties": {"a": {"type": "INTEGER", "nullable": True}},
-            },
+            "responseJsonSchema": {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}},
             "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
             "seed": 7,
         },
@@ -100,6 +103,76 @@ def test_thinking_is_asked_for_as_each_generation_knows_it(model: str, options: 
 
 def test_older_models_get_no_schema_beside_tools_because_they_refuse_both_together() -> None:
     options = {"response_schema": {"type": "object", "properties": {}}}
+    word = "responseJsonSchema"
     assert "generationConfig" not in asking("gemini-2.5-flash", tools=(CLOCK,), options=options)
-    assert "responseSchema" in asking("gemini-2.5-flash", options=options)["generationConfig"]
-    assert "responseSchema" in asking("gemini-3-pro", tools=(CLOCK,), options=options)["generationConfig"]
+    assert word in asking("gemini-2.5-flash", options=options)["generationConfig"]
+    assert word in asking("gemini-3-pro", tools=(CLOCK,), options=options)["generationConfig"]
+
+
+@pytest.mark.parametrize(
+    ("model", "quirks"), [("gemini-2.0-flash", {}), ("gemini-3-pro", {"no_json_schema": True})]
+)
+def test_who_reads_no_json_schema_gets_the_older_form(model: str, quirks: Any) -> None:
+    options: dict[str, Any] = {"response_schema": WEATHER.parameters}
+    older = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]}
+    tools = body_of(Request(model, (user("Hi"),), tools=(WEATHER,)), **quirks)["tools"]
+    assert tools[0]["functionDeclarations"][0]["parameters"] == older
+    config = body_of(Request(model, (user("Hi"),), options=options), **quirks)["generationConfig"]
+    assert config["responseSchema"] == older
+
+
+# ── Google's own tools, and the rest ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("wanted", "theirs"),
+    [
+        ("google_search", {"googleSearch": {}}),
+        ("web_search", {"googleSearch": {}}),
+        ("codeExecution", {"codeExecution": {}}),
+        (
+            {"type": "file_search", "fileSearchStoreNames": ["f"]},
+            {"fileSearch": {"fileSearchStoreNames": ["f"]}},
+        ),
+        (
+            {"type": "mcp", "name": "wiki", "url": "https://mcp.example", "authorization_token": "t"},
+            {
+                "mcpServers": [
+                    {
+                        "name": "wiki",
+                        "streamableHttpTransport": {
+                            "url": "https://mcp.example",
+                            "headers": {"Authorization": "Bearer t"},
+                        },
+                    }
+                ]
+            },
+        ),
+        ({"urlContext": {}}, {"urlContext": {}}),
+    ],
+)
+def test_tools_of_the_providers_own_are_asked_for_by_their_names(wanted: Any, theirs: Any) -> None:
+    assert asking(options={"hosted_tools": [wanted]}) == asking() | {"tools": [theirs]}
+
+
+def test_our_tools_beside_theirs_are_announced_where_that_is_possible() -> None:
+    """R9: newer models refuse both together without the word for it, and Vertex refuses the word."""
+    options: dict[str, Any] = {"hosted_tools": ["google_search"]}
+    both = Request("gemini-3-pro", (user("Hi"),), tools=(CLOCK,), options={**options})
+    assert body_of(both)["toolConfig"] == {"includeServerSideToolInvocations": True}
+    assert "toolConfig" not in body_of(both, no_tool_parts=True)
+    assert "toolConfig" not in asking("gemini-2.5-pro", tools=(CLOCK,), options=options)
+
+
+def test_tiers_and_chances_of_words_are_asked_for_in_their_words() -> None:
+    assert asking(options={"service_tier": "flex"})["serviceTier"] == "flex"
+    assert asking(options={"service_tier": "default"})["serviceTier"] == "standard"
+    assert asking(options={"logprobs": True})["generationConfig"] == {"responseLogprobs": True}
+    assert asking(options={"logprobs": 3})["generationConfig"] == {"responseLogprobs": True, "logprobs": 3}
+    assert "generationConfig" not in asking(options={"logprobs": False})
+
+
+def test_what_stands_in_a_cache_is_not_named_again() -> None:
+    """R9: a request that names a cache and what is in it is refused."""
+    cached = asking(system="Be brief.", tools=(CLOCK,), tool_choice="auto", extra={"cachedContent": "c/1"})
+    assert cached == {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "cachedContent": "c/1"}

@@ -1,4 +1,4 @@
-"""Gemini: the subset of JSON schema that it understands."""
+"""Gemini: the subsets of JSON schema, and of OpenAPI's, that it understands."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from dragoman.messages.request import ToolSpec
+from dragoman.wire.gemini.json_schema import json_subset
 from dragoman.wire.gemini.schema import subset
 from tests.wire.gemini.bodies import asking
 
@@ -97,7 +98,15 @@ def schemas() -> SearchStrategy[Any]:
             {"enum": [None]},
             {},
             {"$ref": "#/$defs/P"},
+            {"$ref": "#/nowhere", "nullable": True},
+            {"type": "object"},
+            {"type": "object", "additionalProperties": {"enum": ["a", ""]}},
+            {"type": "array", "items": [{"type": "string"}], "minItems": 2},
+            {"type": "number", "exclusiveMinimum": 0, "enum": [1, 2.5, None], "default": 1},
+            {"type": "string", "format": "uri", "pattern": "^x", "minLength": 1, "title": "T"},
+            {"type": "any", "not": {"type": "string"}, "if": {}, "patternProperties": {"x": {}}},
             True,
+            False,
         ]
     )
     return st.recursive(
@@ -109,6 +118,8 @@ def schemas() -> SearchStrategy[Any]:
             inner.map(lambda items: {"type": "array", "items": items, "uniqueItems": True}),
             st.lists(inner, max_size=3).map(lambda choices: {"anyOf": choices}),
             st.lists(inner, max_size=2).map(lambda parts: {"allOf": parts, "description": "d"}),
+            st.lists(inner, max_size=2).map(lambda places: {"type": "array", "prefixItems": places}),
+            st.lists(inner, max_size=2).map(lambda choices: {"oneOf": choices, "type": "object"}),
             inner.map(lambda items: {"type": ["array", "null"], "items": items}),
         ),
         max_leaves=8,
@@ -124,7 +135,7 @@ def assert_in_subset(schema: dict[str, Any]) -> None:
     assert schema["type"] in ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT")
     assert schema.keys() <= {
         *("type", "description", "nullable", "format", "enum", "items", "minItems"),
-        *("properties", "required"),
+        *("properties", "required", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum"),
     }
     assert set(schema.get("required", ())) <= schema.get("properties", {}).keys()
     assert ("items" in schema) == (schema["type"] == "ARRAY")
@@ -134,12 +145,82 @@ def assert_in_subset(schema: dict[str, Any]) -> None:
         assert_in_subset(schema["items"])
 
 
-@given(schemas())
-def test_any_schema_ends_in_the_subset(schema: Any) -> None:
+WORDS = {  # the reference of the API lists these, and no others
+    *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items"),
+    *("prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties"),
+    *("additionalProperties", "required", "propertyOrdering"),
+}
+JSON_TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
+
+
+def assert_in_json_subset(schema: Any) -> None:
+    assert schema.keys() <= WORDS
+    types = schema.get("type", [])
+    assert {types} <= JSON_TYPES if isinstance(types, str) else JSON_TYPES.issuperset(types)
+    assert all(type(value) in (str, int, float) for value in schema.get("enum", ()))
+    assert set(schema.get("required", ())) <= schema.get("properties", {}).keys()
+    for word in ("anyOf", "prefixItems"):
+        assert word not in schema or schema[word]
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *schema.get("prefixItems", ())]
+    inner += [schema["items"]] if "items" in schema else []
+    others = schema.get("additionalProperties")
+    for one in [*inner, others] if isinstance(others, dict) else inner:
+        assert_in_json_subset(one)
+
+
+def parameters_of(model: str, schema: Any) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         "type": "object",
         "properties": {"it": schema},
         "$defs": {"P": {"type": "object", "properties": {"again": {"$ref": "#/$defs/P"}}}},
     }
-    body = asking(tools=(ToolSpec("t", "A tool.", parameters),))
-    assert_in_subset(body["tools"][0]["functionDeclarations"][0]["parameters"])
+    body = asking(model, tools=(ToolSpec("t", "A tool.", parameters),))
+    declared: dict[str, Any] = body["tools"][0]["functionDeclarations"][0]
+    return declared
+
+
+@given(schemas())
+def test_any_schema_ends_in_the_subset(schema: Any) -> None:
+    """R9: whatever a tool's author wrote, the model's server takes it."""
+    assert_in_subset(parameters_of("gemini-2.0-flash", schema)["parameters"])
+    assert_in_json_subset(parameters_of("gemini-3-pro", schema)["parametersJsonSchema"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "theirs"),
+    [
+        ({"type": "object"}, {"type": "object"}),
+        (
+            {"type": "object", "additionalProperties": {"type": "string", "title": "T"}},
+            {"type": "object", "additionalProperties": {"type": "string"}},
+        ),
+        ({"type": ["string", "null"]}, {"type": ["string", "null"]}),
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"const": "a"}, {"enum": ["a"], "type": "string"}),
+        ({"type": "integer", "enum": [1, 2]}, {"type": "integer", "enum": [1, 2]}),
+        ({"enum": ["a", None]}, {"enum": ["a"], "type": ["string", "null"]}),
+        ({"enum": [True, 1]}, {"description": "One of: true, 1"}),
+        (
+            {"type": "integer", "exclusiveMinimum": 0, "description": "How many."},
+            {"type": "integer", "description": "How many. (exclusiveMinimum: 0)"},
+        ),
+        ({"oneOf": [{"type": "integer"}, POINT]}, {"anyOf": [{"type": "integer"}, POINT]}),
+        ({"type": "array"}, {"type": "array", "items": {}}),
+        (
+            {"type": "array", "items": [{"type": "string"}, {"type": "number"}]},
+            {"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}]},
+        ),
+        ({"allOf": [{"$ref": "#/$defs/P"}], "$defs": {"P": POINT}}, POINT),
+        (
+            TREE,
+            {
+                "type": "object",
+                "properties": {"branches": {"type": "array", "items": {"type": "object"}}},
+                "required": ["branches"],
+            },
+        ),
+        ({}, {}),
+    ],
+)
+def test_a_schema_keeps_the_words_they_read(schema: dict[str, Any], theirs: dict[str, Any]) -> None:
+    assert json_subset(schema) == theirs

@@ -9,7 +9,8 @@ from pydantic import JsonValue
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.anthropic_messages.decode import MessagesDecoder
-from dragoman.wire.anthropic_messages.encode import OPTIONS, carries, encode
+from dragoman.wire.anthropic_messages.encode import OPTIONS, encode
+from dragoman.wire.anthropic_messages.history import carries
 from dragoman.wire.anthropic_messages.shapes import NAME
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.quirks import NO_QUIRKS, Quirks

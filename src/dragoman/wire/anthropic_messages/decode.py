@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pydantic import JsonValue
+
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, MessageEnd, ProviderData
+from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
 from dragoman.messages.usage import Usage
+from dragoman.wire.anthropic_messages.items import citation_of, line_of
 from dragoman.wire.anthropic_messages.shapes import (
     END_FIELDS,
     FINISH,
     NAME,
+    OUR_BLOCKS,
     START_FIELDS,
     USAGE_FIELDS,
     Block,
@@ -19,7 +23,6 @@ from dragoman.wire.anthropic_messages.shapes import (
     MessagesEvent,
     MessagesTokens,
     StopDetails,
-    is_server_block,
 )
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.calls import Calls
@@ -42,6 +45,8 @@ class MessagesDecoder:
         self._calls = Calls(reply)
         self._open: dict[int, Block] = {}
         self._pieces: dict[int, list[str]] = {}  # of the signature or the input of an open block
+        self._cited: list[JsonValue] = []  # the sources of the block of text that is open
+        self._cited_from = 0  # where that began
         self._usage: MessagesTokens = {}
         self._details: StopDetails = {}
         self._over = False
@@ -96,8 +101,11 @@ class MessagesDecoder:
         self._pieces[index] = []
         match block.get("type"):
             case "text":
+                self._cited_from = self._prose.length
+                named = block.get("citations")
+                self._cited = [*named] if isinstance(named, list) else []
                 yield from self._prose.text(str(block.get("text") or ""))
-                yield from _extra(block, frozenset({"type", "text"}))
+                yield from _extra(block, frozenset({"type", "text", "citations"}))
             case "thinking":
                 yield from self._prose.close()  # each block of thinking has a signature of its own
                 yield from self._prose.reasoning(str(block.get("thinking") or ""))
@@ -127,7 +135,9 @@ class MessagesDecoder:
                 self._pieces.setdefault(index, []).append(delta["signature"])
             case "compaction_delta":
                 self._open.setdefault(index, {})["content"] = delta.get("content")
-            case _:  # citations: what they cite stands in the text
+            case "citations_delta":
+                self._cited.append(delta["citation"])
+            case _:
                 yield from _extra(delta, frozenset({"type"}))
 
     def _stop(self, index: int) -> Iterator[Event]:
@@ -143,9 +153,14 @@ class MessagesDecoder:
                 whole = block.get("input")
                 if pieces or whole:  # else only the end of the reply shows whether there are none
                     yield from self._calls.end(index, whole if isinstance(whole, dict) and whole else None)
-            case str(type) if is_server_block(type):
-                yield from self._prose.close()
-                yield from self._prose.close(opaque=_whole(block, pieces))
+            case "text":
+                if self._cited:
+                    start, end = self._cited_from, self._prose.length
+                    yield TextCited([citation_of(one, start, end) for one in self._cited])
+                self._cited = []
+            case str(type) if type not in OUR_BLOCKS:
+                whole = _whole(block, pieces)
+                yield from self._prose.item(type, line_of(whole), whole)
             case _:
                 pass
 

@@ -28,11 +28,12 @@ DOCUMENTS = ("application/pdf",)
 THINKING = ("thinking", "redacted_thinking")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 SERVER_FIELDS = ("tools", "mcp_servers", "context_management")  # where a request asks for these
+OUR_BLOCKS = frozenset({"text", "tool_use", "tool_result", "image", "document", *THINKING})
 
 
 def is_server_block(type: str) -> bool:
     """What the provider's own tools add to a reply. It goes back as it came."""
-    return type in SERVER_CALLS or type.endswith("_tool_result") or type == "compaction"
+    return type in SERVER_CALLS or type.endswith("_tool_result") or type in ("compaction", "mcp_tool_listing")
 
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
@@ -44,22 +45,29 @@ class ClaudeFamily(NamedTuple):
     max_tokens: int  # asked for where the request names no limit: the field may not be missing
     thinking: Literal["no", "budget", "adaptive"]
     sampling: bool = True  # whether temperature and top_p are taken
+    structured: bool = False  # takes strict tools, and examples of their arguments
+    interleaves: bool = (
+        False  # thinks between calls only where a beta asks for it; newer ones do by themselves
+    )
 
+
+_4 = ClaudeFamily(32_000, "budget", interleaves=True)
+_4_5 = ClaudeFamily(32_000, "budget", structured=True, interleaves=True)
 
 # The first whose name is part of the model's. What is not listed among Anthropic's is newer than this table.
 FAMILIES = (
     ("claude-3-7", ClaudeFamily(32_000, "budget")),
     ("claude-3-5", ClaudeFamily(8_192, "no")),
     ("claude-3-", ClaudeFamily(4_096, "no")),
-    *((name, ClaudeFamily(32_000, "budget")) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "opus-4-5")),
-    *(
-        (name, ClaudeFamily(32_000, "budget"))
-        for name in ("sonnet-4-0", "sonnet-4-2", "sonnet-4-5", "haiku-4-5")
-    ),
-    *((name, ClaudeFamily(32_000, "adaptive")) for name in ("opus-4-6", "sonnet-4-6")),
-    ("claude-", ClaudeFamily(32_000, "adaptive", sampling=False)),
+    *((name, _4) for name in ("opus-4-0", "opus-4-1", "opus-4-2", "sonnet-4-0", "sonnet-4-2")),
+    *((name, _4_5) for name in ("opus-4-5", "sonnet-4-5")),
+    ("haiku-4-5", ClaudeFamily(32_000, "budget", structured=True)),
+    *((name, ClaudeFamily(32_000, "adaptive", structured=True)) for name in ("opus-4-6", "sonnet-4-6")),
+    ("claude-", ClaudeFamily(32_000, "adaptive", sampling=False, structured=True)),
     ("", ClaudeFamily(8_192, "budget")),  # who imitates the protocol knows its older form
 )
+
+INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
 
 
 def family(model: str) -> ClaudeFamily:
@@ -70,6 +78,8 @@ def family(model: str) -> ClaudeFamily:
 BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_000, "high": 20_000, "xhigh": 26_000, "max": 30_000}
 SMALLEST_BUDGET = 1_024
 EFFORTS = {"minimal": "low"}  # the only word of ours that is not one of theirs
+
+TIERS = {"default": "standard_only", "standard": "standard_only"}  # others' words for what is not "auto"
 
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
@@ -106,6 +116,7 @@ class MessagesDelta(TypedDict, total=False):
     content: JsonValue  # of a compaction
     stop_reason: str | None
     stop_details: StopDetails | None
+    citation: JsonValue
 
 
 class MessagesTokens(TypedDict, total=False):

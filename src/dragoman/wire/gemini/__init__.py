@@ -10,7 +10,8 @@ from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.gemini.decode import GeminiDecoder
-from dragoman.wire.gemini.encode import OPTIONS, carries, encode
+from dragoman.wire.gemini.encode import OPTIONS, encode
+from dragoman.wire.gemini.history import carries
 from dragoman.wire.gemini.shapes import NAME
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 

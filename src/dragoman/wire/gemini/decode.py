@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, MessageEnd, ProviderData
+from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
+from dragoman.wire.gemini.items import (
+    chances,
+    grounding_citations,
+    grounding_line,
+    kind_of,
+    line_of,
+    pages_line,
+    quoted_citations,
+)
 from dragoman.wire.gemini.shapes import (
     BLOCKED,
     CANDIDATE_FIELDS,
+    CHANCES,
     CHUNK_FIELDS,
     FINISH,
     MALFORMED_CALL,
     NAME,
     PART_FIELDS,
+    SOURCES,
     USAGE_FIELDS,
     GeminiCall,
     GeminiCandidate,
@@ -27,7 +39,7 @@ from dragoman.wire.gemini.shapes import (
     SafetyRating,
 )
 from dragoman.wire.provider_errors import provider_error
-from dragoman.wire.surrogates import read_json
+from dragoman.wire.surrogates import join_halves, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
 
@@ -42,6 +54,9 @@ class GeminiDecoder:
         self._blocked = False  # the prompt was: there is no reply
         self._details: list[str] = []  # what they say of how it ended
         self._calls = Calls(reply)
+        self._texts: list[str] = []  # the answer, for the sources that come behind it
+        self._parted = False  # by something else in its middle
+        self._sources: dict[str, dict[str, Any]] = {}
         self._usage: GeminiTokens = {}
         self._chunk_fields = ExtraFields(CHUNK_FIELDS)
         self._candidate_fields = ExtraFields(CANDIDATE_FIELDS)
@@ -62,10 +77,12 @@ class GeminiDecoder:
         candidate = candidates[0]
         if len(candidate) != self._candidate_fields.size or candidate.get("finishReason"):
             return ()
+        if not candidate.keys().isdisjoint(SOURCES):
+            return ()
         parts = (candidate.get("content") or {}).get("parts") or ()
         if len(parts) != 1 or [*parts[0]] != ["text"]:
             return ()
-        return self._prose.text(parts[0]["text"] or "")
+        return self._text(parts[0]["text"] or "")
 
     def _read(self, chunk: GeminiChunk) -> Iterator[Event]:
         if (feedback := chunk.get("promptFeedback")) and (reason := feedback.get("blockReason")):
@@ -78,6 +95,7 @@ class GeminiDecoder:
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
+        yield from self._cite()
         word = self.finish_word or ""
         finish = BLOCKED.get(word, "filter") if self._blocked else FINISH.get(word, "unknown")
         yield from self._calls.close(cut=self.finish_word is None or finish in BROKEN_OFF)
@@ -94,8 +112,15 @@ class GeminiDecoder:
     def _candidate(self, candidate: GeminiCandidate) -> Iterator[Event]:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._part(part)
-        if len(candidate) != self._candidate_fields.size and (extra := self._candidate_fields.new(candidate)):
-            yield ProviderData(NAME, extra)
+        for name in SOURCES:
+            if isinstance(found := candidate.get(name), dict) and found:
+                self._sources[name] = found  # the last holds all that were found
+        if len(candidate) != self._candidate_fields.size:
+            extra = self._candidate_fields.new(candidate)
+            if isinstance(result := extra.pop(CHANCES, None), dict):
+                yield ProviderData(NAME, {"logprobs": chances(result)})
+            if others := {name: value for name, value in extra.items() if name not in SOURCES}:
+                yield ProviderData(NAME, others)
         if word := candidate.get("finishReason"):
             self.finish_word = word
             message = candidate.get("finishMessage")
@@ -111,18 +136,46 @@ class GeminiDecoder:
         text, signature = part.get("text") or "", part.get("thoughtSignature")
         if call := part.get("functionCall"):
             yield from self._call(call, signature)
+        elif (kind := kind_of(part)) is not None:  # a thought may be a picture, too
+            whole: dict[str, Any] = {**part}
+            yield from self._close()
+            yield from self._prose.item(kind, line_of(kind, whole[kind]), whole)
         elif part.get("thought"):
             if self._signature:
                 yield from self._close()
             yield from self._prose.reasoning(text)
             if signature:
                 yield from self._prose.close(signature=signature)
-        else:  # text, a signature alone, or what their own tools did
+        else:  # text, or a signature alone
+            if signature and self._signature and text:
+                yield from self._close()  # each signature stays with the text it came with
             if text:
-                yield from self._prose.text(text)
+                yield from self._text(text)
             elif extra := extra_fields(part, PART_FIELDS):
                 yield ProviderData(NAME, extra)
             self._signature = signature or self._signature
+
+    def _text(self, piece: str) -> Iterable[Event]:
+        if piece:
+            self._parted = self._parted or (bool(self._texts) and not self._prose.length)
+            self._texts.append(piece)
+        return self._prose.text(piece)
+
+    def _cite(self) -> Iterator[Event]:
+        """The sources of the answer, and what was searched for: they come with its last chunks."""
+        text = None if self._parted else join_halves("".join(self._texts))
+        grounding, pages = (
+            self._sources.get("groundingMetadata", {}),
+            self._sources.get("urlContextMetadata", {}),
+        )
+        found = [*grounding_citations(grounding, text)]
+        found += quoted_citations(self._sources.get("citationMetadata", {}), text)
+        if found:
+            yield TextCited(found)
+        if grounding:
+            yield from self._prose.item("groundingMetadata", grounding_line(grounding), grounding)
+        if pages:
+            yield from self._prose.item("urlContextMetadata", pages_line(pages), pages)
 
     def _close(self) -> Iterator[Event]:
         """End what is open; then the signature that came with it, as an empty thought of its own."""

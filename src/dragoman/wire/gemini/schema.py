@@ -1,4 +1,7 @@
-"""The subset of JSON schema that Gemini takes. What it has no words for is described in prose, or dropped."""
+"""The subset of OpenAPI's schemas that older models of Gemini take in place of JSON schema.
+
+What it has no words for is described in prose, or dropped.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def subset(schema: Schema) -> Schema:
 
 
 def _converted(schema: Schema) -> Schema:
-    schema = _all_of(schema)
+    schema = all_of(schema)
     types = schema.get("type")
     if (choices := _choices(schema)) is not None:
         return _any_of(choices, schema)
@@ -58,14 +61,14 @@ def _implied(schema: Schema) -> str:
 # ── alternatives ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _all_of(schema: Schema) -> Schema:
+def all_of(schema: Schema) -> Schema:
     """All at once is one: what each of them says, laid together."""
     parts = schema.get("allOf")
     if not isinstance(parts, list):
         return schema
     whole: Schema = {key: value for key, value in schema.items() if key != "allOf"}
     for part in parts:
-        for key, value in _all_of(part).items() if isinstance(part, dict) else ():
+        for key, value in all_of(part).items() if isinstance(part, dict) else ():
             held = whole.get(key)
             if isinstance(held, dict) and isinstance(value, dict):
                 whole[key] = held | value
@@ -111,8 +114,13 @@ def _add_values(result: Schema, values: list[JsonValue]) -> None:
     if values and all(isinstance(value, str) and value for value in values):
         result |= {"type": "STRING", "enum": [*values]}
     elif values:
-        listed = f"One of: {', '.join(map(canonical, values))}"
-        result["description"] = f"{result['description']} ({listed})" if "description" in result else listed
+        result["description"] = described_values(result, values)
+
+
+def described_values(result: Schema, values: list[JsonValue]) -> str:
+    """The description with the values that cannot be listed as such."""
+    listed = f"One of: {', '.join(map(canonical, values))}"
+    return f"{result['description']} ({listed})" if "description" in result else listed
 
 
 def _add_properties(result: Schema, schema: Schema) -> None:

@@ -52,6 +52,9 @@ MEDIA = frozenset(
     }
 )
 
+# What a result may hold itself. The rest follows it.
+RESULT_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
+
 # ── models ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -61,15 +64,29 @@ class GeminiFamily(NamedTuple):
     thinking: Literal["no", "budget", "level"]
     signs_calls: bool = False  # refuses a call of the current turn that bears no signature
     json_with_tools: bool = False  # takes a response schema beside tools
+    json_schema: bool = True  # reads JSON schema; the older ones a subset of OpenAPI's
+    call_ids: bool = False  # gives calls ids, and matches results by them
+    files_in_results: bool = False  # takes images and documents inside the result of a call
+    tools_beside_hosted: bool = False  # takes our tools beside Google's own
 
 
 # The first whose name is part of the model's. What is not listed is newer than this table.
 FAMILIES = (
-    ("gemini-1", GeminiFamily("no")),
-    ("gemini-2.0", GeminiFamily("no")),
+    ("gemini-1", GeminiFamily("no", json_schema=False)),
+    ("gemini-2.0", GeminiFamily("no", json_schema=False)),
     ("gemini-2", GeminiFamily("budget")),
-    ("gemma", GeminiFamily("no")),
-    ("", GeminiFamily("level", signs_calls=True, json_with_tools=True)),
+    ("gemma", GeminiFamily("no", json_schema=False)),
+    (
+        "",
+        GeminiFamily(
+            "level",
+            signs_calls=True,
+            json_with_tools=True,
+            call_ids=True,
+            files_in_results=True,
+            tools_beside_hosted=True,
+        ),
+    ),
 )
 
 
@@ -82,9 +99,14 @@ LEAST_OF_PRO = 128
 LEVELS = {"none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 MOST = "high"  # for words that mean more than they have
 
+TIERS = {"default": "standard", "auto": "unspecified"}  # others' words for theirs
+IN_CACHE = ("systemInstruction", "tools", "toolConfig")
+
 # ── fields that we read, or that are of no use to anybody ─────────────────────────────────────────
 
 CHUNK_FIELDS = frozenset({"candidates", "usageMetadata", "error", "modelVersion", "responseId", "createTime"})
+SOURCES = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
+CHANCES = "logprobsResult"
 CANDIDATE_FIELDS = frozenset({"content", "index", "finishReason", "finishMessage", "tokenCount"})
 PART_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
 USAGE_FIELDS = frozenset(
@@ -119,6 +141,9 @@ class GeminiCandidate(TypedDict, total=False):
     finishReason: str | None
     finishMessage: str | None
     safetyRatings: list[SafetyRating] | None
+    groundingMetadata: dict[str, JsonValue] | None
+    urlContextMetadata: dict[str, JsonValue] | None
+    citationMetadata: dict[str, JsonValue] | None
 
 
 class SafetyRating(TypedDict, total=False):
