@@ -137,8 +137,14 @@ def _decoded(blobs: JsonValue) -> list[bytes]:
 def markdown(info: Conversation, path: Sequence[Message]) -> str:
     """For reading: who wrote what, and what was called with what result."""
     lines = [f"# {info.title or 'Conversation'}", ""]
+    goes_on = False
     for message, following in zip_longest(path, path[1:]):
-        lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]
+        if message.role == "user" and message.author is not None:
+            goes_on = True  # a plugin asked for more, and nobody said that
+            continue
+        if not goes_on:
+            lines += [f"## {'Person' if message.role == 'user' else message.model or 'Model'}", ""]
+        goes_on = False
         for text in _paragraphs(message):
             lines += [text, ""]
         if message.role == "assistant" and (ending := ending_of(message, following)) is not None:

@@ -52,27 +52,32 @@ class TextOutput:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._in_line = False
+        self._ended = False  # the text; whether its line ends, too, is known when its reply has
         self._started: set[str] = set()  # calls whose arguments have been shown
         self._clean: Callable[[str], str] = plain if out.isatty() else str  # a file gets it to the letter
 
     def show(self, event: e.Event) -> None:
         match event:
             case e.TextDelta():
+                if self._ended:
+                    self._end_line()
                 print(self._clean(event.text), end="", file=self._out, flush=True)
                 self._in_line = not event.text.endswith("\n")
             case e.TextEnd():
-                self._end_line()
+                self._ended = True
+            case e.MessageEnd() if event.finish == "length" and not self._out.isatty():
+                self._ended = False  # what was cut off goes on where it stopped
             case e.CallStart():
                 self._started.add(event.call)
-                _print_aside(_call_line(event))
+                self._aside(_call_line(event))
             case e.CallEnd():
                 if event.call not in self._started:  # it did not run: what it would have done is told now
-                    _print_aside(_call_line(event))
-                _print_aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
+                    self._aside(_call_line(event))
+                self._aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
             case e.StepRetry():
-                _print_aside(f"· {plain(event.reason)}: trying again in {event.seconds:.0f} s")
+                self._aside(f"· {plain(event.reason)}: trying again in {event.seconds:.0f} s")
             case e.Notice() if event.kind != "title":
-                _print_aside(f"· {plain(event.text)}")
+                self._aside(f"· {plain(event.text)}")
             case _:
                 pass
 
@@ -80,7 +85,13 @@ class TextOutput:
         self._end_line()
         _print_error(end)
 
+    def _aside(self, text: str) -> None:
+        if self._ended:
+            self._end_line()
+        _print_aside(text)
+
     def _end_line(self) -> None:
+        self._ended = False
         if self._in_line:
             print(file=self._out, flush=True)
             self._in_line = False

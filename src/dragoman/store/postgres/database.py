@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from dragoman.errors import ConfigError, DragomanError, EngineError
+from dragoman.errors import ConfigError, DragomanError, EngineError, StoreUnavailable
 from dragoman.store.postgres.faults import CONFLICTS, translate
 from dragoman.store.sql.database import Connection, Operation, SqlDatabase, Write
 from dragoman.store.sql.statements import statements
@@ -105,7 +105,8 @@ class PostgresDatabase(SqlDatabase):
             await self._session.open()
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             reason = translate(error, self.name)
-            raise ConfigError(f"cannot open the store {self.name}: {reason}") from None
+            where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.name}: "
+            raise ConfigError(f"cannot open {where}{reason}") from None
         self._owner_name = self._session.name
 
     async def close(self) -> None:
@@ -210,6 +211,10 @@ class PostgresDatabase(SqlDatabase):
                 f"greatest((SELECT max({column}) FROM {table}), 1))"
             )
 
+    def _others(self, db: Connection) -> list[str]:
+        names = [row["name"] for row in db.execute(self._sql["owners"]).fetchall()]
+        return [name for name in names if name != self._owner_name and self._is_alive(db, name)]
+
     def _known_since(self, db: Connection) -> float:
         return float(db.execute(self._sql["first_use"]).fetchone()["at"])
 
@@ -249,5 +254,5 @@ def _parse(url: str) -> tuple[str, str]:
 def _shown(url: str) -> str:
     """As a person may read it: host and database, no name, no password, no options."""
     parts = urlsplit(url)
-    host = (parts.netloc.rpartition("@")[2]) or "localhost"
+    host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "localhost")
     return f"postgresql://{host}{parts.path}"

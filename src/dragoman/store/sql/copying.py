@@ -69,13 +69,8 @@ async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
 
 
 async def _refuse_running(source: SqlDatabase) -> None:
-    def running(db: Connection) -> bool:
-        rows = db.execute("SELECT DISTINCT owner FROM turns WHERE live = 1 AND owner IS NOT NULL").fetchall()
-        others = [row["owner"] for row in rows if row["owner"] != source._owner_name]
-        return any(source._is_alive(db, owner) for owner in others)
-
-    if await source._read(running):
-        raise BadRequest("turns run in it: stop the programs that use it, and copy it then")
+    if await source._read(source._others):
+        raise BadRequest("another program has it open: stop what uses it, and copy it then")
 
 
 async def _pages(database: SqlDatabase, table: str, key: Sequence[str]) -> AsyncIterator[list[Values]]:

@@ -98,6 +98,10 @@ class SqlDatabase(ABC):
         """Whether the process of this name still runs, and is not paused."""
 
     @abstractmethod
+    def _others(self, db: Connection) -> list[str]:
+        """The other processes that have it open."""
+
+    @abstractmethod
     def _add_text(self, db: Connection, message: int, text: str) -> None:
         """Let a search find the message by this text; by its number."""
 

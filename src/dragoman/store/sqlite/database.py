@@ -129,6 +129,9 @@ class SqliteDatabase(SqlDatabase):
     def _count_on(self, db: Connection, tables: Sequence[str]) -> None:
         pass  # SQLite goes by what is there
 
+    def _others(self, db: Connection) -> list[str]:
+        return self._owner.others()
+
     def _known_since(self, db: Connection) -> float:
         """Written into the file's header at the first look: a new file beside old blobs (the old one was
         moved away, to be mended) must not take them for unused."""

@@ -83,6 +83,11 @@ class Owner:
         finally:
             os.close(file)
 
+    def others(self) -> list[str]:
+        """Every other process that has this store open."""
+        names = [path.stem for path in self._folder.glob(f"*{_LOCK}")]
+        return [name for name in names if name != self.name and self.alive(name)]
+
     def renew(self) -> None:
         """Renew our lease, and see who else has renewed theirs since this was last called."""
         with suppress(OSError):  # a file system that is read-only for now: nobody can claim a turn either

@@ -77,6 +77,9 @@ UPDATE owners SET beat = extract(epoch FROM clock_timestamp()) WHERE name = :nam
 -- name: owner
 SELECT lock, extract(epoch FROM clock_timestamp())::double precision - beat AS silent FROM owners WHERE name = :name;
 
+-- name: owners
+SELECT name FROM owners;
+
 -- name: is_unlocked
 -- Whether nobody holds an owner's lock: then its process is gone.
 SELECT pg_try_advisory_xact_lock_shared(:lock) AS free;
