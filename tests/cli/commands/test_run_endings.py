@@ -165,3 +165,16 @@ async def test_a_turn_that_was_cancelled_in_a_pause_leaves_nothing_half_called(t
         ended = await program("run", *SAID, "--continue", "last", "Leave it.", folder=tmp_path)
     assert (process.returncode, ended.status) == (130, 0)
     assert [message["role"] for message in server.messages()] == ["user"]
+
+
+async def test_a_reply_that_was_continued_is_printed_in_one_piece(tmp_path: Path) -> None:
+    """H10: a word that was cut in half is whole in a file; our own prompt is in no export."""
+    async with loopback(chat("A drag", "length"), chat("oman interprets.")) as server:
+        write_settings(server, tmp_path, "openai_chat")
+        ended = await program("run", *SAID[:-1], "Who?", folder=tmp_path)
+        exported = await program(
+            "export", "last", "--store", "chat.db", "--format", "markdown", folder=tmp_path
+        )
+    assert (ended.status, ended.out) == (0, "A dragoman interprets.\n")
+    assert "cut off" not in exported.out
+    assert exported.out.count("## ") == 2
