@@ -157,6 +157,9 @@ async def test_what_was_decided_is_listed_private_and_taken_back(here: Visit) ->
     assert str(here.folder) in (await here.run("trust", "--list")).out
     listed = json.loads((await here.run("trust", "--list", "--json")).out)["folders"]
     assert [(one["folder"], one["trusted"]) for one in listed] == [(str(here.folder), True)]
+    assert (await here.run("trust", "--list")).out.startswith("trusted\t")
+    (here.folder / "tools" / "later.py").write_text("print('later')\n")
+    assert (await here.run("trust", "--list")).out.startswith("changed\t")
     assert (await here.run("trust", "--revoke")).status == 0
     assert "dragoman trust" in (await here.run("tools")).err
     assert (await here.run("trust", "--revoke")).status == 1

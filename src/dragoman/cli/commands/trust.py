@@ -13,6 +13,7 @@ from dragoman.cli.folder_trust import is_at_terminal, show
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.settings import read
 from dragoman.config.sources import find_project_file, trust_answers
+from dragoman.config.trust.answers import TrustAnswer
 from dragoman.config.trust.contents import FolderContents, inspect_project
 from dragoman.errors import BadRequest, ConfigError
 
@@ -49,16 +50,32 @@ def list_trusted(*, as_json: bool) -> None:
     answers = trust_answers().all()
     if as_json:
         listed: list[JsonValue] = [
-            {"folder": str(folder), "trusted": one.trusted, "when": one.when, "files": [*one.files]}
+            {
+                "folder": str(folder),
+                "trusted": one.trusted,
+                "state": _state(folder, one),
+                "when": one.when,
+                "files": [*one.files],
+            }
             for folder, one in answers.items()
         ]
         print_json({"folders": listed}, indent=2)
         return
     for folder, one in answers.items():
         when = datetime.fromtimestamp(one.when).strftime("%Y-%m-%d %H:%M")
-        print(f"{'trusted' if one.trusted else 'not used'}\t{when}\t{one_line(str(folder), 1000)}")
+        print(f"{_state(folder, one)}\t{when}\t{one_line(str(folder), 1000)}")
     if not answers:
         print("No folder is trusted yet.", file=sys.stderr)
+
+
+def _state(folder: Path, answer: TrustAnswer) -> str:
+    """What holds of it now: what has changed since is not used before it is trusted again."""
+    if not folder.is_dir():
+        return "gone"
+    if not answer.trusted:
+        return "not used"
+    contents = _inspect(folder)
+    return "trusted" if contents.unsafe is None and answer.covers(contents) else "changed"
 
 
 def _find_folder(named: Path | None, *, known: bool = False) -> Path:
