@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import BadRequest, ProviderError
-from dragoman.messages.events import CallInputEnd, Event, MessageEnd, StepRetry, TextDelta
+from dragoman.messages.events import CallInputEnd, Event, MessageEnd, Notice, StepRetry, TextDelta
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.providers.local.completion import PATH, Completions
@@ -185,6 +185,7 @@ async def test_an_answer_that_only_our_own_limit_ended_is_whole() -> None:
     events, _ = await replied(asked("Tell me"), *script)
     assert isinstance(events[-1], MessageEnd)
     assert events[-1].finish == "stop"
+    assert [event.kind for event in events if isinstance(event, Notice)] == ["cut"]  # and it is told
     events, _ = await replied(asked("Tell me", options={"max_tokens": 5}), *script)
     assert isinstance(events[-1], MessageEnd)
     assert events[-1].finish == "length"

@@ -20,6 +20,7 @@ from dragoman.messages.events import (
     CallInputStart,
     Event,
     MessageEnd,
+    Notice,
     TextDelta,
     TextEnd,
     TextStart,
@@ -37,6 +38,7 @@ NEAREST = 6  # examples that are like the request, beside the first of each tool
 ASKED = 1500  # characters of a request that are looked at
 HISTORY = 4000  # characters of a conversation that a chat takes along
 ANSWER = 256  # tokens of an answer, unless the request says otherwise
+CUT = f"the answer was ended after {ANSWER} tokens: `max_tokens` sets another limit"
 ARGUMENTS = 400  # tokens
 LONGEST_RESULT = 4000  # characters of a result that become the answer
 SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
@@ -169,7 +171,7 @@ class GuidedModel:
             async for batch in batches:
                 *others, last = batch
                 if isinstance(last, MessageEnd) and last.finish == "length" and not limited:
-                    yield (*others, replace(last, finish="stop"))  # it would go on for ever, not better
+                    yield (*others, Notice(CUT, "cut"), replace(last, finish="stop"))  # more is not better
                 else:
                     yield batch
 
