@@ -200,8 +200,9 @@ def _is_of_field(message: str) -> bool:
 class Learned:
     """What is known of one model beside the catalog. Shared by all turns that ask it."""
 
-    dropped: set[str] = field(default_factory=set)  # fields that are left out
-    renamed: dict[str, str] = field(default_factory=dict)
+    # Replaced, never changed: large bodies are trimmed in a thread, while another turn learns.
+    dropped: frozenset[str] = frozenset()  # fields that are left out
+    renamed: Mapping[str, str] = field(default_factory=dict)
     lacks: set[Modality] = field(default_factory=set)
     no_system: bool = False
     no_tools: bool = False
@@ -257,9 +258,9 @@ class Learned:
             return None
         (first, *_) = names
         if first in _LIMITS and first not in self.renamed.values():
-            self.renamed[first] = _LIMITS[first]
+            self.renamed = {**self.renamed, first: _LIMITS[first]}
             return f"does not take {first}: {_LIMITS[first]} is sent in its place"
-        self.dropped.update(names)
+        self.dropped = self.dropped.union(names)
         return f"does not take {', '.join(names)}: it is left out"
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────────

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from dragoman.errors import DragomanError
-from dragoman.server.problems import problem_of
 
 PATHS = ("/healthz", "/readyz")
 router = APIRouter(tags=["health"], include_in_schema=False)
+_log = logging.getLogger("dragoman.server")
 _FRESH = 1.0  # seconds for which an answer of the store is good: strangers may ask as often as they like
 _LONGEST = 5.0  # seconds that it may take
 
@@ -24,7 +25,7 @@ async def alive() -> Response:
 
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
-    """The store can be read. 503, with the reason, where it cannot."""
+    """The store can be read. 503 where it cannot; the reason is in the log."""
     state = request.app.state
     looked: asyncio.Future[Response] | None = getattr(state, "readiness", None)
     now = asyncio.get_running_loop().time()
@@ -38,8 +39,7 @@ async def _look(request: Request) -> Response:
     try:
         async with asyncio.timeout(_LONGEST):
             await request.app.state.context.runtime.store.revisions(())
-    except DragomanError as error:
-        return problem_of(error)
-    except TimeoutError:
-        return JSONResponse({"status": "the store does not answer"}, 503)
+    except (DragomanError, TimeoutError) as error:
+        _log.warning("not ready: %s", str(error) or "the store does not answer")
+        return JSONResponse({"status": "the store cannot be read"}, 503)
     return JSONResponse({"status": "ready"})

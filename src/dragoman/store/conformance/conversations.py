@@ -20,6 +20,14 @@ class ConversationConformance(Suite):
 
     # ── conversations ───────────────────────────────────────────────────────────────────────────────
 
+    async def test_half_a_character_is_refused_and_changes_nothing(self, tmp_path: Path) -> None:
+        """S1: by the same error from every engine."""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(scene.CONVERSATION)
+            with refused(UnicodeEncodeError):
+                await store.set_title("conv_1", "\ud83d")
+            assert (await store.conversation("conv_1")).title is None
+
     async def test_a_conversation_is_read_as_it_was_written(self, tmp_path: Path) -> None:
         whole = Conversation(
             "conv_1",

@@ -20,9 +20,8 @@ class TableBlobs:
         self._rows = rows
 
     async def put(self, data: bytes) -> str:
-        key, now = key_of(data), time.time()
-        if not await self._run("touch_blob", key=key, now=now, data=data):
-            await self._run("put_blob", key=key, now=now, data=data)
+        key = key_of(data)
+        await self._run("put_blob", key=key, now=time.time(), data=data)
         return key
 
     async def read(self, key: str) -> bytes:

@@ -97,12 +97,18 @@ class PostgresDatabase(SqlDatabase):
                 command_timeout=90,
             )
             self._session: Session = Session(
-                lambda: asyncpg.connect(self._url, server_settings=settings, timeout=15),
+                lambda: asyncpg.connect(
+                    self._url, server_settings=settings, timeout=15, command_timeout=self._lease / 4
+                ),
                 self._run,
                 channel=self.schema,
                 lease=self._lease,
             )
-            await self._session.open()
+            try:
+                await self._session.open()
+            except BaseException:
+                self._pool.terminate()
+                raise
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
             reason = translate(error, self.name)
             where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.name}: "
@@ -116,8 +122,8 @@ class PostgresDatabase(SqlDatabase):
         try:
             async with asyncio.timeout(_CLOSING):
                 await self._session.close()
-                async with self._connection() as connection:
-                    await connection.execute("DELETE FROM owners WHERE name = $1", self._owner_name)
+                key = {"name": self._owner_name}
+                await self._attempt(lambda db: db.execute(self._sql["remove_owner"], key))
                 await self._pool.close()
         except (
             Exception
@@ -139,6 +145,7 @@ class PostgresDatabase(SqlDatabase):
         before = self._lines.get(line) if line is not None else None
         task = asyncio.create_task(self._carry_out(operation, written, before))
         self._writes.add(task)
+        task.add_done_callback(lambda _: _give_up(written))
         task.add_done_callback(self._writes.discard)
         if line is not None:
             self._lines[line] = task
@@ -152,9 +159,9 @@ class PostgresDatabase(SqlDatabase):
     async def _carry_out(
         self, operation: Operation[T], written: asyncio.Future[T], before: asyncio.Task[Any] | None
     ) -> None:
-        if before is not None:
-            await asyncio.wait([before])
         try:
+            if before is not None:
+                await asyncio.wait([before])
             written.set_result(await self._translated(lambda: self._attempt(operation)))
         except BaseException as error:
             written.set_exception(EngineError(f"a write raised {error!r}") if _untakeable(error) else error)
@@ -229,7 +236,15 @@ class PostgresDatabase(SqlDatabase):
         except (DragomanError, asyncio.CancelledError):
             raise
         except Exception as error:
-            raise translate(error, self.name) from error.__cause__
+            if (fault := translate(error, self.name)) is error:
+                raise
+            raise fault from error
+
+
+def _give_up(written: asyncio.Future[Any]) -> None:
+    """Whoever waits for a write that nobody carries out any more would wait for ever."""
+    if not written.done():
+        written.set_exception(EngineError("the program ended before it was written"))
 
 
 def _untakeable(error: BaseException) -> bool:

@@ -28,20 +28,16 @@ def translate(error: BaseException, name: str) -> BaseException:
     """StoreUnavailable for a fault of the server or of the way to it; any other error as it is."""
     import asyncpg
 
+    if isinstance(error.__cause__, UnicodeEncodeError):
+        return error.__cause__  # half a character, which no text can hold
     state: object = getattr(error, "sqlstate", None)
     if isinstance(state, str):
         for length in (5, 3, 2):
             if (fault := _FAULTS.get(state[:length])) is not None:
                 what, hint, retryable = fault
-                return _unavailable(f"the store {name}: {what} ({error})", hint, retryable, error)
+                return StoreUnavailable(f"the store {name}: {what} ({error})", hint, retryable=retryable)
         return error
     if isinstance(error, OSError | asyncio.TimeoutError | asyncpg.InterfaceError):
         what = f"the store {name} cannot be reached ({error or type(error).__name__})"
-        return _unavailable(what, _AGAIN, True, error)
+        return StoreUnavailable(what, _AGAIN, retryable=True)
     return error
-
-
-def _unavailable(what: str, hint: str, retryable: bool, cause: BaseException) -> StoreUnavailable:
-    unavailable = StoreUnavailable(what, hint, retryable=retryable)
-    unavailable.__cause__ = cause
-    return unavailable

@@ -12,6 +12,7 @@ from dragoman.store.sql.database import Connection
 from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
 
 _PAGE = 200  # texts that are looked at at once
+_PAGES = 250  # of them at most: about as many texts as SQLite looks through in the time of one search
 _TITLES = 10_000  # that are looked at at most
 _LAST = 2**62  # comes after every text
 
@@ -46,7 +47,10 @@ class PostgresSearch(PostgresDatabase):
     ) -> list[Found]:
         found: dict[str, Found] = {}
         key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
-        while rows := db.execute(self._sql["search_texts"], key).fetchall():
+        for _ in range(_PAGES):
+            rows = db.execute(self._sql["search_texts"], key).fetchall()
+            if not rows:
+                break
             for row in rows:
                 if row["message"] not in found and has_all(row["text"], words):
                     snippet = snippet_of(row["text"], words)

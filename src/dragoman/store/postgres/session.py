@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 _RENEWALS = 4  # in the time of one lease
+_TRIES = 100  # to take our own lock at the start
 _AGAIN = 0.5  # seconds before a connection that broke is tried again
 _FORGOTTEN = 24 * 3600.0  # seconds after which nobody asks for a dead owner any more
 _log = logging.getLogger("dragoman.store")
@@ -50,7 +51,11 @@ class Session:
     async def open(self) -> None:
         await self._run("remove_dead_owners", silent=_FORGOTTEN)
         await self._run("add_owner", name=self.name, lock=self._lock)
-        await self._listen()
+        for _ in range(_TRIES):  # who looks whether we live may hold it for a moment
+            await self._listen()
+            if self._locked:
+                break
+            await asyncio.sleep(0.05)
         self._task = asyncio.create_task(self._renew_regularly(), name="dragoman-lease")
 
     async def close(self) -> None:
@@ -65,7 +70,7 @@ class Session:
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
                 return True  # nobody can tell us: there may be
-            await self._connection.execute("SELECT 1")
+            await self._use(self._connection.execute("SELECT 1"))
         written, self._written = self._written, False
         return written
 
@@ -74,11 +79,22 @@ class Session:
         of ours is gone."""
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
-                self._connection, self._locked = await self._connect(), False
-                await self._connection.add_listener(self._channel, self._heard)
-                self._written = True
+                connection = await self._connect()
+                await connection.add_listener(self._channel, self._heard)
+                self._connection, self._locked, self._written = connection, False, True
             if not self._locked:
-                self._locked = await self._connection.fetchval("SELECT pg_try_advisory_lock($1)", self._lock)
+                taken = self._connection.fetchval("SELECT pg_try_advisory_lock($1)", self._lock)
+                self._locked = await self._use(taken)
+
+    async def _use(self, work: Awaitable[Any]) -> Any:
+        """A connection that does not answer in time is given up: it may be dead without anybody knowing."""
+        try:
+            return await work
+        except Exception:
+            if self._connection is not None:
+                self._connection.terminate()
+                self._connection = None
+            raise
 
     def _heard(self, *_: object) -> None:
         self._written = True

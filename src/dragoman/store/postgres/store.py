@@ -28,7 +28,11 @@ class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlD
 
     async def open(self) -> None:
         await super().open()
-        await self._drop_ended_events()
+        try:
+            await self._drop_ended_events()
+        except BaseException:
+            await super().close()
+            raise
         self._upkeep = asyncio.create_task(self._keep_up())
 
     async def close(self) -> None:

@@ -43,7 +43,8 @@ async def copy_store(source: SqlDatabase, target: SqlDatabase, progress: Progres
     What is in the target already is left as it is, so a copy that broke off is run again and goes on. At the
     end each row is compared. ConfigError where one is missing or not the same.
     """
-    await _refuse_running(source)
+    for database in (source, target):
+        await _refuse_running(database)
     await _refuse_others(source, target)
     for table, key in _TABLES.items():
         count = 0

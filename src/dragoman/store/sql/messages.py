@@ -42,7 +42,7 @@ class SqlMessages(SqlDatabase):
         held = load(RESULT, "call", id, row["held"]) if row["held"] else None
         return load(CALL, "call", id, row["body"]), row["conversation"], held
 
-    # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+    # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
     def _add_message(self, db: Connection, message: Message) -> None:
         row = message_row(message)

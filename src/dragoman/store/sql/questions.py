@@ -50,7 +50,7 @@ class SqlQuestions(SqlSignals):
     async def revoke(self, grant: str) -> None:
         await self._change("grant", grant, "revoke_grant")
 
-    # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+    # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
     def _question(self, db: Connection, id: str) -> Question:
         row = db.execute(self._sql["lock_question"], {"id": id}).fetchone()

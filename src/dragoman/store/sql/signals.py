@@ -36,7 +36,7 @@ class SqlSignals(SqlDatabase):
     async def turns_with_signals(self) -> list[str]:
         return [row["turn"] for row in await self._all("turns_with_signals")]
 
-    # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+    # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
     def _add_signal(
         self,

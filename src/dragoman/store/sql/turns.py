@@ -78,7 +78,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
     async def release(self, turn: str, epoch: int) -> None:
         await self._run("release_turn", id=turn, epoch=epoch)
 
-    # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
+    # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
     def _start(self, db: Connection, start: Start) -> Started | None:
         row = self._conversation_row(db, start.conversation)

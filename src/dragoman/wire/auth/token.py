@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
@@ -111,7 +112,6 @@ def check_token_address(url: str, *, name: str) -> str:
 
 def _is_number(value: object) -> bool:
     try:
-        float(str(value))
+        return math.isfinite(float(str(value)))
     except ValueError:
         return False
-    return True
