@@ -161,6 +161,7 @@ class Person:
         if not steer:
             await expect(self.by("stop")).to_be_hidden(timeout=60_000)
         await self.by("composer-text").fill(text)
+        await expect(self.by("send")).to_be_enabled(timeout=60_000)  # what is attached has arrived
         await self.by("composer-text").press("Enter")
 
     def by(self, testid: str) -> Locator:

@@ -123,7 +123,7 @@ async def test_a_running_turn_is_steered(person: Person) -> None:
     await person.say("hurry up", steer=True)
     await person.by("stop").click()
     await person.sees_call("cancelled")
-    await expect(person.page.get_by_text("hurry up")).to_be_visible()
+    await expect(person.by("messages").get_by_text("hurry up")).to_be_visible()
 
 
 async def test_conversations_are_found_by_what_was_said(browser: Browser, server: Server) -> None:

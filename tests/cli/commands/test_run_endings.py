@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,12 @@ async def test_what_was_learned_is_told_beside_the_answer(tmp_path: Path) -> Non
     ]
 
 
+def _messages_in(store: Path) -> int:
+    """How many are stored: a request may be out a moment before the reply that it sends back is."""
+    with closing(sqlite3.connect(store)) as db:
+        return int(db.execute("SELECT count(*) FROM messages").fetchone()[0])
+
+
 async def test_a_turn_that_was_killed_in_a_pause_goes_on_with_it(tmp_path: Path) -> None:
     """S3: the paused reply is sent back as it is, by the next process."""
     paused = messages("Let me look.", "pause_turn", SEARCH)
@@ -141,7 +149,7 @@ async def test_a_turn_that_was_killed_in_a_pause_goes_on_with_it(tmp_path: Path)
         process = await started("run", *SAID, "Look it up.", folder=tmp_path)
         assert process.stdin is not None
         process.stdin.close()
-        await eventually(lambda: len(server.bodies) == 2)
+        await eventually(lambda: len(server.bodies) == 2 and _messages_in(tmp_path / "chat.db") == 2)
         os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
         ended = await program("run", *SAID, "--continue", "last", folder=tmp_path)
