@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from dragoman.store.postgres import PostgresStore
-from dragoman.store.sql.database import Connection, Operation, SqlDatabase
+from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
 from dragoman.store.sqlite import SqliteStore
 from dragoman.store.store import Store
 from tests.postgres import postgres_of
@@ -51,7 +51,7 @@ class Deadly(SqlDatabase):
     def _write(
         self, operation: Operation[T], *, sync: bool = False, line: str | None = None
     ) -> asyncio.Future[T]:
-        def write(db: Connection) -> T:
+        def write(db: SqlConnection) -> T:
             written = operation(db)
             self.clockwork.tick("inside")  # nothing of it is committed
             return written

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Runtime, ScriptedModel, allow_once, tool
+from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import File, Text
 from dragoman.store.address import store_address
@@ -45,13 +46,13 @@ async def fill(place: Path) -> tuple[str, str]:
     return chat.id, turn.id
 
 
-async def copied(source: str | Path, target: str | Path) -> None:
+async def copied(source: str | Path, target: str | Path) -> list[str]:
     stores = [store_address(place).store() for place in (source, target)]
     for store in stores:
         await store.open()
     try:
         one, other = (store for store in stores if isinstance(store, SqlDatabase))
-        await copy_store(one, other)
+        return await copy_store(one, other)
     finally:
         for store in stores:
             await store.close()
@@ -81,6 +82,24 @@ async def test_a_store_is_copied_there_and_back_and_a_turn_that_waited_goes_on(
                 "more"
             )  # numbers go on after the copied ones
             assert turn_after.id != turn
+
+
+async def test_what_cannot_be_read_and_who_came_before_its_parent_stop_no_copy(tmp_path: Path) -> None:
+    """N1, S1: a damaged attachment is left out; the clocks of two nodes need not agree."""
+    chat, _ = await fill(tmp_path / "chat.db")
+    store = SqliteStore(tmp_path / "chat.db")
+    await store.open()
+    await store.add_conversation(
+        Conversation("conv_inner", parent=chat, call="call_1", created=0.5, updated=0.5)
+    )
+    await store.close()
+    (blob,) = (tmp_path / "chat.db.files" / "blobs").glob("*/*")
+    blob.write_bytes(b"altered")
+    assert await copied(tmp_path / "chat.db", tmp_path / "new.db") == [blob.parent.name + blob.name]
+    store = SqliteStore(tmp_path / "new.db")
+    await store.open()
+    assert (await store.conversation("conv_inner")).parent == chat
+    await store.close()
 
 
 async def test_nothing_is_copied_into_somebody_elses_store_or_out_of_one_in_use(tmp_path: Path) -> None:

@@ -24,14 +24,12 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import Error
 
 REFUSED = frozenset({"refusal", "filter", "safety", "recitation"})  # what it calls is not run
-INCOMPLETE = frozenset({"length", "context", "pause"})  # more would have come
+# More would have come, and the text of the next reply belongs to the same answer.
+INCOMPLETE = frozenset({"length", "context", "pause"})
 WITHOUT_ANSWER = frozenset({"malformed", "thoughts", "empty", "error"})
 
 BROKEN_OFF = REFUSED | {"length", "context", "malformed", "error", "cancelled"}
 """A call at the end of these may be half written."""
-
-GOES_ON = INCOMPLETE
-"""The text of the next reply belongs to the same answer."""
 
 Finish: TypeAlias = str
 

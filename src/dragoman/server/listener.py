@@ -54,7 +54,7 @@ class HttpConnection(HttpToolsProtocol):
         self._in_head = True
         self._size = 0  # bytes of a head, or of what came after it
         self._deadline: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        self._unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's own
         super().connection_made(transport)
@@ -65,7 +65,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._within(None)
-        self._is_read()
+        self._stop_unread_timer()
         self._listener.lost(self)
         super().connection_lost(exc)
 
@@ -95,16 +95,16 @@ class HttpConnection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._is_read()
-        self._unread = self.loop.call_later(self._limits.unread, self.hang_up)
+        self._stop_unread_timer()
+        self._unread_timer = self.loop.call_later(self._limits.unread, self.hang_up)
 
     def resume_writing(self) -> None:
-        self._is_read()
+        self._stop_unread_timer()
         super().resume_writing()
 
-    def _is_read(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
+    def _stop_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
 
     def recognise(self) -> None:
         self._known = True

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from dragoman.errors import ConfigError
-from dragoman.redaction import redact_text
 from dragoman.store.store import Store
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # two letters at least: C: is a drive
@@ -46,7 +46,7 @@ class StoreServer:
     url: str
 
     def __str__(self) -> str:
-        return redact_text(self.url)
+        return shown_address(self.url)
 
     __repr__ = __str__
 
@@ -61,6 +61,18 @@ class StoreServer:
         from dragoman.store.postgres import PostgresStore
 
         return PostgresStore(self.url)
+
+
+def shown_address(url: str) -> str:
+    """Of a database, what a person may read: where it is, and nothing of who comes with which password."""
+    try:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+    except ValueError:
+        return "postgresql://…"
+    host = parts.netloc.rpartition("@")[2] or options.get("host", "localhost")
+    schema = f"?schema={options['schema']}" if "schema" in options else ""
+    return f"postgresql://{host}{parts.path}{schema}"
 
 
 StoreAddress: TypeAlias = StoreFile | StoreServer

@@ -19,16 +19,17 @@ def copy_everything(source: str, target: str) -> None:
         raise BadRequest("both are the same store")
     if not places[0].is_there:
         raise ConfigError(f"there is no database {places[0]}")
-    asyncio.run(_copy(*places))
+    for blob in asyncio.run(_copy(*places)):
+        print(f"left out, since it cannot be read: attachment {blob}", file=sys.stderr)
     print(f"everything in {places[0]} is in {places[1]}, and every row was compared")
 
 
-async def _copy(source: StoreAddress, target: StoreAddress) -> None:
+async def _copy(source: StoreAddress, target: StoreAddress) -> list[str]:
     async with AsyncExitStack() as opened:
         here, there = [await _opened(address.store(), opened) for address in (source, target)]
         shown = _Progress()
         try:
-            await copy_store(here, there, shown)
+            return await copy_store(here, there, shown)
         finally:
             shown.end()
 

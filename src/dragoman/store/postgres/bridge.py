@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 
+from dragoman.store.sql.texts import without_nul
+
 if TYPE_CHECKING:
     import asyncpg
 
@@ -23,10 +25,10 @@ _MAYBE = re.compile(r"(:[a-z_]+)(?= IS (?:NOT )?NULL)")  # which alone does not 
 _GIVES_ROWS = re.compile(r"\s*(?:SELECT|WITH)\b|.*\bRETURNING\b", re.IGNORECASE | re.DOTALL)
 
 
-async def run(operation: Callable[[Connection], T], connection: asyncpg.Connection[Any]) -> T:
+async def run(operation: Callable[[BridgedConnection], T], connection: asyncpg.Connection[Any]) -> T:
     """What the operation returns or raises."""
     work = greenlet(operation)
-    awaited = work.switch(Connection(connection))
+    awaited = work.switch(BridgedConnection(connection))
     while not work.dead:
         try:
             result = await awaited
@@ -46,29 +48,29 @@ def _wait(work: Awaitable[T]) -> T:
     return result
 
 
-class Connection:
-    """Satisfies `sql.Connection`, inside an operation."""
+class BridgedConnection:
+    """Satisfies `SqlConnection`, inside an operation."""
 
     def __init__(self, connection: asyncpg.Connection[Any]) -> None:
         self._connection = connection
 
-    def execute(self, statement: str, key: Mapping[str, object] | None = None, /) -> Result:
+    def execute(self, statement: str, key: Mapping[str, object] | None = None, /) -> StatementResult:
         text, names, gives_rows = prepared(statement)
-        values = [_storable(key[name]) for name in names] if key is not None else []
+        values = [without_nul(key[name]) for name in names] if key is not None else []
         if gives_rows:
             rows = _wait(self._connection.fetch(text, *values))
-            return Result(rows, len(rows))
-        return Result([], _count(_wait(self._connection.execute(text, *values))))
+            return StatementResult(rows, len(rows))
+        return StatementResult([], _count(_wait(self._connection.execute(text, *values))))
 
-    def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> Result:
+    def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> StatementResult:
         text, names, _ = prepared(statement)
-        values = [[_storable(row[name]) for name in names] for row in rows]
+        values = [[without_nul(row[name]) for name in names] for row in rows]
         _wait(self._connection.executemany(text, values))
-        return Result([], len(values))
+        return StatementResult([], len(values))
 
 
-class Result:
-    """Satisfies `sql.Cursor`."""
+class StatementResult:
+    """Satisfies `SqlCursor`."""
 
     def __init__(self, rows: list[Any], rowcount: int) -> None:
         self._rows = iter(rows)
@@ -92,11 +94,6 @@ def prepared(statement: str) -> tuple[str, tuple[str, ...], bool]:
     places = {name: f"${place}" for place, name in enumerate(names, 1)}
     text = _PARAMETER.sub(lambda match: places[match[1]], statement)
     return text, names, _GIVES_ROWS.match(statement) is not None
-
-
-def _storable(value: object) -> object:
-    """PostgreSQL has no place for the character zero in a text. In JSON it is written out, and stays."""
-    return value.replace("\0", "�") if isinstance(value, str) and "\0" in value else value
 
 
 def _count(status: str) -> int:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from dragoman.errors import ConfigError, DragomanError, EngineError, StoreUnavailable
+from dragoman.store.address import shown_address
 from dragoman.store.postgres.faults import CONFLICTS, translate
-from dragoman.store.sql.database import Connection, Operation, SqlDatabase, Write
+from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase, Write
 from dragoman.store.sql.statements import statements
 
 if TYPE_CHECKING:
     import asyncpg
 
-    from dragoman.store.postgres.session import Session
+    from dragoman.store.postgres.session import OwnerSession
 
 T = TypeVar("T")
 
@@ -52,13 +53,13 @@ class PostgresDatabase(SqlDatabase):
     """
 
     _question_order = "seq"
-    _overriding = " OVERRIDING SYSTEM VALUE"
+    _explicit_ids = " OVERRIDING SYSTEM VALUE"
 
     def __init__(self, url: str, *, connections: int = 10, lease: float = 20.0) -> None:
         super().__init__()
         self._sql = queries()
         self._url, self.schema = _parse(url)
-        self.name = _shown(self._url)
+        self.name = shown_address(url)
         self._size = connections
         self._lease = lease
         self._lines: dict[str, asyncio.Task[Any]] = {}
@@ -79,7 +80,7 @@ class PostgresDatabase(SqlDatabase):
         except ImportError as error:
             raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
         from dragoman.store.postgres.migrate import migrate
-        from dragoman.store.postgres.session import Session
+        from dragoman.store.postgres.session import OwnerSession
 
         settings = {**_SETTINGS, "search_path": f'"{self.schema}", public'}
         try:
@@ -96,7 +97,7 @@ class PostgresDatabase(SqlDatabase):
                 timeout=15,
                 command_timeout=90,
             )
-            self._session: Session = Session(
+            self._session: OwnerSession = OwnerSession(
                 lambda: asyncpg.connect(
                     self._url, server_settings=settings, timeout=15, command_timeout=self._lease / 4
                 ),
@@ -125,9 +126,7 @@ class PostgresDatabase(SqlDatabase):
                 key = {"name": self._owner_name}
                 await self._attempt(lambda db: db.execute(self._sql["remove_owner"], key))
                 await self._pool.close()
-        except (
-            Exception
-        ) as error:  # it is gone: our lock with it, and what was handed over is written or refused
+        except Exception as error:  # it is gone, and our lock with it
             _log.warning("the store was closed without %s: %s", self.name, str(error) or type(error).__name__)
             self._pool.terminate()
 
@@ -195,14 +194,14 @@ class PostgresDatabase(SqlDatabase):
             return await self._translated(read)
 
     @contextmanager
-    def _snapshot(self, db: Connection) -> Iterator[None]:
+    def _snapshot(self, db: SqlConnection) -> Iterator[None]:
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
             yield
         finally:
             db.execute("COMMIT")
 
-    def _is_alive(self, db: Connection, owner: str) -> bool:
+    def _is_alive(self, db: SqlConnection, owner: str) -> bool:
         if owner == self._owner_name:
             return True
         row = db.execute(self._sql["owner"], {"name": owner}).fetchone()
@@ -210,7 +209,7 @@ class PostgresDatabase(SqlDatabase):
             return False
         return not db.execute(self._sql["is_unlocked"], {"lock": row["lock"]}).fetchone()["free"]
 
-    def _count_on(self, db: Connection, tables: Sequence[str]) -> None:
+    def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
         for table in tables:
             column = "id" if table == "texts" else "seq"
             db.execute(
@@ -218,11 +217,11 @@ class PostgresDatabase(SqlDatabase):
                 f"greatest((SELECT max({column}) FROM {table}), 1))"
             )
 
-    def _others(self, db: Connection) -> list[str]:
+    def _other_owners(self, db: SqlConnection) -> list[str]:
         names = [row["name"] for row in db.execute(self._sql["owners"]).fetchall()]
         return [name for name in names if name != self._owner_name and self._is_alive(db, name)]
 
-    def _known_since(self, db: Connection) -> float:
+    def _blobs_tracked_since(self, db: SqlConnection) -> float:
         return float(db.execute(self._sql["first_use"]).fetchone()["at"])
 
     @asynccontextmanager
@@ -264,10 +263,3 @@ def _parse(url: str) -> tuple[str, str]:
         raise ConfigError("the schema of a store is a name of small letters, digits and underscores")
     query = urlencode([(name, value) for name, value in options if name != "schema"])
     return urlunsplit(parts._replace(query=query)), schema
-
-
-def _shown(url: str) -> str:
-    """As a person may read it: host and database, no name, no password, no options."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "localhost")
-    return f"postgresql://{host}{parts.path}"

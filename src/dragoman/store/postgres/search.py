@@ -8,7 +8,7 @@ from itertools import islice
 from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
 from dragoman.store.postgres.database import PostgresDatabase
-from dragoman.store.sql.database import Connection
+from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
 
 _PAGE = 200  # texts that are looked at at once
@@ -22,7 +22,7 @@ class PostgresSearch(PostgresDatabase):
         if not (words := words_of(query)):
             return []
 
-        def read(db: Connection) -> list[Found]:
+        def read(db: SqlConnection) -> list[Found]:
             with self._snapshot(db):
                 titles = self._search_titles(db, words, user, limit)
                 found = self._search_texts(db, words, user, limit)
@@ -32,7 +32,7 @@ class PostgresSearch(PostgresDatabase):
         return (await self._read(read, slow=True))[:limit]
 
     def _search_titles(
-        self, db: Connection, words: Sequence[str], user: str | None, limit: int
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
         key = {"user": user, "part": _pattern(words), "limit": _TITLES}
         rows = db.execute(self._sql["search_titles"], key)
@@ -43,7 +43,7 @@ class PostgresSearch(PostgresDatabase):
         ]
 
     def _search_texts(
-        self, db: Connection, words: Sequence[str], user: str | None, limit: int
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
         found: dict[str, Found] = {}
         key: dict[str, object] = {"user": user, "part": _pattern(words), "limit": _PAGE, "before": _LAST}
@@ -60,11 +60,11 @@ class PostgresSearch(PostgresDatabase):
             key["before"] = rows[-1]["id"]
         return list(found.values())
 
-    def _add_text(self, db: Connection, message: int, text: str) -> None:
+    def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         for chunk in chunks(text):
             db.execute(self._sql["add_text"], {"message": message, "text": chunk})
 
-    def _add_text_of_call(self, db: Connection, call: ToolCall) -> None:
+    def _add_text_of_call(self, db: SqlConnection, call: ToolCall) -> None:
         for chunk in chunks(text_of_call(call)):
             db.execute(self._sql["add_text_of_call"], {"id": call.id, "text": chunk})
 

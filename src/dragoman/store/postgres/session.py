@@ -25,7 +25,7 @@ _FORGOTTEN = 24 * 3600.0  # seconds after which nobody asks for a dead owner any
 _log = logging.getLogger("dragoman.store")
 
 
-class Session:
+class OwnerSession:
     """Connects again when the connection breaks: until then, and after a pause, others may take its turns."""
 
     def __init__(

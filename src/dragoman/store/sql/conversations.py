@@ -12,14 +12,14 @@ from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.store.codecs import JSON
 from dragoman.store.conversations import Busy
-from dragoman.store.sql.database import Connection, Row
+from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.messages import SqlMessages
 from dragoman.store.sql.rows import conversation_of, conversation_row, listed_conversation, load
 
 
 class SqlConversations(SqlMessages):
     async def add_conversation(self, conversation: Conversation, messages: Sequence[Message] = ()) -> None:
-        def write(db: Connection) -> None:
+        def write(db: SqlConnection) -> None:
             db.execute(self._sql["add_conversation"], conversation_row(conversation))
             for message in messages:
                 self._add_message(db, message)
@@ -52,7 +52,7 @@ class SqlConversations(SqlMessages):
     async def change_settings(
         self, conversation: str, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
     ) -> None:
-        def write(db: Connection) -> None:
+        def write(db: SqlConnection) -> None:
             row = self._conversation_row(db, conversation)
             settings = change(load(JSON, "conversation", conversation, row["settings"]))
             db.execute(self._sql["set_settings"], {"id": conversation, "settings": JSON.dump(settings)})
@@ -60,13 +60,13 @@ class SqlConversations(SqlMessages):
         await self._write(write)
 
     async def set_leaf(self, conversation: str, leaf: str, at: float) -> None:
-        def write(db: Connection) -> None:
+        def write(db: SqlConnection) -> None:
             self._own_message(db, conversation, leaf)
             db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": at})
 
         await self._write(write)
 
-    def _conversation_row(self, db: Connection, id: str) -> Row:
+    def _conversation_row(self, db: SqlConnection, id: str) -> Row:
         """For who is about to write: nobody else changes it before that."""
         row: Row | None = db.execute(self._sql["lock_conversation"], {"id": id}).fetchone()
         if row is None:

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dragoman.errors import BadRequest, ConfigError
-from dragoman.store.sql.database import Connection, SqlDatabase
+from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
+from dragoman.store.sql.database import SqlConnection, SqlDatabase
+from dragoman.store.sql.texts import without_nul
 
 Values = dict[str, Any]
 Progress = Callable[[str, int], None]  # what is being copied, and how much of it there is so far
@@ -37,11 +38,14 @@ _COUNTED = ("messages", "signals", "queue", "texts")  # by numbers that the data
 _AT_ONCE = 500  # rows
 
 
-async def copy_store(source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None) -> None:
+async def copy_store(
+    source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None
+) -> list[str]:
     """Everything, turns that wait included; those that ran are nobody's in the copy, and are taken up there.
 
     What is in the target already is left as it is, so a copy that broke off is run again and goes on. At the
-    end each row is compared. ConfigError where one is missing or not the same.
+    end each row is compared. ConfigError where one is missing or not the same. Returns the attachments that
+    cannot be read, and are not in the copy: what was lost before stops nothing else.
     """
     for database in (source, target):
         await _refuse_running(database)
@@ -49,16 +53,43 @@ async def copy_store(source: SqlDatabase, target: SqlDatabase, progress: Progres
     for table, key in _TABLES.items():
         count = 0
         async for rows in _pages(source, table, key):
-            await _add(target, table, [_fresh(table, row) for row in rows])
+            await _add(target, table, [_alone(table, _fresh(table, row)) for row in rows])
             count += len(rows)
             progress(table, count)
-    count = 0
+    await _join_conversations(source, target)
+    lost = await _copy_blobs(source, target, progress)
+    await target._write(lambda db: target._advance_sequences(db, _COUNTED))
+    await _compare(source, target, progress)
+    return lost
+
+
+async def _copy_blobs(source: SqlDatabase, target: SqlDatabase, progress: Progress) -> list[str]:
+    lost, count = list[str](), 0
     async for blob in source._blobs.keys():
-        await target._blobs.put(await source._blobs.read(blob))
+        try:
+            await target._blobs.put(await source._blobs.read(blob))
+        except (NotFound, Unreadable):
+            lost.append(blob)
         count += 1
         progress("attachments", count)
-    await target._write(lambda db: target._count_on(db, _COUNTED))
-    await _compare(source, target, progress)
+    return lost
+
+
+def _alone(table: str, row: Values) -> Values:
+    """A conversation without the one that it belongs to, which may come later."""
+    return {**row, "parent": None} if table == "conversations" else row
+
+
+async def _join_conversations(source: SqlDatabase, target: SqlDatabase) -> None:
+    text = "UPDATE conversations SET parent = :parent WHERE id = :id"
+    async for rows in _pages(source, "conversations", _TABLES["conversations"]):
+        inner = [{"id": row["id"], "parent": row["parent"]} for row in rows if row["parent"] is not None]
+        if inner:
+            await target._write(partial(_run_many, text, inner))
+
+
+def _run_many(text: str, rows: Sequence[Values], db: SqlConnection) -> int:
+    return db.executemany(text, rows).rowcount
 
 
 async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
@@ -70,7 +101,7 @@ async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
 
 
 async def _refuse_running(source: SqlDatabase) -> None:
-    if await source._read(source._others):
+    if await source._read(source._other_owners):
         raise BadRequest("another program has it open: stop what uses it, and copy it then")
 
 
@@ -91,15 +122,15 @@ async def _pages(database: SqlDatabase, table: str, key: Sequence[str]) -> Async
         after = {name: rows[-1][name] for name in key}
 
 
-def _fetch(text: str, key: Mapping[str, object], db: Connection) -> list[Any]:
+def _fetch(text: str, key: Mapping[str, object], db: SqlConnection) -> list[Any]:
     return db.execute(text, key).fetchall()
 
 
 async def _add(database: SqlDatabase, table: str, rows: Sequence[Values]) -> None:
     columns = [name for name in rows[0] if name != "place"]
     names, values = ", ".join(f'"{name}"' for name in columns), ", ".join(f":{name}" for name in columns)
-    text = f"INSERT INTO {table} ({names}){database._overriding} VALUES ({values}) ON CONFLICT DO NOTHING"
-    await database._write(lambda db: db.executemany(text, rows).rowcount)
+    text = f"INSERT INTO {table} ({names}){database._explicit_ids} VALUES ({values}) ON CONFLICT DO NOTHING"
+    await database._write(partial(_run_many, text, rows))
 
 
 def _fresh(table: str, row: Values) -> Values:
@@ -129,12 +160,7 @@ async def _hashes(database: SqlDatabase, table: str, key: Sequence[str]) -> dict
     async for rows in _pages(database, table, key):
         for row in rows:
             values = sorted(_fresh(table, row).items())
-            text = "\0".join(f"{name}={_as_stored(value)}" for name, value in values if name != "place")
+            text = "\0".join(f"{name}={without_nul(value)}" for name, value in values if name != "place")
             hash = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
             hashes[tuple(str(row[name]) for name in known_by)] = hash[:16]
     return hashes
-
-
-def _as_stored(value: object) -> object:
-    """PostgreSQL has no place for the character zero."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value

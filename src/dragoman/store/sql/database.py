@@ -34,7 +34,7 @@ class Row(Protocol):
     def keys(self) -> Iterable[str]: ...
 
 
-class Cursor(Protocol):
+class SqlCursor(Protocol):
     """What a statement gave."""
 
     @property
@@ -47,12 +47,12 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """Runs statements whose parameters have names."""
 
-    def execute(self, statement: str, key: Mapping[str, object] = ..., /) -> Cursor: ...
+    def execute(self, statement: str, key: Mapping[str, object] = ..., /) -> SqlCursor: ...
 
-    def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> Cursor: ...
+    def executemany(self, statement: str, rows: Iterable[Mapping[str, object]], /) -> SqlCursor: ...
 
 
 class Write(asyncio.Future[T]):
@@ -62,7 +62,7 @@ class Write(asyncio.Future[T]):
         return False
 
 
-Operation: TypeAlias = Callable[[Connection], T]
+Operation: TypeAlias = Callable[[SqlConnection], T]
 
 
 class SqlDatabase(ABC):
@@ -73,7 +73,7 @@ class SqlDatabase(ABC):
     _owner_name: str  # of this process, as an owner of turns
 
     _question_order: str  # the column that counts questions
-    _overriding = ""  # what lets numbers be given that the database would else give out
+    _explicit_ids = ""  # what lets numbers be given that the database would else give out
 
     def __init__(self) -> None:
         self._reported: set[tuple[str, str]] = set()
@@ -90,30 +90,30 @@ class SqlDatabase(ABC):
         """Run it beside those that write. A slow one never takes the place of all others."""
 
     @abstractmethod
-    def _snapshot(self, db: Connection) -> AbstractContextManager[None]:
+    def _snapshot(self, db: SqlConnection) -> AbstractContextManager[None]:
         """Several reads of the same moment, whatever is committed between them."""
 
     @abstractmethod
-    def _is_alive(self, db: Connection, owner: str) -> bool:
+    def _is_alive(self, db: SqlConnection, owner: str) -> bool:
         """Whether the process of this name still runs, and is not paused."""
 
     @abstractmethod
-    def _others(self, db: Connection) -> list[str]:
+    def _other_owners(self, db: SqlConnection) -> list[str]:
         """The other processes that have it open."""
 
     @abstractmethod
-    def _add_text(self, db: Connection, message: int, text: str) -> None:
+    def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         """Let a search find the message by this text; by its number."""
 
     @abstractmethod
-    def _add_text_of_call(self, db: Connection, call: ToolCall) -> None: ...
+    def _add_text_of_call(self, db: SqlConnection, call: ToolCall) -> None: ...
 
     @abstractmethod
-    def _known_since(self, db: Connection) -> float:
+    def _blobs_tracked_since(self, db: SqlConnection) -> float:
         """Since when it is known here which blobs are mentioned: older ones may be another database's."""
 
     @abstractmethod
-    def _count_on(self, db: Connection, tables: Sequence[str]) -> None:
+    def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
         """Give out numbers after those that were given to these tables."""
 
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
@@ -148,7 +148,7 @@ class SqlDatabase(ABC):
         return values
 
     def _mention_blobs(
-        self, db: Connection, noun: str, owner: str, conversation: str, *bodies: object
+        self, db: SqlConnection, noun: str, owner: str, conversation: str, *bodies: object
     ) -> None:
         """Written with the row that mentions them: what any row mentions is not removed."""
         for blob in blobs_in(*bodies):

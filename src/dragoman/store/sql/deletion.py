@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from dragoman.errors import NotFound
-from dragoman.store.sql.database import Connection, SqlDatabase
+from dragoman.store.sql.database import SqlConnection, SqlDatabase
 
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
@@ -18,7 +18,7 @@ _AT_ONCE = 500  # blobs that are asked about in one query
 
 class SqlDeletion(SqlDatabase):
     async def delete_conversation(self, id: str) -> None:
-        def mark(db: Connection) -> list[str]:
+        def mark(db: SqlConnection) -> list[str]:
             inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
             for each in inner:
                 key = {"id": each}
@@ -42,7 +42,7 @@ class SqlDeletion(SqlDatabase):
         """Returns the blobs that nothing mentions any more."""
         key = {"id": conversation}
 
-        def last(db: Connection) -> list[str]:
+        def last(db: SqlConnection) -> list[str]:
             given_up = [row["blob"] for row in db.execute(self._sql["give_up_blobs"], key).fetchall()]
             db.execute(self._sql["remove_conversation"], key)
             return given_up
@@ -51,7 +51,7 @@ class SqlDeletion(SqlDatabase):
             pass
         return await self._write(last)
 
-    def _remove_some(self, db: Connection, conversation: str) -> bool:
+    def _remove_some(self, db: SqlConnection, conversation: str) -> bool:
         """Turns first, since they name messages. Whether there is more."""
         end = time.perf_counter() + _STEP
         key = {"id": conversation, "limit": _ROWS}
@@ -77,7 +77,7 @@ class SqlDeletion(SqlDatabase):
     async def _sweep_uploads(self) -> None:
         """Remove what was put here more than a day ago, and nothing has mentioned."""
         await self._run("forget_uploads", before=time.time() - _UPLOADED)
-        since = await self._write(self._known_since)
+        since = await self._write(self._blobs_tracked_since)
         keys = [key async for key in self._blobs.keys(since=since)]
         for start in range(0, len(keys), _AT_ONCE):
             some = json.dumps(keys[start : start + _AT_ONCE])

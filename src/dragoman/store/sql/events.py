@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import NotFound
-from dragoman.store.sql.database import Connection, SqlDatabase
+from dragoman.store.sql.database import SqlConnection, SqlDatabase
 
 
 class SqlEvents(SqlDatabase):
     async def put_events(self, turn: str, events: Sequence[tuple[int, str]]) -> None:
         rows = [{"turn": turn, "seq": seq, "body": body} for seq, body in events]
 
-        def write(db: Connection) -> None:
+        def write(db: SqlConnection) -> None:
             if db.execute(self._sql["turn"], {"id": turn}).fetchone() is None:
                 raise NotFound("turn", turn)
             db.executemany(self._sql["put_event"], rows)
@@ -30,7 +30,7 @@ class SqlEvents(SqlDatabase):
         """Those that nobody else will drop: who ran the turn is gone. A turn at a time, so that whoever else
         writes need not wait for all of them."""
 
-        def left_behind(db: Connection) -> list[str]:
+        def left_behind(db: SqlConnection) -> list[str]:
             rows = db.execute(self._sql["turns_with_ended_events"]).fetchall()
             return [row["id"] for row in rows if not row["owner"] or not self._is_alive(db, row["owner"])]
 

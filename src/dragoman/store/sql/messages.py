@@ -9,14 +9,14 @@ from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.store.codecs import CALL, RESULT
-from dragoman.store.sql.database import Connection, SqlDatabase
+from dragoman.store.sql.database import SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import call_row, calls_of, load, message_of, message_row
 from dragoman.store.sql.texts import text_of_call
 
 
 class SqlMessages(SqlDatabase):
     async def messages(self, conversation: str) -> tuple[list[Message], int]:
-        def read(db: Connection) -> tuple[list[Message], int]:
+        def read(db: SqlConnection) -> tuple[list[Message], int]:
             key = {"conversation": conversation}
             with self._snapshot(db):
                 info = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
@@ -44,7 +44,7 @@ class SqlMessages(SqlDatabase):
 
     # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
-    def _add_message(self, db: Connection, message: Message) -> None:
+    def _add_message(self, db: SqlConnection, message: Message) -> None:
         row = message_row(message)
         seq = db.execute(self._sql["add_message"], row).fetchone()["seq"]
         self._mention_blobs(db, "message", message.id, message.conversation, row["body"])
@@ -57,7 +57,7 @@ class SqlMessages(SqlDatabase):
                 self._add_text(db, seq, text_of_call(call))
 
     def _change_call(
-        self, db: Connection, conversation: str, call: ToolCall, held: ToolResult | None
+        self, db: SqlConnection, conversation: str, call: ToolCall, held: ToolResult | None
     ) -> None:
         row = call_row(call, held)
         if not db.execute(self._sql["change_call"], row).rowcount:
@@ -66,7 +66,7 @@ class SqlMessages(SqlDatabase):
         if call.state.settled:
             self._add_text_of_call(db, call)
 
-    def _own_message(self, db: Connection, conversation: str, id: str) -> None:
+    def _own_message(self, db: SqlConnection, conversation: str, id: str) -> None:
         row = db.execute(self._sql["message"], {"id": id}).fetchone()
         # Another's is answered like one that is nowhere.
         if row is None or row["conversation"] != conversation:

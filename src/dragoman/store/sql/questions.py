@@ -8,7 +8,7 @@ from dataclasses import replace
 from dragoman.errors import AlreadyAnswered, NotFound, Unreadable
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.store.codecs import QUESTION
-from dragoman.store.sql.database import Connection
+from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.rows import grant_of, grant_row, question_of
 from dragoman.store.sql.signals import SqlSignals
 
@@ -28,7 +28,7 @@ class SqlQuestions(SqlSignals):
         return self._readable(question_of, await self._all("questions_of_turn", turn=turn))
 
     async def answer(self, question: str, answer: Answer, grants: Sequence[Grant] = ()) -> Question:
-        def write(db: Connection) -> Question:
+        def write(db: SqlConnection) -> Question:
             asked = self._question(db, question)
             if asked.answer is not None or asked.closed is not None:
                 how = asked.answer.verdict if asked.answer else asked.closed
@@ -52,13 +52,13 @@ class SqlQuestions(SqlSignals):
 
     # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
-    def _question(self, db: Connection, id: str) -> Question:
+    def _question(self, db: SqlConnection, id: str) -> Question:
         row = db.execute(self._sql["lock_question"], {"id": id}).fetchone()
         if row is None:
             raise NotFound("question", id)
         return question_of(row)
 
-    def _add_question(self, db: Connection, question: Question) -> None:
+    def _add_question(self, db: SqlConnection, question: Question) -> None:
         row = {
             "id": question.id,
             "conversation": question.conversation,
@@ -69,7 +69,7 @@ class SqlQuestions(SqlSignals):
         db.execute(self._sql["add_question"], row)
         self._mention_blobs(db, "question", question.id, question.conversation, row["body"])
 
-    def _close_question(self, db: Connection, id: str, why: str) -> None:
+    def _close_question(self, db: SqlConnection, id: str, why: str) -> None:
         try:
             question = self._question(db, id)
         except Unreadable:  # it must not stop its turn from ending

@@ -9,7 +9,7 @@ from dragoman.errors import Unreadable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part
 from dragoman.store.codecs import JSON, MESSAGE
-from dragoman.store.sql.database import Connection, Row
+from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.rows import load
 from dragoman.store.sql.turns import SqlTurns
 from dragoman.store.turns import Queued, Start, Started
@@ -17,7 +17,7 @@ from dragoman.store.turns import Queued, Start, Started
 
 class SqlQueue(SqlTurns):
     async def begin_queued(self, turn: str) -> Started | None:
-        def write(db: Connection) -> Started | None:
+        def write(db: SqlConnection) -> Started | None:
             row = db.execute(self._sql["lock_queued"], {"turn": turn, "conversation": None}).fetchone()
             if row is None:
                 return None
@@ -46,7 +46,7 @@ class SqlQueue(SqlTurns):
         return bool(await self._run("dequeue", turn=turn))
 
     async def change_queued(self, turn: str, parts: Sequence[Part]) -> bool:
-        def write(db: Connection) -> bool:
+        def write(db: SqlConnection) -> bool:
             row = db.execute(self._sql["lock_queued"], {"turn": turn, "conversation": None}).fetchone()
             if row is None:
                 return False
@@ -60,7 +60,7 @@ class SqlQueue(SqlTurns):
         return await self._write(write)
 
     async def reorder_queue(self, conversation: str, turns: Sequence[str]) -> None:
-        def write(db: Connection) -> None:
+        def write(db: SqlConnection) -> None:
             rows = db.execute(
                 self._sql["lock_queued"], {"turn": None, "conversation": conversation}
             ).fetchall()

@@ -7,7 +7,7 @@ import base64
 from pydantic import JsonValue
 
 from dragoman.errors import NotFound
-from dragoman.store.sql.database import Connection, Row, SqlDatabase
+from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 
 _FORMAT = "dragoman.rows/1"
 _TABLES = ("conversations", "messages", "calls", "turns", "facts", "questions", "signals", "queue", "grants")
@@ -15,7 +15,7 @@ _TABLES = ("conversations", "messages", "calls", "turns", "facts", "questions", 
 
 class SqlRaw(SqlDatabase):
     async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
-        def read(db: Connection) -> dict[str, JsonValue]:
+        def read(db: SqlConnection) -> dict[str, JsonValue]:
             key = {"id": conversation}
             with self._snapshot(db):
                 rows = {table: db.execute(self._sql[f"raw_{table}"], key).fetchall() for table in _TABLES}

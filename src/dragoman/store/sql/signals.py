@@ -7,13 +7,13 @@ from pydantic import JsonValue
 from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.store.codecs import JSON
 from dragoman.store.questions import Signal, SignalKind
-from dragoman.store.sql.database import Connection, Row, SqlDatabase
+from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import load
 
 
 class SqlSignals(SqlDatabase):
     async def post(self, turn: str, kind: SignalKind, body: dict[str, JsonValue]) -> bool:
-        def write(db: Connection) -> bool:
+        def write(db: SqlConnection) -> bool:
             row = db.execute(self._sql["lock_turn"], {"id": turn}).fetchone()
             if row is None:
                 raise NotFound("turn", turn)
@@ -40,7 +40,7 @@ class SqlSignals(SqlDatabase):
 
     def _add_signal(
         self,
-        db: Connection,
+        db: SqlConnection,
         turn: str,
         conversation: str,
         kind: SignalKind,
@@ -50,20 +50,20 @@ class SqlSignals(SqlDatabase):
         db.execute(self._sql["add_signal"], row)
         self._mention_blobs(db, "signal", turn, conversation, row["body"])
 
-    def _first_result(self, db: Connection, turn: str, call: JsonValue) -> None:
+    def _first_result(self, db: SqlConnection, turn: str, call: JsonValue) -> None:
         waiting = (one for one in self._signals(db, turn) if one.kind == "result")
         taken = db.execute(self._sql["call_not_running"], {"id": call}).fetchone() is not None
         if taken or any(one.body["call"] == call for one in waiting):
             raise AlreadyAnswered(str(call), "there is a result already")
 
-    def _has_steering(self, db: Connection, turn: str) -> bool:
+    def _has_steering(self, db: SqlConnection, turn: str) -> bool:
         """One that nobody can read does not count."""
         return any(one.kind == "steer" for one in self._signals(db, turn))
 
-    def _signals(self, db: Connection, turn: str) -> list[Signal]:
+    def _signals(self, db: SqlConnection, turn: str) -> list[Signal]:
         return self._readable(_signal_of, db.execute(self._sql["signals"], {"turn": turn}).fetchall())
 
-    def _is_followed(self, db: Connection, turn: str) -> bool:
+    def _is_followed(self, db: SqlConnection, turn: str) -> bool:
         return db.execute(self._sql["followed"], {"turn": turn}).fetchone() is not None
 
 

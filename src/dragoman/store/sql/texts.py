@@ -39,6 +39,12 @@ def words_of(query: str) -> list[str]:
     return query.replace("\0", " ").split()
 
 
+def without_nul(value: object) -> object:
+    """As PostgreSQL has it, whose texts have no place for the character zero. In JSON it is written out, and
+    stays."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+
+
 def plain_part(words: Sequence[str]) -> str:
     """The longest word that a database can look for itself, in small letters: of other alphabets it may not
     know them. Empty where there is none."""

@@ -9,7 +9,7 @@ from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnBusy, Unread
 from dragoman.messages.message import Message
 from dragoman.store.codecs import JSON, MESSAGE
 from dragoman.store.sql.conversations import SqlConversations
-from dragoman.store.sql.database import Connection
+from dragoman.store.sql.database import SqlConnection
 from dragoman.store.sql.questions import SqlQuestions
 from dragoman.store.sql.rows import added_usage, conversation_of, is_json, turn_of
 from dragoman.store.turns import Change, Start, Started, TurnRow, Unread
@@ -59,7 +59,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
     async def is_abandoned(self, turn: str) -> bool:
         return await self._read(lambda db: self._abandoned_epoch(db, turn)) is not None
 
-    def _abandoned_epoch(self, db: Connection, turn: str) -> int | None:
+    def _abandoned_epoch(self, db: SqlConnection, turn: str) -> int | None:
         """The epoch of a turn that is not over and has no living owner."""
         row = db.execute(self._sql["turn"], {"id": turn}).fetchone()
         if row is None:
@@ -68,7 +68,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         return row["epoch"] if row["live"] and not owned else None
 
     async def close_turn(self, turn: str) -> None:
-        def write(db: Connection) -> None:
+        def write(db: SqlConnection) -> None:
             db.execute(self._sql["close_turn"], {"id": turn})
             db.execute(self._sql["close_questions_of"], {"turn": turn})
             db.execute(self._sql["drop_signals"], {"turn": turn})
@@ -80,7 +80,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
     # ── inside a write ────────────────────────────────────────────────────────────────────────────
 
-    def _start(self, db: Connection, start: Start) -> Started | None:
+    def _start(self, db: SqlConnection, start: Start) -> Started | None:
         row = self._conversation_row(db, start.conversation)
         conversation = conversation_of(row)
         message = start.message
@@ -113,13 +113,13 @@ class SqlTurns(SqlConversations, SqlQuestions):
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, row["revision"] + 1)
 
-    def _enqueue(self, db: Connection, start: Start, message: Message, busy: str) -> None:
+    def _enqueue(self, db: SqlConnection, start: Start, message: Message, busy: str) -> None:
         body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})
         row = {"turn": start.turn, "after": busy, "conversation": start.conversation, "body": body}
         db.execute(self._sql["enqueue"], row)
         self._mention_blobs(db, "queue", start.turn, start.conversation, body)
 
-    def _append(self, db: Connection, turn: str, epoch: int, seq: int, change: Change) -> None:
+    def _append(self, db: SqlConnection, turn: str, epoch: int, seq: int, change: Change) -> None:
         count = len(change.facts)
         moved = {"id": turn, "epoch": epoch, "before": seq - 1, "count": count, "state": change.state}
         if not db.execute(self._sql["move_turn"], moved).rowcount:
@@ -150,7 +150,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             db.execute(self._sql["drop_signals"], {"turn": turn})
         self._touch(db, change)
 
-    def _touch(self, db: Connection, change: Change) -> None:
+    def _touch(self, db: SqlConnection, change: Change) -> None:
         """The conversation's own row: its revision, its leaf, its usage."""
         key: dict[str, object] = {"id": change.conversation}
         if change.messages or change.calls:

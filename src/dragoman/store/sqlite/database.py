@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import is_url
-from dragoman.store.sql.database import Connection, Operation, SqlDatabase
+from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
 from dragoman.store.sqlite.faults import translate
 from dragoman.store.sqlite.migrate import connect, migrate
 from dragoman.store.sqlite.owner import Owner
@@ -116,23 +116,23 @@ class SqliteDatabase(SqlDatabase):
         return self._readers.run_slow(operation) if slow else self._readers.run(operation)
 
     @contextmanager
-    def _snapshot(self, db: Connection) -> Iterator[None]:
+    def _snapshot(self, db: SqlConnection) -> Iterator[None]:
         db.execute("BEGIN")
         try:
             yield
         finally:
             db.execute("COMMIT")
 
-    def _is_alive(self, db: Connection, owner: str) -> bool:
+    def _is_alive(self, db: SqlConnection, owner: str) -> bool:
         return self._owner.alive(owner)
 
-    def _count_on(self, db: Connection, tables: Sequence[str]) -> None:
+    def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
         pass  # SQLite goes by what is there
 
-    def _others(self, db: Connection) -> list[str]:
+    def _other_owners(self, db: SqlConnection) -> list[str]:
         return self._owner.others()
 
-    def _known_since(self, db: Connection) -> float:
+    def _blobs_tracked_since(self, db: SqlConnection) -> float:
         """Written into the file's header at the first look: a new file beside old blobs (the old one was
         moved away, to be mended) must not take them for unused."""
         minutes = int(db.execute("PRAGMA user_version").fetchone()[0])

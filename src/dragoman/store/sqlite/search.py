@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from dragoman.messages.parts import ToolCall
 from dragoman.store.conversations import Found
-from dragoman.store.sql.database import Connection, Row
+from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.texts import chunks, has_all, plain_part, snippet_of, text_of_call, words_of
 from dragoman.store.sqlite.database import SqliteDatabase
 
@@ -27,7 +27,7 @@ class SqliteSearch(SqliteDatabase):
         if not (words := words_of(query)):
             return []
 
-        def read(db: Connection) -> list[Found]:
+        def read(db: SqlConnection) -> list[Found]:
             with self._snapshot(db):
                 found = self._search_texts(db, words, user, limit)
                 seen = {one.conversation for one in found}
@@ -37,7 +37,7 @@ class SqliteSearch(SqliteDatabase):
         return (await self._read(read, slow=True))[:limit]
 
     def _search_texts(
-        self, db: Connection, words: Sequence[str], user: str | None, limit: int
+        self, db: SqlConnection, words: Sequence[str], user: str | None, limit: int
     ) -> list[Found]:
         found: dict[str, Found] = {}
         for row in self._candidates(db, words, user):
@@ -48,7 +48,7 @@ class SqliteSearch(SqliteDatabase):
                 found[row["message"]] = Found(row["message"], row["conversation"], row["title"], snippet)
         return list(found.values())
 
-    def _candidates(self, db: Connection, words: Sequence[str], user: str | None) -> Iterator[Row]:
+    def _candidates(self, db: SqlConnection, words: Sequence[str], user: str | None) -> Iterator[Row]:
         """Texts in which the words may be, the newest first."""
         trigrams = _trigrams(words)
         (upto,) = db.execute(self._sql["indexed_upto"]).fetchone() if trigrams else (0,)
@@ -58,7 +58,7 @@ class SqliteSearch(SqliteDatabase):
             query = " ".join('"' + trigram.replace('"', '""') + '"' for trigram in trigrams)
             yield from db.execute(self._sql["search_index"], {"query": query, "user": user})
 
-    def _search_titles(self, db: Connection, words: Sequence[str], user: str | None) -> list[Found]:
+    def _search_titles(self, db: SqlConnection, words: Sequence[str], user: str | None) -> list[Found]:
         rows = db.execute(self._sql["titles"], {"user": user, "scanned": _SCANNED})
         return [
             Found(None, row["id"], row["title"], snippet_of(row["title"], words))
@@ -68,29 +68,29 @@ class SqliteSearch(SqliteDatabase):
 
     # ── what runs in the writer's thread ──────────────────────────────────────────────────────────
 
-    def _add_text(self, db: Connection, message: int, text: str) -> None:
+    def _add_text(self, db: SqlConnection, message: int, text: str) -> None:
         for chunk in chunks(text):
             db.execute(self._sql["add_text"], {"message": message, "text": chunk})
             self._texts_changed = True
 
-    def _add_text_of_call(self, db: Connection, call: ToolCall) -> None:
+    def _add_text_of_call(self, db: SqlConnection, call: ToolCall) -> None:
         for chunk in chunks(text_of_call(call)):
             db.execute(self._sql["add_text_of_call"], {"id": call.id, "text": chunk})
             self._texts_changed = True
 
-    def _tend_index(self, db: Connection) -> bool:
+    def _tend_index(self, db: SqlConnection) -> bool:
         """One small step, of which each takes a few milliseconds. Whether there may be more to do."""
         return self._merge(db) or self._forget_texts(db) or self._index_texts(db)
 
-    def _merge(self, db: Connection) -> bool:
+    def _merge(self, db: SqlConnection) -> bool:
         before = self._changes(db)
         db.execute(self._sql["merge_index"], {"pages": _PAGES})
         return self._changes(db) - before > 1  # one is the command itself
 
-    def _changes(self, db: Connection) -> int:
+    def _changes(self, db: SqlConnection) -> int:
         return int(db.execute(self._sql["total_changes"]).fetchone()[0])
 
-    def _forget_texts(self, db: Connection) -> bool:
+    def _forget_texts(self, db: SqlConnection) -> bool:
         if db.execute(self._sql["drop_texts"], {"limit": 200}).rowcount:
             return True
         last = self._step(db, "texts_to_forget")
@@ -99,14 +99,14 @@ class SqliteSearch(SqliteDatabase):
                 db.execute(self._sql[name], {"last": last})
         return last is not None
 
-    def _index_texts(self, db: Connection) -> bool:
+    def _index_texts(self, db: SqlConnection) -> bool:
         last = self._step(db, "texts_to_index")
         if last is not None:
             for name in ("index_texts", "set_indexed"):
                 db.execute(self._sql[name], {"last": last})
         return last is not None
 
-    def _step(self, db: Connection, name: str) -> int | None:
+    def _step(self, db: SqlConnection, name: str) -> int | None:
         """The last text of as many as one step takes."""
         last, size = None, 0
         for row in db.execute(self._sql[name], {"limit": 100}).fetchall():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.errors import ProviderError
-from dragoman.messages.endings import GOES_ON
+from dragoman.messages.endings import INCOMPLETE
 from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd, call_end
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
@@ -118,7 +118,7 @@ def answer_of(messages: Sequence[Message]) -> str:
             if message.author is None:
                 break
             continue
-        if texts and (message.finish not in GOES_ON or message.calls):
+        if texts and (message.finish not in INCOMPLETE or message.calls):
             break
         texts.append(message.text)
     return "".join(reversed(texts))

@@ -33,7 +33,7 @@ from dragoman.wire.openai_chat.shapes import (
     FilterResult,
     ReasoningDetail,
 )
-from dragoman.wire.openai_chat.sources import Sources
+from dragoman.wire.openai_chat.sources import CitedSources
 from dragoman.wire.provider_errors import provider_error
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
@@ -56,7 +56,7 @@ class ChatDecoder:
         self._refuses = False
         self._filtered = ""  # what for, as far as they say it
         self._others: list[ChatChoice] | None = []  # of other replies, while nothing of the first has come
-        self._sources = Sources()
+        self._sources = CitedSources()
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     def feed(self, frame: bytes) -> Iterable[Event]:

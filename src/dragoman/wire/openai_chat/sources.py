@@ -12,7 +12,7 @@ from dragoman.wire.openai_chat.shapes import ChatAnnotation, ChatChunk
 from dragoman.wire.surrogates import join_all
 
 
-class Sources:
+class CitedSources:
     """Those of one reply. Lists come again in every chunk, and grow: the last one counts."""
 
     def __init__(self) -> None:
