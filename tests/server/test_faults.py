@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from dragoman import Runtime, ScriptedModel, tool
@@ -75,6 +77,21 @@ async def test_a_damaged_file_is_no_bug_of_the_server_also_where_it_finds_out_wh
         assert "its file is damaged" in refused.body["detail"]
         assert "restore it from a copy" in refused.body["hint"]
         assert (await site.get("/api/me"))["user"] == "local"
+
+
+async def test_strangers_learn_that_a_server_cannot_serve_and_not_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """N4, U3: the reason may name paths, hosts and people; it is in the log."""
+    async with served(tmp_path, []) as site:
+        await site.conversation()
+    overwrite_table(tmp_path / "chat.db", "conversations")
+    async with served(tmp_path, []) as site:
+        async with aiohttp.request("GET", f"{site.url}/readyz") as answer:
+            assert (answer.status, await answer.json()) == (503, {"status": "the store cannot be read"})
+        async with aiohttp.request("GET", f"{site.url}/healthz") as answer:
+            assert answer.status == 200
+    assert any(re.match("not ready: .*damaged", record.getMessage()) for record in caplog.records)
 
 
 async def test_a_conversation_that_cannot_be_read_is_listed_taken_out_and_deleted(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ async def test_many_requests_at_once_fetch_one_token() -> None:
         (b"-5", 0),
         (b'"soon"', 0),
         (b"1e99", 24 * 3600 - EARLY),
+        (b"NaN", 0),
+        (b'"nan"', 0),
     ],
 )
 async def test_a_token_is_held_until_shortly_before_its_end_and_not_for_ever(

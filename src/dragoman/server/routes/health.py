@@ -38,7 +38,7 @@ async def ready(request: Request) -> Response:
 async def _look(request: Request) -> Response:
     try:
         async with asyncio.timeout(_LONGEST):
-            await request.app.state.context.runtime.store.revisions(())
+            await request.app.state.context.runtime.store.conversations(limit=1)
     except (DragomanError, TimeoutError) as error:
         _log.warning("not ready: %s", str(error) or "the store does not answer")
         return JSONResponse({"status": "the store cannot be read"}, 503)
