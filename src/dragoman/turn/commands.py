@@ -125,6 +125,8 @@ class Commands:
         started = await self._store.start(start)
         if started is not None:
             await self._driver.begin(started, fact)
+        else:
+            self._driver.begin_queued()  # what it waits for may be over by now
 
     def _settled(
         self, options: TurnOptions, conversation: Conversation, files: Sequence[File]

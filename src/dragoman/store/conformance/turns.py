@@ -139,6 +139,24 @@ class TurnConformance(Suite):
             assert started.message is not None
             assert started.message.parent == "msg_3"
 
+    async def test_nobody_passes_those_who_wait_in_line(self, tmp_path: Path) -> None:
+        """T4: neither while the one before them is over and the next has not begun yet, nor when one is tried
+        before its time."""
+        async with self.opened(tmp_path) as store:
+            await scene.replied(store)
+            for number in (2, 3):
+                await store.start(scene.start(number, queue=True))
+            await scene.ended(store, seq=3)
+            assert await store.start(scene.start(4, queue=True)) is None
+            assert await store.queue() == ["turn_2", "turn_3", "turn_4"]
+            assert await store.begin_queued("turn_2") is not None
+            assert await store.begin_queued("turn_3") is None
+            assert [one.turn for one in await store.queued()] == ["turn_3", "turn_4"]
+            await scene.ended(store, 2)
+            assert await store.start(scene.start(5, queue=True)) is None
+            assert await store.begin_queued("turn_3") is not None
+            assert [one.turn for one in await store.queued()] == ["turn_4", "turn_5"]
+
     async def test_a_queued_message_stays_on_the_branch_it_was_sent_to(self, tmp_path: Path) -> None:
         """Also where the person looks at another one by then, and goes on looking."""
         async with self.opened(tmp_path) as store:

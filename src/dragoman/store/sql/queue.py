@@ -18,20 +18,27 @@ from dragoman.store.turns import Queued, Start, Started
 class SqlQueue(SqlTurns):
     async def begin_queued(self, turn: str) -> Started | None:
         def write(db: SqlConnection) -> Started | None:
-            row = db.execute(self._sql["lock_queued"], {"turn": turn, "conversation": None}).fetchone()
-            if row is None:
+            key = {"turn": turn, "conversation": None}
+            if (row := db.execute(self._sql["queued"], key).fetchone()) is None:
+                return None
+            conversation = row["conversation"]
+            self._conversation_row(db, conversation)  # before the queue, as everybody who locks both does
+            if (row := db.execute(self._sql["lock_queued"], key).fetchone()) is None:
                 return None
             message, fact = _read(row)
-            place = {"conversation": row["conversation"], "after": row["after"]}
+            place = {"conversation": conversation, "after": row["after"]}
             parent = db.execute(self._sql["place_in_line"], place).fetchone()["id"]
-            message = replace(message, parent=parent)
+            at = {"conversation": conversation, "message": parent}
+            if (busy := db.execute(self._sql["live_turn_at"], at).fetchone()) is not None:
+                db.execute(self._sql["requeue"], {"turn": busy["id"], "after": row["after"]})
+                return None
             db.execute(self._sql["dequeue"], {"turn": turn})
-            start = Start(turn, row["conversation"], fact, message.created, message, queue=True)
-            started = self._start(db, start)
-            if started is not None:
-                db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
-                if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
-                    db.execute(self._sql["set_leaf"], {"id": row["conversation"], "leaf": leaf, "at": 0})
+            message = replace(message, parent=parent)
+            started = self._start(db, Start(turn, conversation, fact, message.created, message))
+            assert started is not None  # it does not queue again
+            db.execute(self._sql["requeue"], {"turn": turn, "after": row["after"]})
+            if (leaf := started.conversation.leaf) != parent:  # the person looks at another branch now
+                db.execute(self._sql["set_leaf"], {"id": conversation, "leaf": leaf, "at": 0})
             return started
 
         return await self._write(write)

@@ -90,11 +90,14 @@ class SqlTurns(SqlConversations, SqlQuestions):
         if at is not None:
             self._own_message(db, start.conversation, at)
             key = {"conversation": start.conversation, "message": at}
-            if (busy := db.execute(self._sql["live_turn_at"], key).fetchone()) is not None:
-                if not start.queue or message is None:
-                    raise TurnBusy(busy["id"])
-                self._enqueue(db, start, message, busy["id"])
-                return None
+            busy = db.execute(self._sql["live_turn_at"], key).fetchone()
+            if start.queue and message is not None:
+                line = busy or db.execute(self._sql["line_at"], key).fetchone()  # nobody passes who waits
+                if line is not None:
+                    self._enqueue(db, start, message, line["id"])
+                    return None
+            elif busy is not None:
+                raise TurnBusy(busy["id"])
         if message is not None:
             self._add_message(db, message)
         first = message.id if message is not None else start.again
@@ -113,9 +116,9 @@ class SqlTurns(SqlConversations, SqlQuestions):
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, row["revision"] + 1)
 
-    def _enqueue(self, db: SqlConnection, start: Start, message: Message, busy: str) -> None:
+    def _enqueue(self, db: SqlConnection, start: Start, message: Message, after: str) -> None:
         body = JSON.dump({"message": MESSAGE.to_json(replace(message, parent=None)), "fact": start.fact})
-        row = {"turn": start.turn, "after": busy, "conversation": start.conversation, "body": body}
+        row = {"turn": start.turn, "after": after, "conversation": start.conversation, "body": body}
         db.execute(self._sql["enqueue"], row)
         self._mention_blobs(db, "queue", start.turn, start.conversation, body)
 

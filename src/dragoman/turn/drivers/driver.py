@@ -18,6 +18,9 @@ class Driver(Protocol):
     async def begin(self, started: Started, fact: Fact) -> None:
         """Run a turn that was just stored."""
 
+    def begin_queued(self) -> None:
+        """Run whatever waits in line for a turn that is over."""
+
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this
         process adopts none, unless a person wants it. TurnSetAside where it cannot go on here."""

@@ -80,6 +80,10 @@ class TaskDriver:
             )
         )
 
+    def begin_queued(self) -> None:
+        if not self._closing:
+            self._background.run("beginning queued turns", self._begin_queued)
+
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         if self._bus.here(turn) is not None:
             return True
@@ -172,8 +176,7 @@ class TaskDriver:
         error = None if task.cancelled() else task.exception()
         if log.turn.state.ended and not log.broken:
             self._paths.keep(log)
-            if not self._closing:
-                self._background.run("beginning queued turns", self._begin_queued)
+            self.begin_queued()
             return
         if error is not None and not isinstance(error, Fenced | TurnInterrupted):
             _log.error("turn %s broke off; it is tried again", log.id, exc_info=error)

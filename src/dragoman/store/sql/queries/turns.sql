@@ -86,6 +86,14 @@ INSERT INTO queue (turn, after, conversation, body) VALUES (:turn, :after, :conv
 SELECT q.turn, q.conversation, q.body, q.after FROM queue q JOIN turns t ON t.id = q.after
 WHERE t.live = 0 ORDER BY q.seq;
 
+-- name: line_at
+-- The turn that is over at a message, while others still wait to begin after it.
+SELECT q.after AS id FROM queue q WHERE q.conversation = :conversation
+  AND q.after IN (
+    SELECT turn FROM messages WHERE id = :message
+    UNION ALL SELECT id FROM turns WHERE conversation = :conversation AND message = :message)
+LIMIT 1;
+
 -- name: queued
 SELECT turn, conversation, body, after FROM queue
 WHERE (:turn IS NULL OR turn = :turn) AND (:conversation IS NULL OR conversation = :conversation) ORDER BY seq;
@@ -109,7 +117,7 @@ SELECT CASE WHEN (SELECT id FROM waited) IN (SELECT id FROM path) THEN (SELECT l
   ELSE (SELECT id FROM waited) END AS id;
 
 -- name: requeue
--- The rest of a queue waits for the one that has just begun.
+-- The rest of a line, in the order it has, waits for the one that has begun.
 UPDATE queue SET after = :turn WHERE after = :after;
 
 -- name: dequeue
