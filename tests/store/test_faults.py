@@ -15,6 +15,7 @@ from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Text
 from dragoman.store.sqlite import SqliteStore
+from dragoman.store.store import StoredEvent
 
 LONG = "x" * 200_000
 
@@ -41,7 +42,9 @@ async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up
     with closing(sqlite3.connect(tmp_path / "chat.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         outcomes = await asyncio.gather(
-            store.set_title("conv_1", "one"), store.put_events("turn_1", []), return_exceptions=True
+            store.set_title("conv_1", "one"),
+            store.put_events([StoredEvent("turn_1", 1, "one")]),
+            return_exceptions=True,
         )
         for error in outcomes:
             assert isinstance(error, StoreUnavailable)

@@ -28,6 +28,15 @@ class Signal:
     body: dict[str, JsonValue]
 
 
+@dataclass(slots=True, frozen=True)
+class Signalled:
+    """A turn for which signals wait to be read, up to the number `newest`."""
+
+    turn: str
+    newest: int
+    only_followed: bool  # nothing came in that would move it
+
+
 class QuestionStore(Protocol):
     """Questions: written with a turn's facts, answered once. One that cannot be read is in no list."""
 
@@ -62,7 +71,7 @@ class SignalStore(Protocol):
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
         """Take a steering message back. False where it has been struck off, or was never there."""
 
-    async def turns_with_signals(self) -> list[str]: ...
+    async def turns_with_signals(self) -> list[Signalled]: ...
 
 
 class GrantStore(Protocol):

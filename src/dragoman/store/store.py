@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dragoman.store.conversations import Busy, ConversationStore, Found, MessageStore
 from dragoman.store.people import PeopleStore, Person, Spent
-from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, SignalStore
+from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, Signalled, SignalStore
 from dragoman.store.turns import (
     Change,
     EventStore,
@@ -19,6 +19,7 @@ from dragoman.store.turns import (
     QueueStore,
     Start,
     Started,
+    StoredEvent,
     TurnRow,
     TurnStore,
     Unread,
@@ -42,10 +43,12 @@ __all__ = [
     "Signal",
     "SignalKind",
     "SignalStore",
+    "Signalled",
     "Spent",
     "Start",
     "Started",
     "Store",
+    "StoredEvent",
     "TurnRow",
     "TurnStore",
     "Unread",
@@ -97,7 +100,8 @@ class Store(
         """Returns when everything that was handed over is written."""
 
     async def has_new_writes(self) -> bool:
-        """Whether anybody, also another process, has written since this was last asked.
+        """Whether anybody, also another process, has written since this was last asked."""
 
-        To be polled, several times a second: how one learns of signals in an engine that cannot notify.
-        """
+    async def wait_for_writes(self, seconds: float) -> None:
+        """Until somebody may have written, and no longer than this. An engine that cannot notify waits it
+        out: it is to be asked several times a second."""

@@ -6,9 +6,9 @@ The store knows nothing of what facts and events mean: they come as JSON text an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
@@ -169,6 +169,14 @@ class QueueStore(Protocol):
         """Turns that may begin now: the one they waited for is over."""
 
 
+class StoredEvent(NamedTuple):
+    """What a turn published, under its number."""
+
+    turn: str
+    seq: int
+    body: str
+
+
 class EventStore(Protocol):
     """What turns publish while they run, for followers in other processes.
 
@@ -176,10 +184,14 @@ class EventStore(Protocol):
     dropped when a store is opened.
     """
 
-    async def put_events(self, turn: str, events: Sequence[tuple[int, str]]) -> None:
-        """Numbers and bodies. A number that is there already gets the new body."""
+    async def put_events(self, events: Sequence[StoredEvent]) -> None:
+        """Of any number of turns. A number that is there already gets the new body; what belongs to a turn
+        that is gone is dropped."""
 
-    async def events(self, turn: str, after: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
-        """Those with a higher number than `after`, in order."""
+    async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
+        """Of each of these turns, those with a higher number than this, in order."""
+
+    async def wait_for_events(self, seconds: float) -> None:
+        """Until another process may have put some, and no longer than this."""
 
     async def drop_events(self, turn: str) -> None: ...

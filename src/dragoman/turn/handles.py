@@ -118,7 +118,7 @@ class TurnHandle:
 
     async def _can_be_followed(self) -> bool:
         """Another process runs it, or did so a moment ago and has left its events for who is behind."""
-        return (await self._store.turn(self.id)).live or bool(await self._store.events(self.id, 0, 1))
+        return (await self._store.turn(self.id)).live or bool(await self._store.events({self.id: 0}, 1))
 
     async def _end(self) -> e.TurnEnd:
         turn = await self.turn()

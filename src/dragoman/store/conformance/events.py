@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from dragoman.errors import NotFound
 from dragoman.store.conformance import scene
-from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
+from dragoman.store.store import Store, StoredEvent
 
 
 class EventConformance(Suite):
@@ -17,43 +17,70 @@ class EventConformance(Suite):
         """E2, N3: in another process."""
         async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower:
             await scene.begun(owner)
-            assert await follower.events("turn_1") == []
-            await owner.put_events("turn_1", [(n, f'{{"n":{n}}}') for n in (3, 1, 2)])
-            assert await follower.events("turn_1") == [(n, f'{{"n":{n}}}') for n in (1, 2, 3)]
-            await owner.put_events("turn_1", [(4, "four"), (5, "five")])
-            assert await follower.events("turn_1", after=3) == [(4, "four"), (5, "five")]
-            assert await follower.events("turn_1", after=1, limit=2) == [(2, '{"n":2}'), (3, '{"n":3}')]
-            assert await follower.events("turn_1", after=5) == []
-            assert await follower.events("turn_2") == []
+            assert await follower.events({"turn_1": 0}) == []
+            await owner.put_events(events("turn_1", 3, 1, 2))
+            assert await follower.events({"turn_1": 0}) == events("turn_1", 1, 2, 3)
+            await owner.put_events(events("turn_1", 4, 5))
+            assert await follower.events({"turn_1": 3}) == events("turn_1", 4, 5)
+            assert await follower.events({"turn_1": 1}, limit=2) == events("turn_1", 2, 3)
+            assert await follower.events({"turn_1": 5}) == []
+            assert await follower.events({"turn_2": 0}) == await follower.events({}) == []
+
+    async def test_events_of_many_turns_are_written_and_read_at_once(self, tmp_path: Path) -> None:
+        """N3: each from a number of its own."""
+        async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower:
+            await scene.begun(owner)
+            await owner.start(scene.start(2, root=True))
+            await owner.put_events([*events("turn_2", 1, 2), *events("turn_1", 1, 2, 3)])
+            found = await follower.events({"turn_1": 2, "turn_2": 0, "turn_9": 0})
+            assert found == [*events("turn_1", 3), *events("turn_2", 1, 2)]
+
+    async def test_who_waits_for_events_hears_of_them_in_time(self, tmp_path: Path) -> None:
+        """N3: and of none after a while."""
+        async with self.opened(tmp_path) as owner, self.opened(tmp_path) as follower, asyncio.timeout(30):
+            await scene.begun(owner)
+            await follower.wait_for_events(0.05)
+            await owner.put_events(events("turn_1", 1))
+            await follower.wait_for_events(0.05)
+            await follower.wait_for_writes(0.05)
+            assert await follower.events({"turn_1": 0}) == events("turn_1", 1)
 
     async def test_a_number_is_there_once(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
-            await store.put_events("turn_1", [(1, "old"), (2, "two")])
-            await store.put_events("turn_1", [(1, "new")])
-            await store.put_events("turn_1", [])
-            assert await store.events("turn_1") == [(1, "new"), (2, "two")]
+            await store.put_events(events("turn_1", 1, 2))
+            await store.put_events([StoredEvent("turn_1", 1, "new")])
+            await store.put_events([])
+            assert [one.body for one in await store.events({"turn_1": 0})] == ["new", "body of 2"]
 
     async def test_events_go_when_they_are_dropped_and_with_their_conversation(self, tmp_path: Path) -> None:
+        """And of a turn that is gone none are kept, whatever else is written with them."""
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
-            await store.put_events("turn_1", [(1, "one")])
+            await store.put_events(events("turn_1", 1))
             await store.drop_events("turn_1")
-            assert await store.events("turn_1") == []
-            await store.put_events("turn_1", [(2, "two")])
+            assert await store.events({"turn_1": 0}) == []
+            await store.put_events(events("turn_1", 2))
             await store.delete_conversation("conv_1")
-            assert await store.events("turn_1") == []
-            with refused(NotFound, "turn_1"):
-                await store.put_events("turn_1", [(3, "three")])
+            assert await store.events({"turn_1": 0}) == []
+            await store.put_events(events("turn_1", 3))
+            assert await store.events({"turn_1": 0}) == []
 
     async def test_events_of_turns_that_ended_are_gone_when_a_store_is_opened(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await scene.begun(store)
             await store.start(scene.start(2, root=True))
-            for turn in ("turn_1", "turn_2"):
-                await store.put_events(turn, [(1, "one"), (2, "two")])
+            await store.put_events([*events("turn_1", 1, 2), *events("turn_2", 1, 2)])
             await scene.ended(store)
-            assert len(await store.events("turn_1")) == 2  # whoever follows reads them to the end
+            assert await count(store, "turn_1") == 2  # whoever follows reads them to the end
         async with self.opened(tmp_path) as store:
-            assert await store.events("turn_1") == []
-            assert len(await store.events("turn_2")) == 2
+            assert await count(store, "turn_1") == 0
+            assert await count(store, "turn_2") == 2
+
+
+def events(turn: str, *numbers: int) -> list[StoredEvent]:
+    return [StoredEvent(turn, number, f"body of {number}") for number in numbers]
+
+
+async def count(store: Store, turn: str) -> int:
+    return len(await store.events({turn: 0}))

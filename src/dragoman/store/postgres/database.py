@@ -133,6 +133,15 @@ class PostgresDatabase(SqlDatabase):
     async def has_new_writes(self) -> bool:
         return await self._translated(self._session.has_new_writes)
 
+    async def wait_for_writes(self, seconds: float) -> None:
+        await self._session.wait_for_writes(seconds)
+
+    async def wait_for_events(self, seconds: float) -> None:
+        await self._session.wait_for_events(seconds)
+
+    def _announce_events(self, db: SqlConnection) -> None:
+        db.execute(self._sql["announce_events"], {"channel": self._session.event_channel})
+
     # ── how operations are run ────────────────────────────────────────────────────────────────────
 
     def _write(

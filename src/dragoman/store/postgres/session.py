@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.messages.ids import new_id
@@ -41,11 +42,14 @@ class OwnerSession:
         self._connect = connect
         self._run = sql
         self._channel = channel
+        self.event_channel = f"{channel}_events"
         self._lock = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big", signed=True)
         self._connection: asyncpg.Connection[Any] | None = None
         self._locked = False
         self._in_use = asyncio.Lock()
         self._written = True
+        self._writes = asyncio.Event()  # heard of since somebody last waited for them
+        self._events = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -74,6 +78,12 @@ class OwnerSession:
         written, self._written = self._written, False
         return written
 
+    async def wait_for_writes(self, seconds: float) -> None:
+        await _heard_within(self._writes, seconds)
+
+    async def wait_for_events(self, seconds: float) -> None:
+        await _heard_within(self._events, seconds)
+
     async def _listen(self) -> None:
         """Be connected, and hold the lock: it is free when the server has noticed that an earlier connection
         of ours is gone."""
@@ -81,7 +91,10 @@ class OwnerSession:
             if self._connection is None or self._connection.is_closed():
                 connection = await self._connect()
                 await connection.add_listener(self._channel, self._heard)
-                self._connection, self._locked, self._written = connection, False, True
+                await connection.add_listener(self.event_channel, self._heard_of_events)
+                self._connection, self._locked = connection, False
+                self._heard()  # nobody knows what was missed
+                self._heard_of_events()
             if not self._locked:
                 taken = self._connection.fetchval("SELECT pg_try_advisory_lock($1)", self._lock)
                 self._locked = await self._use(taken)
@@ -98,6 +111,10 @@ class OwnerSession:
 
     def _heard(self, *_: object) -> None:
         self._written = True
+        self._writes.set()
+
+    def _heard_of_events(self, *_: object) -> None:
+        self._events.set()
 
     async def _renew_regularly(self) -> None:
         while True:
@@ -109,3 +126,9 @@ class OwnerSession:
             except Exception as error:
                 _log.warning("the lease of this process could not be renewed: %s", error)
                 await asyncio.sleep(_AGAIN)
+
+
+async def _heard_within(heard: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(heard.wait(), seconds)
+    heard.clear()

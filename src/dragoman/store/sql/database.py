@@ -116,6 +116,10 @@ class SqlDatabase(ABC):
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
         """Give out numbers after those that were given to these tables."""
 
+    @abstractmethod
+    def _announce_events(self, db: SqlConnection) -> None:
+        """Wake who waits for events, in an engine that can."""
+
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
 
     async def _all(self, name: str, /, **key: object) -> list[Any]:

@@ -1,27 +1,30 @@
-"""Live events: rows that a turn's owner writes while another process follows it."""
+"""Live events: rows that the owners of turns write while another process follows them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dragoman.errors import NotFound
+from dragoman.store.codecs import JSON
 from dragoman.store.sql.database import SqlConnection, SqlDatabase
+from dragoman.store.turns import StoredEvent
 
 
 class SqlEvents(SqlDatabase):
-    async def put_events(self, turn: str, events: Sequence[tuple[int, str]]) -> None:
-        rows = [{"turn": turn, "seq": seq, "body": body} for seq, body in events]
+    async def put_events(self, events: Sequence[StoredEvent]) -> None:
+        rows = [event._asdict() for event in events]
 
         def write(db: SqlConnection) -> None:
-            if db.execute(self._sql["turn"], {"id": turn}).fetchone() is None:
-                raise NotFound("turn", turn)
             db.executemany(self._sql["put_event"], rows)
+            self._announce_events(db)
 
-        await self._write(write)
+        if rows:
+            await self._write(write)
 
-    async def events(self, turn: str, after: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
-        rows = await self._all("events", turn=turn, after=after, limit=limit)
-        return [(row["seq"], row["body"]) for row in rows]
+    async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
+        if not after:
+            return []
+        rows = await self._all("events", after=JSON.dump(dict(after)), limit=limit)
+        return [StoredEvent(row["turn"], row["seq"], row["body"]) for row in rows]
 
     async def drop_events(self, turn: str) -> None:
         await self._run("drop_events", turn=turn)

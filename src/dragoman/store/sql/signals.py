@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import AlreadyAnswered, NotFound
 from dragoman.store.codecs import JSON
-from dragoman.store.questions import Signal, SignalKind
+from dragoman.store.questions import Signal, SignalKind, Signalled
 from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 from dragoman.store.sql.rows import load
 
@@ -33,8 +33,9 @@ class SqlSignals(SqlDatabase):
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
         return bool(await self._run("withdraw_steering", turn=turn, seq=signal))
 
-    async def turns_with_signals(self) -> list[str]:
-        return [row["turn"] for row in await self._all("turns_with_signals")]
+    async def turns_with_signals(self) -> list[Signalled]:
+        rows = await self._all("turns_with_signals")
+        return [Signalled(row["turn"], row["newest"], bool(row["only_followed"])) for row in rows]
 
     # ── inside a write ────────────────────────────────────────────────────────────────────────────
 

@@ -75,6 +75,15 @@ class SqliteDatabase(SqlDatabase):
 
         return await self._readers.run(read)
 
+    async def wait_for_writes(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def wait_for_events(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def _announce_events(self, db: SqlConnection) -> None:
+        pass  # who waits for them looks again and again
+
     def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection], sqlite3.Connection, Owner]:
         folder = self.path.parent
         if folder.exists() and not folder.is_dir():

@@ -20,7 +20,8 @@ from dragoman.turn.services import Services
 
 _log = logging.getLogger("dragoman.turn")
 _ORPHANS = 5.0  # seconds between looks for turns whose process died
-_GLANCE = 0.25  # seconds between looks for signals that another process posted
+_GLANCE = 0.25  # seconds between looks for signals of other processes in a store that cannot notify
+_PAUSE = 0.01  # seconds between two looks, whatever is written
 _GRACE = 10.0  # seconds in which a turn that is ending may end when the program stops
 
 
@@ -47,7 +48,7 @@ class TaskDriver:
             await self._adopt_all()
             self._background.repeat("the watch for orphaned turns", self._adopt_all, every=_ORPHANS)
         self._services.grants.watched = True
-        self._background.repeat("the watch for signals", self._look_for_signals, every=_GLANCE)
+        self._background.repeat("the watch for signals", self._look_for_signals, every=_PAUSE)
 
     async def close(self) -> None:
         self._closing = True
@@ -63,6 +64,7 @@ class TaskDriver:
                 task.cancel()
             if left:
                 await asyncio.wait(left)
+        await self._bus.close()
 
     async def begin(self, started: Started, fact: Fact) -> None:
         path = self._paths.take(started)
@@ -129,7 +131,7 @@ class TaskDriver:
     async def _adopt_all(self) -> None:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
         await self._release_all()
-        signalled = set(await self._store.turns_with_signals())
+        signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._store.live_turns():
             if row.state != State.WAITING or row.id in signalled:
                 with suppress(TurnSetAside, NotFound):
@@ -145,11 +147,15 @@ class TaskDriver:
     async def _look_for_signals(self) -> None:
         """Signals of this process are read at once; those of others are found here, and where turns are
         adopted, also those for turns that nobody runs."""
+        await self._store.wait_for_writes(_GLANCE)
         if await self._store.has_new_writes():
             self._services.grants.forget()
-            for turn in await self._store.turns_with_signals():
-                with suppress(TurnSetAside, NotFound):
-                    await self.wake(turn)
+            for signalled in await self._store.turns_with_signals():
+                live = self._bus.here(signalled.turn)
+                read = live.signals.read_upto(signalled.newest) if live else signalled.only_followed
+                if not read:
+                    with suppress(TurnSetAside, NotFound):
+                        await self.wake(signalled.turn)
             if self._adopts:
                 await self._begin_queued()
 

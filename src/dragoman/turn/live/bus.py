@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from functools import partial
 
 from dragoman.background import Background
-from dragoman.messages.events import EVENT, Event, TurnEnd
+from dragoman.messages.events import Event, TurnEnd
 from dragoman.store.store import Store
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.mirror import Mirror, RemoteEvents
 from dragoman.turn.live.signals import Signals
 
-_COALESCE = 0.025  # seconds in which mirrored events are put together
-_GLANCE = 0.05  # seconds between looks for events that another process mirrors
-_MANY = 1000  # events read at once
+_LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
+_GLANCE = 0.05  # seconds between looks for the last events of a turn that is over
 _REMEMBERED = 10_000  # conversations of which it is known when a turn last began
 _PATIENCE = 1.0  # seconds in which the last events of a turn that is over may still arrive
-_LINGER = 30.0  # seconds for which mirrored events stay after the end, for who is behind
 
 
 @dataclass(slots=True)
@@ -40,9 +38,9 @@ class EventBus:
 
     def __init__(self, store: Store, background: Background) -> None:
         self._store = store
-        self._background = background
+        self._mirror = Mirror(store, background)
+        self._remote = RemoteEvents(store, background)
         self._turns: dict[str, LiveTurn] = {}
-        self._mirrored: set[str] = set()
         self._begun: OrderedDict[str, int] = OrderedDict()
         self._count = 0
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
@@ -80,6 +78,7 @@ class EventBus:
         live = self._turns.pop(turn, None)
         if live is not None:
             live.log.events.close()
+            self._mirror.note_end(turn)
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────
 
@@ -90,47 +89,25 @@ class EventBus:
         return self._follow_elsewhere(turn, after) if live is None else live.log.events.batches(after)
 
     async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[list[Event]]:
-        owner: str | None = None
-        at, patience, ended = after, _PATIENCE, False
-        while patience > 0 and not ended:
-            row = await self._store.turn(turn)
-            if row.live and row.owner is not None and row.owner != owner:
-                await self._store.post(turn, "follow", {})
-                owner = row.owner
-            while found := await self._store.events(turn, at, _MANY):
-                batch = [EVENT.load(body) for _, body in found]
-                ended = isinstance(batch[-1], TurnEnd)
-                yield batch
-                at = found[-1][0]
-            if (live := self.here(turn)) is not None:  # it was taken up here
-                async for batch in live.log.events.batches(at):
+        patience, asked = _PATIENCE, False
+        async with self._remote.follow(turn, after) as follower:
+            while patience > 0:
+                row = await self._store.turn(turn)
+                if row.live and not asked:
+                    asked = await self._store.post(turn, "follow", {})  # and whoever owns it after that
+                while batch := await follower.take(_LOOK if row.live else _GLANCE):
                     yield batch
-                return
-            if not ended:
-                await asyncio.sleep(_GLANCE)
+                    if isinstance(batch[-1], TurnEnd):
+                        return
+                if (live := self.here(turn)) is not None:  # it was taken up here
+                    async for batch in live.log.events.batches(follower.at):
+                        yield batch
+                    return
                 patience -= 0 if row.live else _GLANCE  # its last words are on their way
 
     def mirror(self, log: TurnLog) -> None:
         """Somebody in another process wants to follow this turn."""
-        if log.id not in self._mirrored:
-            self._mirrored.add(log.id)
-            self._background.run(f"mirroring turn {log.id}", partial(self._mirror, log))
+        self._mirror.add(log)
 
-    async def _mirror(self, log: TurnLog) -> None:
-        at = 0
-        try:
-            async for batch in log.events.batches():
-                await self._put(log.id, batch)
-                at = batch[-1].seq
-                await asyncio.sleep(_COALESCE)
-        except asyncio.CancelledError:  # the program stops: what was told is told there, too
-            if rest := log.events.since(at):
-                await self._put(log.id, rest)
-            raise
-        finally:
-            self._mirrored.discard(log.id)
-        await asyncio.sleep(_LINGER)
-        await self._store.drop_events(log.id)
-
-    async def _put(self, turn: str, events: Sequence[Event]) -> None:
-        await self._store.put_events(turn, [(event.seq, EVENT.dump(event)) for event in events])
+    async def close(self) -> None:
+        await self._mirror.close()

@@ -49,6 +49,10 @@ class Signals:
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
         self.steering: list[Received[dict[str, JsonValue]]] = []
 
+    def read_upto(self, number: int) -> bool:
+        """Whether the signal of this number, the newest there is, has been read."""
+        return number in self._seen
+
     async def collect(self) -> None:
         """Read what has come in since the last time."""
         for signal in await self._store.signals(self._turn):

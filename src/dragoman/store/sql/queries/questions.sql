@@ -45,7 +45,8 @@ DELETE FROM signals WHERE turn = :turn AND seq = :seq AND kind = 'steer';
 DELETE FROM signals WHERE turn = :turn;
 
 -- name: turns_with_signals
-SELECT DISTINCT turn FROM signals;
+SELECT turn, max(seq) AS newest, min(CASE WHEN kind = 'follow' THEN 1 ELSE 0 END) AS only_followed
+FROM signals GROUP BY turn ORDER BY turn;
 
 -- ── grants ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -64,11 +64,9 @@ FROM turns t LEFT JOIN facts f ON f.turn = t.id WHERE t.id = :turn ORDER BY f.se
 -- ── events ───────────────────────────────────────────────────────────────────────────────────────
 
 -- name: put_event
-INSERT INTO events (turn, seq, body) VALUES (:turn, :seq, :body)
+-- The turn may be gone by now.
+INSERT INTO events (turn, seq, body) SELECT id, :seq, :body FROM turns WHERE id = :turn
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
-
--- name: events
-SELECT seq, body FROM events WHERE turn = :turn AND seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: drop_events
 DELETE FROM events WHERE turn = :turn;

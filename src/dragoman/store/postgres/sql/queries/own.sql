@@ -1,5 +1,14 @@
 -- What PostgreSQL says in words of its own.
 
+-- name: events
+-- Of each turn those after a number of its own.
+SELECT e.turn, e.seq, e.body FROM json_each_text(:after::text::json) AS c (turn, after)
+JOIN events e ON e.turn = c.turn AND e.seq > c.after::bigint
+ORDER BY e.turn, e.seq LIMIT :limit;
+
+-- name: announce_events
+SELECT pg_notify(:channel, '');
+
 -- name: revisions
 SELECT id, revision FROM conversations
 WHERE id IN (SELECT json_array_elements_text(:ids::text::json)) AND deleted = 0;

@@ -1,0 +1,161 @@
+"""Events of turns that run here, put where other processes read them; and those of other processes, read.
+
+One writer and one reader for all turns of this process: what a moment brings is one write, and one read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+from dragoman.background import Background
+from dragoman.errors import StoreUnavailable
+from dragoman.messages.events import EVENT, Event
+from dragoman.store.store import Store, StoredEvent
+from dragoman.turn.live.log import TurnLog
+
+_COALESCE = 0.025  # seconds in which events are put together before they are written
+_MANY = 1000  # events written or read at once
+_GLANCE = 0.05  # seconds between looks in a store that cannot notify
+_PAUSE = 0.005  # seconds between two reads, whatever is written
+_LINGER = 30.0  # seconds for which events stay after the end of their turn, for who is behind
+
+
+class Mirror:
+    """Writes the events of turns that somebody in another process follows, under their own numbers."""
+
+    def __init__(self, store: Store, background: Background) -> None:
+        self._store = store
+        self._background = background
+        self._logs: dict[str, tuple[TurnLog, int]] = {}  # and the number that was written last
+        self._changed = asyncio.Event()
+        self._begun = False
+
+    def add(self, log: TurnLog) -> None:
+        if log.id in self._logs and self._logs[log.id][0] is log:
+            return
+        self._logs[log.id] = log, 0
+        log.events.watchers.append(lambda _: self._changed.set())
+        self._changed.set()
+        if not self._begun:
+            self._begun = True
+            self._background.repeat("mirroring events", self._write_next, every=_COALESCE)
+
+    def note_end(self, turn: str) -> None:
+        """It publishes nothing more here."""
+        if turn in self._logs:
+            self._changed.set()
+
+    async def close(self) -> None:
+        """What was told here is told there, too, before the program stops."""
+        with suppress(StoreUnavailable):
+            await self._write()
+
+    async def _write_next(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+        try:
+            await self._write()
+        except BaseException:
+            self._changed.set()
+            raise
+
+    async def _write(self) -> None:
+        """All that has come since the last time. Whoever has come to its end is done with."""
+        rows: list[StoredEvent] = []
+        upto: dict[str, tuple[TurnLog, int]] = {}
+        for log, at in list(self._logs.values()):
+            if new := log.events.since(at)[:_MANY]:
+                rows += [StoredEvent(log.id, event.seq, EVENT.dump(event)) for event in new]
+                upto[log.id] = log, new[-1].seq
+        await self._store.put_events(rows)
+        for id, (log, at) in upto.items():
+            if self._logs[id][0] is log:
+                self._logs[id] = log, at
+        for log, at in list(self._logs.values()):
+            if at < log.events.last:
+                self._changed.set()
+            elif log.events.closed:
+                del self._logs[log.id]
+                if log.turn.state.ended:
+                    self._background.run(f"dropping events of {log.id}", partial(self._drop, log.id))
+
+    async def _drop(self, turn: str) -> None:
+        await asyncio.sleep(_LINGER)
+        await self._store.drop_events(turn)
+
+
+class Follower:
+    """What has been read of one turn for one reader, and not been taken yet."""
+
+    def __init__(self, turn: str, after: int) -> None:
+        self.turn = turn
+        self.at = after
+        self._events: list[Event] = []
+        self._arrived = asyncio.Event()
+
+    def put(self, events: list[Event]) -> None:
+        if new := [event for event in events if event.seq > self.at]:
+            self.at = new[-1].seq
+            self._events += new
+            self._arrived.set()
+
+    async def take(self, seconds: float) -> list[Event]:
+        """All that has come; nothing where nothing comes for so long."""
+        try:
+            await asyncio.wait_for(self._arrived.wait(), seconds)
+        except TimeoutError:
+            return []
+        self._arrived.clear()
+        events, self._events = self._events, []
+        return events
+
+
+class RemoteEvents:
+    """Reads the events of turns that other processes run, for all who follow one from here."""
+
+    def __init__(self, store: Store, background: Background) -> None:
+        self._store = store
+        self._background = background
+        self._followers: set[Follower] = set()
+        self._wanted = asyncio.Event()
+        self._begun = False
+
+    @asynccontextmanager
+    async def follow(self, turn: str, after: int) -> AsyncIterator[Follower]:
+        follower = Follower(turn, after)
+        self._followers.add(follower)
+        self._wanted.set()
+        if not self._begun:
+            self._begun = True
+            self._background.repeat("reading events of other processes", self._read_next, every=_PAUSE)
+        try:
+            await self._read()  # what is there already
+            yield follower
+        finally:
+            self._followers.discard(follower)
+
+    async def _read_next(self) -> None:
+        await self._wanted.wait()
+        if not self._followers:
+            self._wanted.clear()
+            return
+        await self._store.wait_for_events(_GLANCE)
+        await self._read()
+
+    async def _read(self) -> None:
+        """Until nothing is left, for everybody: each gets what comes after what it has."""
+        while self._followers:
+            after: dict[str, int] = {}
+            for follower in self._followers:
+                after[follower.turn] = min(after.get(follower.turn, follower.at), follower.at)
+            rows = await self._store.events(after, _MANY)
+            events: dict[str, list[Event]] = {}
+            for row in rows:
+                events.setdefault(row.turn, []).append(EVENT.load(row.body))
+            for follower in list(self._followers):
+                follower.put(events.get(follower.turn, []))
+            if len(rows) < _MANY:
+                return
