@@ -40,7 +40,7 @@ from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.drivers.tasks import TaskDriver
+from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
 from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle, TurnResult
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.plugin import Plugin, check
@@ -60,7 +60,8 @@ class Runtime:
 
     `model` is a name such as "ollama/qwen3", a model, or a function from names to models. Whatever was going
     on in the store when an earlier process ended goes on when this one opens it, unless `adopts` is False:
-    that is for programs that only look, answer and leave, and have not the tools to go on.
+    that is for programs that only look, answer and leave, and have not the tools to go on. Of several that
+    share a store in PostgreSQL each has a `role`; `turn_limits` bound how many turns run at once.
     """
 
     def __init__(
@@ -95,6 +96,8 @@ class Runtime:
         small_model: str | None = None,
         workspace: str | Path | None = None,
         adopts: bool = True,
+        role: Role | None = None,
+        turn_limits: TurnLimits | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = _store(store)
@@ -144,7 +147,9 @@ class Runtime:
         )
         self.background = Background()
         self.bus = EventBus(self.store, self.background)
-        self.driver: Driver = TaskDriver(self.services, self.bus, self.background, adopts=adopts)
+        self.driver: Driver = make_driver(
+            self.services, self.bus, self.background, adopts=adopts, role=role, limits=turn_limits
+        )
         self.commands = Commands(self.services, self.driver)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:

@@ -24,6 +24,7 @@ from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.agent import Agent, Limits
+from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.wire.wire import Model
 
 if TYPE_CHECKING:
@@ -80,6 +81,13 @@ def workspace_of(settings: Settings) -> Path:
         origin = settings.origins.get("workspace", "settings")
         raise ConfigError(f"{origin}: the workspace {folder} is no folder")
     return folder
+
+
+def turns_of(settings: Settings) -> dict[str, Any]:
+    """What a server does of the work, and within which limits, as a runtime takes it."""
+    table: dict[str, Any] = {**settings.values.get("workers", {})}
+    role = table.pop("role", "both")
+    return {"role": role, "turn_limits": TurnLimits(**table) if table else None}
 
 
 def build_runtime(

@@ -65,6 +65,20 @@ class ServerTable(TypedDict, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class WorkersTable(TypedDict, total=False):
+    """What a server does of the work, and how many turns run at once. Those that wait for a person do not
+    count."""
+
+    role: Annotated[
+        Literal["web", "worker", "both"],
+        Field(description="serve people, run turns, or both; other than both needs a store in PostgreSQL"),
+    ]
+    per_node: Annotated[Positive, Field(description="turns at once in one process")]
+    per_person: Annotated[Positive, Field(description="turns of one person at once, on all nodes")]
+    per_provider: Annotated[Positive, Field(description="turns at once with one provider, on all nodes")]
+
+
+@with_config(extra="forbid", strict=True)
 class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
@@ -107,5 +121,6 @@ class ConfigTable(TypedDict, total=False):
     agents: dict[str, AgentTable]
     mcp: dict[str, McpServer]
     server: ServerTable
+    workers: WorkersTable
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from dragoman.errors import NotFound, StoreUnavailable, Unreadable
@@ -24,6 +26,7 @@ from dragoman.turn.live.log import TurnLog
 _UNREAD = 120.0  # seconds after which a feed that nobody reads is dropped
 _REMEMBERED = 1000  # deleted conversations
 _GLANCE = 1.0  # seconds between looks at conversations in which another process may be at work
+_PAUSE = 0.1  # seconds between two such looks, whatever is written
 _PIECES = (e.TextDelta, e.ReasoningDelta, e.CallInputDelta, e.CallProgress)
 _CHANGES_LIST = (e.TurnStart, e.TurnEnd, e.CallAsked, e.CallAnswered)
 
@@ -50,7 +53,11 @@ class Publisher:
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
         self._followed: set[str] = set()  # turns of other processes
+        self._published: OrderedDict[str, int] = OrderedDict()  # of turns that ran here, the last number
+        self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
+        runtime.bus.elsewhere.append(self._begin_elsewhere)
+        runtime.bus.writes.append(self._stirred.set)
         for live in runtime.bus.turns():  # adopted when the store was opened
             self._listen(live.log)
 
@@ -75,7 +82,7 @@ class Publisher:
         feed.unread_since = time.monotonic()  # whoever asked for it is about to read it
         if not self._watches:
             self._watches = True
-            self._background.repeat("the watch for other processes", self._watch_others, every=_GLANCE)
+            self._background.repeat("the watch for other processes", self._watch, every=_PAUSE)
         return feed
 
     # ── what is published ─────────────────────────────────────────────────────────────────────────
@@ -119,10 +126,11 @@ class Publisher:
 
     def _listener(self, log: TurnLog) -> Callable[[Event], None]:
         conversation, head = log.conversation.id, f'{{"turn":"{log.id}",'
-        feeds, dump = self._conversations, EVENT.dump
+        feeds, published, dump = self._conversations, self._published, EVENT.dump
 
         def hear(event: Event) -> None:
             feed = feeds.get(conversation)
+            published[log.id] = event.seq
             if isinstance(event, _PIECES):
                 if feed is not None:
                     feed.publish(event.type, head + dump(event)[1:], piece=True)
@@ -134,6 +142,7 @@ class Publisher:
                             _publish_message(feed, log.id, message)
                 question = log.questions.get(event.question) if isinstance(event, e.CallAsked) else None
                 _publish(feed, log.id, event, question)
+            self._note_published(log.id, event)
             if isinstance(event, e.TurnEnd):
                 self._revisions.pop(conversation, None)  # what it changed has been published
             if conversation in self._queues and isinstance(event, e.TurnStart | e.MessageAdded):
@@ -142,6 +151,12 @@ class Publisher:
                 self.changed(conversation)
 
         return hear
+
+    def _note_published(self, turn: str, event: Event) -> None:
+        """Whoever follows it from here on, when it runs elsewhere, begins after that."""
+        self._published[turn] = event.seq
+        if isinstance(event, e.TurnEnd) or len(self._published) > _REMEMBERED:
+            self._published.pop(turn if isinstance(event, e.TurnEnd) else next(iter(self._published)), None)
 
     async def _publish_changes(self) -> None:
         while self._changed:
@@ -188,6 +203,12 @@ class Publisher:
 
     # ── what another process does ─────────────────────────────────────────────────────────────────
 
+    async def _watch(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stirred.wait(), _GLANCE)
+        self._stirred.clear()
+        await self._watch_others()
+
     async def _watch_others(self) -> None:
         """Conversations that somebody reads here: turns that another process runs in them are followed, and
         whatever else changes is published as a snapshot."""
@@ -202,10 +223,8 @@ class Publisher:
         store, bus = self._runtime.store, self._runtime.bus
         busy = {id for id, state in (await store.busy(read)).items() if state.live}
         for row in await store.live_turns() if busy else ():
-            if row.conversation in busy and bus.here(row.id) is None and row.id not in self._followed:
-                self._followed.add(row.id)
-                follow = partial(self._follow_other, row.id, row.conversation)
-                self._background.run(f"following turn {row.id}", follow)
+            if row.conversation in busy and bus.here(row.id) is None:
+                self._begin_elsewhere(row.id, row.conversation)
         ours = {live.log.conversation.id for live in bus.turns()}
         for id, revision in (await store.revisions(read)).items():
             before = self._revisions.get(id)
@@ -216,11 +235,18 @@ class Publisher:
                 if before not in (None, revision):
                     await self._publish_snapshot(id)
 
+    def _begin_elsewhere(self, turn: str, conversation: str) -> None:
+        """Another process runs it, or will."""
+        if conversation in self._conversations and turn not in self._followed:
+            self._followed.add(turn)
+            follow = partial(self._follow_other, turn, conversation)
+            self._background.run(f"following turn {turn}", follow)
+
     async def _follow_other(self, turn: str, conversation: str) -> None:
         """What a turn of another process publishes, as if it ran here."""
         store = self._runtime.store
         try:
-            async for batch in self._runtime.bus.follow(turn):
+            async for batch in self._runtime.bus.follow(turn, self._published.get(turn, 0)):
                 for event in batch:
                     if self._runtime.bus.here(turn) is not None:
                         return  # it was taken up here, and is heard without us
@@ -233,6 +259,7 @@ class Publisher:
                     if isinstance(event, e.CallAsked):
                         question = await store.question(event.question)
                     _publish(feed, turn, event, question)
+                    self._note_published(turn, event)
                     if _changes_list(event):
                         self.changed(conversation)
         finally:

@@ -47,7 +47,7 @@ async def state_of(runtime: Runtime, row: TurnRow) -> str:
     """
     if (live := runtime.bus.here(row.id)) is not None:
         return live.log.turn.state
-    if not row.live or not await runtime.store.is_abandoned(row.id):
+    if not row.live or runtime.driver.hands_out or not await runtime.store.is_abandoned(row.id):
         return row.state
     if row.state == "waiting":
         unread = [signal for signal in await runtime.store.signals(row.id) if signal.kind != "follow"]

@@ -138,6 +138,12 @@ class TurnStore(Protocol):
     async def is_abandoned(self, turn: str) -> bool:
         """Whether it is not over and nobody runs it: it has no owner, or a dead one."""
 
+    async def abandoned_turns(self) -> list[TurnRow]:
+        """Those that are not over and nobody runs, oldest first."""
+
+    async def running_turns(self) -> list[TurnRow]:
+        """Those that somebody runs and that do not wait for a person, without the turns of tasks."""
+
     async def close_turn(self, turn: str) -> None:
         """End, as cancelled and without a fact, a turn whose facts cannot be read."""
 

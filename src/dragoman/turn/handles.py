@@ -100,21 +100,24 @@ class TurnHandle:
         """Every event after this number until the turn ends, wherever it runs; of one that has long been
         over, what it said."""
         live = await self._attached()
-        batches = live.log.events.batches(after) if live is not None else None
-        if batches is None and await self._can_be_followed():
-            batches = self._engine.bus.follow(self.id, after)
-        if batches is None:
+        if live is None and not await self._can_be_followed():
             for message in await self._messages():
                 yield e.MessageAdded(message)
             yield await self._end()
             return
         ended = False
-        async for batch in batches:
-            for event in batch:
-                yield event
-            ended = isinstance(batch[-1], e.TurnEnd)
-        if not ended and not (await self._store.turn(self.id)).live:
-            yield await self._end()  # whoever ran it did not live to tell
+        while not ended:
+            here = live.log.events.batches(after) if live is not None else None
+            async for batch in here or self._engine.bus.follow(self.id, after):
+                for event in batch:
+                    yield event
+                after, ended = batch[-1].seq, isinstance(batch[-1], e.TurnEnd)
+            if not ended and not (await self._store.turn(self.id)).live:
+                yield await self._end()  # whoever ran it did not live to tell
+                ended = True
+            if live is None or not live.given_up:
+                return
+            live = None  # it goes on elsewhere
 
     async def _can_be_followed(self) -> bool:
         """Another process runs it, or did so a moment ago and has left its events for who is behind."""
@@ -172,9 +175,10 @@ class TurnHandle:
         """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
         live = self._here() or await self._attached()
         if live is not None:
-            await asyncio.shield(live.task)
-            log = live.log
-            return _result(self.id, log.turn, log.messages)
+            await asyncio.wait([live.task])
+            if not live.given_up:
+                live.task.result()
+                return _result(self.id, live.log.turn, live.log.messages)
         turn = await self._wait_until_over()
         if turn.error is not None:
             raise ProviderError(turn.error.error, kind=turn.error.kind, retryable=turn.error.retryable)
@@ -229,6 +233,8 @@ class TurnHandle:
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
 
     def _here(self) -> LiveTurn | None:
+        if self._live is not None and self._live.given_up:
+            self._live = None
         self._live = self._engine.bus.here(self.id) or self._live
         return self._live
 

@@ -18,7 +18,7 @@ from rich.markup import escape
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
-from dragoman.config.build import Built, build_runtime, store_of, workspace_of
+from dragoman.config.build import Built, build_runtime, store_of, turns_of, workspace_of
 from dragoman.config.settings import Settings, data_folder
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
@@ -41,10 +41,16 @@ _BACKLOG = 1024  # connections that wait in the system to be accepted
 
 def serve(settings: Settings) -> None:
     """Until Ctrl-C. What runs then is stored, and goes on at the next start."""
+    log_warnings()
+    if settings.values.get("workers", {}).get("role") == "worker":
+        raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
+    asyncio.run(_serve(settings))
+
+
+def log_warnings() -> None:
     log = logging.StreamHandler()
     log.setFormatter(RedactingFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[log])
-    asyncio.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
@@ -52,8 +58,9 @@ async def _serve(settings: Settings) -> None:
     password, proxies = _password(settings), Proxies(table.get("proxies", []))
     with _listen(settings, password) as listener:
         chosen = await choose_model(settings)
-        await _fetch(chosen)
-        built = build_runtime(settings, model=chosen.models, without=unsuitable_groups(settings, chosen))
+        await fetch_model(chosen)
+        without = unsuitable_groups(settings, chosen)
+        built = build_runtime(settings, model=chosen.models, without=without, **turns_of(settings))
         async with chosen.models, built.runtime as runtime:
             folder = files_of(settings)
             auth = Auth(runtime.store, await _secret(runtime.store, folder), password=password)
@@ -172,7 +179,7 @@ def _has_screen() -> bool:
     return graphical and sys.stdout.isatty()
 
 
-async def _fetch(chosen: ChosenModel) -> None:
+async def fetch_model(chosen: ChosenModel) -> None:
     """The model in the box is downloaded before the link is printed: nobody shall wait for it in the page."""
     if not chosen.in_the_box:
         return
@@ -187,6 +194,12 @@ async def _fetch(chosen: ChosenModel) -> None:
 def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"[bold]Dragoman[/bold]  {url}")
+    show_setup(console, settings, chosen, built)
+    another = "Enter prints another link. " if sys.stdin.isatty() else ""
+    console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
+
+
+def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built: Built) -> None:
     console.print(f"  model      {escape(chosen.name)} [dim]({escape(chosen.reason)})[/dim]")
     if chosen.note:
         console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
@@ -194,8 +207,6 @@ def _greet(settings: Settings, chosen: ChosenModel, built: Built, url: str) -> N
     console.print(f"  store      {escape(_shown(store_of(settings)))}")
     for warning in built.warnings:
         console.print(f"  [red]left out[/red]   {escape(redact_text(warning))}")
-    another = "Enter prints another link. " if sys.stdin.isatty() else ""
-    console.print(f"  {another}Ctrl-C stops it; what runs goes on at the next start.", style="dim")
 
 
 def _shown(store: StoreAddress) -> str:

@@ -156,6 +156,10 @@ def serve(
     store: Store = None,
     workspace: Workspace = None,
     open: Annotated[bool | None, typer.Option(help="Open the page in the browser.")] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(help="web: leave the turns to `dragoman worker`s. both: run turns, too (the default)."),
+    ] = None,
     config: Config = None,
     trust: Trust = False,
 ) -> None:
@@ -170,9 +174,34 @@ def serve(
         "server.host": host,
         "server.port": port,
         "server.open": open,
+        "workers.role": role,
         "workspace": absolute(workspace),
     }
     serve(load_settings(config, store, settings, trust=trust, asks=True))
+
+
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman worker --store postgresql://db/chat --turns 16`",
+)
+def worker(
+    *,
+    model: Model = None,
+    turns: Annotated[int | None, typer.Option(help="How many turns run here at once.")] = None,
+    store: Store = None,
+    workspace: Workspace = None,
+    config: Config = None,
+    trust: Trust = False,
+) -> None:
+    """Run the turns that `dragoman serve --role web` takes in, on this machine or on another.
+
+    The store is a PostgreSQL database that all of them use. Ctrl-C and SIGTERM stop it; what runs is handed
+    to the other workers.
+    """
+    from dragoman.cli.commands.worker import work
+
+    settings = {"model": model, "workers.per_node": turns, "workspace": absolute(workspace)}
+    work(load_settings(config, store, settings, trust=trust, asks=True))
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman link`")

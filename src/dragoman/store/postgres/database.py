@@ -22,6 +22,7 @@ from dragoman.store.sql.statements import statements
 if TYPE_CHECKING:
     import asyncpg
 
+    from dragoman.store.jobs import JobQueue
     from dragoman.store.postgres.session import OwnerSession
 
 T = TypeVar("T")
@@ -141,6 +142,19 @@ class PostgresDatabase(SqlDatabase):
 
     def _announce_events(self, db: SqlConnection) -> None:
         db.execute(self._sql["announce_events"], {"channel": self._session.event_channel})
+
+    def job_queue(self) -> JobQueue:
+        """Hands turns out to every process that uses this database."""
+        from dragoman.store.postgres.jobs import PostgresJobs
+
+        return PostgresJobs(self._url, self.schema, self._alone)
+
+    @asynccontextmanager
+    async def _alone(self, name: str) -> AsyncIterator[None]:
+        """Nobody else who uses this database is in here at the same time."""
+        async with self._connection() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
+            yield
 
     # ── how operations are run ────────────────────────────────────────────────────────────────────
 

@@ -9,6 +9,8 @@ from dragoman.turn.facts import Fact
 
 
 class Driver(Protocol):
+    hands_out: bool  # what nobody runs waits for a worker: it is not broken off
+
     async def open(self) -> None:
         """Go on with every turn that nobody runs, except those that only wait for a person."""
 

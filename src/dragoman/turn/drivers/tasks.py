@@ -28,6 +28,8 @@ _GRACE = 10.0  # seconds in which a turn that is ending may end when the program
 class TaskDriver:
     """Implements `Driver`. `adopts` is False for programs that only look, answer and leave."""
 
+    hands_out = False
+
     def __init__(
         self, services: Services, bus: EventBus, background: Background, *, adopts: bool = True
     ) -> None:
@@ -132,7 +134,7 @@ class TaskDriver:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
         await self._release_all()
         signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
-        for row in await self._store.live_turns():
+        for row in await self._store.abandoned_turns():
             if row.state != State.WAITING or row.id in signalled:
                 with suppress(TurnSetAside, NotFound):
                     await self.adopt(row.id)
@@ -150,6 +152,7 @@ class TaskDriver:
         await self._store.wait_for_writes(_GLANCE)
         if await self._store.has_new_writes():
             self._services.grants.forget()
+            self._bus.hear_of_writes()
             for signalled in await self._store.turns_with_signals():
                 live = self._bus.here(signalled.turn)
                 read = live.signals.read_upto(signalled.newest) if live else signalled.only_followed

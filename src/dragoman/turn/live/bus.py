@@ -31,6 +31,7 @@ class LiveTurn:
     log: TurnLog
     signals: Signals
     task: asyncio.Task[None]
+    given_up: bool = False  # it goes on elsewhere when what it waits for comes
 
 
 class EventBus:
@@ -44,6 +45,8 @@ class EventBus:
         self._begun: OrderedDict[str, int] = OrderedDict()
         self._count = 0
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
+        self.elsewhere: list[Callable[[str, str], None]] = []  # and of each that somebody else is to run
+        self.writes: list[Callable[[], None]] = []  # told when another process has written something
 
     # ── turns that run here ───────────────────────────────────────────────────────────────────────
 
@@ -70,6 +73,15 @@ class EventBus:
             self._begun.popitem(last=False)
         for watch in self.watchers:
             watch(log)
+
+    def hand_over(self, turn: str, conversation: str) -> None:
+        """A turn that was asked for here begins elsewhere."""
+        for watch in self.elsewhere:
+            watch(turn, conversation)
+
+    def hear_of_writes(self) -> None:
+        for watch in self.writes:
+            watch()
 
     def add(self, live: LiveTurn) -> None:
         self._turns[live.log.id] = live

@@ -45,6 +45,7 @@ class Signals:
         self._on_cancel = on_cancel
         self._on_follow = on_follow
         self._seen: set[int] = set()
+        self._closed = False
         self._answers: dict[str, asyncio.Future[Received[Answer]]] = {}
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
         self.steering: list[Received[dict[str, JsonValue]]] = []
@@ -53,10 +54,18 @@ class Signals:
         """Whether the signal of this number, the newest there is, has been read."""
         return number in self._seen
 
+    async def all_recorded(self) -> bool:
+        """Whether nothing has come in that would move the turn and is not among its facts. If so, nothing
+        more is read here: it is left to whoever runs the turn next."""
+        seen = len(self._seen)
+        waiting = [signal for signal in await self._store.signals(self._turn) if signal.kind != "follow"]
+        self._closed = not waiting and len(self._seen) == seen
+        return self._closed
+
     async def collect(self) -> None:
         """Read what has come in since the last time."""
         for signal in await self._store.signals(self._turn):
-            if signal.seq not in self._seen:
+            if signal.seq not in self._seen and not self._closed:
                 self._seen.add(signal.seq)
                 await self._receive(signal)
 

@@ -16,6 +16,11 @@ FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE live = 1
 ORDER BY created;
 
+-- name: live_turns_of_people
+-- Without those of tasks, which belong to another turn.
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
+FROM turns t JOIN conversations c ON c.id = t.conversation WHERE t.live = 1 AND c.parent IS NULL ORDER BY t.created;
+
 -- name: live_turns_in
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
 WHERE live = 1 AND conversation = :conversation ORDER BY created;

@@ -1,0 +1,82 @@
+"""A queue of turns that wait for somebody to run them, and the one for a single process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from heapq import heappop, heappush
+from typing import Protocol, TypeAlias
+
+Work: TypeAlias = Callable[[str], Awaitable[None]]
+
+
+class JobQueue(Protocol):
+    """Hands turns out to whoever works, each to one at a time.
+
+    It may forget, and may hand out what is over: whoever takes a turn claims it in the store, and turns that
+    nobody runs are put here again.
+    """
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        """Let somebody run it, in so many seconds, before those that are not urgent. Nothing happens where
+        it waits here already."""
+
+    async def work(self, run: Work, *, places: int) -> None:
+        """Run what is handed out, so many at once, until this is cancelled: what runs then goes on."""
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """Nobody else, in any process, is in here at the same time."""
+
+
+class MemoryJobs:
+    """Implements `JobQueue` for one process."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[bool, int, str]] = []
+        self._turns: set[str] = set()
+        self._count = 0
+        self._more = asyncio.Event()
+        self._running: set[asyncio.Future[None]] = set()
+        self._lock = asyncio.Lock()
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        if turn in self._turns:
+            return
+        self._turns.add(turn)
+        if delay:
+            asyncio.get_running_loop().call_later(delay, self._add, turn, urgent)
+        else:
+            self._add(turn, urgent)
+
+    def _add(self, turn: str, urgent: bool) -> None:
+        self._count += 1
+        heappush(self._waiting, (not urgent, self._count, turn))
+        self._more.set()
+
+    async def work(self, run: Work, *, places: int) -> None:
+        free = asyncio.Semaphore(places)
+        while True:
+            await free.acquire()
+            while not self._waiting:
+                self._more.clear()
+                await self._more.wait()
+            _, _, turn = heappop(self._waiting)
+            self._turns.discard(turn)
+            running = asyncio.ensure_future(run(turn))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+            running.add_done_callback(lambda _: free.release())
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        return self._lock

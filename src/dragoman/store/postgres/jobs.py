@@ -1,0 +1,153 @@
+"""The queue of turns for many machines: jobs of procrastinate, in a schema of their own in the same database.
+
+What is in it can be lost: a turn that nobody runs is put here again. So the schema has the version of
+procrastinate in its name, and an upgrade begins with an empty one; the old one's workers empty the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from dragoman.errors import ConfigError, StoreUnavailable
+from dragoman.store.jobs import Work
+
+if TYPE_CHECKING:
+    import procrastinate
+
+_QUEUE = "turns"
+_URGENT = 10  # somebody waits for it
+_HEARTBEAT = 5.0  # seconds between signs of life of a worker
+_STALLED = 30.0  # seconds without one, after which its jobs are struck off
+_AGAIN = 1.0  # seconds before a worker that lost the database begins again
+_MISSED = 5.0  # seconds after which jobs are looked for of which nobody was told
+_SCHEMA = """SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'procrastinate_jobs'"""
+_log = logging.getLogger("dragoman.store")
+
+
+class PostgresJobs:
+    """Implements `JobQueue`."""
+
+    def __init__(self, url: str, schema: str, alone: Callable[[str], Any]) -> None:
+        self._url = url
+        self._namespace = f"{schema}_jobs"
+        self._queue = f"{_QUEUE}:{schema}"  # notifications are the whole database's
+        self._alone = alone
+        self._app: procrastinate.App | None = None
+
+    async def open(self) -> None:
+        try:
+            import procrastinate
+            import psycopg
+        except ImportError as error:
+            raise ConfigError("workers need more: pip install 'dragoman[postgres]'") from error
+        version = "_".join(procrastinate.__version__.split(".")[:2])
+        self._namespace = f"{self._namespace}_{version}"
+        options = {"options": f"-c search_path={self._namespace}", "application_name": "dragoman jobs"}
+        connector = procrastinate.PsycopgConnector(
+            conninfo=self._url, kwargs=options, min_size=1, max_size=4, timeout=15
+        )
+        try:
+            await self._make_schema(connector)
+            self._app = procrastinate.App(connector=connector)
+            await self._app.open_async()
+        except (psycopg.Error, OSError, procrastinate.exceptions.ConnectorException) as error:
+            raise ConfigError(f"the queue of turns cannot be opened: {_first_line(error)}") from None
+        logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # what matters of it is told here
+
+    async def _make_schema(self, connector: procrastinate.PsycopgConnector) -> None:
+        import procrastinate
+        import psycopg
+
+        connection = await psycopg.AsyncConnection.connect(
+            self._url, options=f"-c search_path={self._namespace}", autocommit=True
+        )
+        lock = f"dragoman migration {self._namespace}"
+        async with connection:
+            await connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (lock,))
+            found = await connection.execute(_SCHEMA, (self._namespace,))
+            if await found.fetchone() is None:
+                script = procrastinate.schema.SchemaManager.get_schema()
+                async with connection.transaction():
+                    await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._namespace}"'.encode())
+                    await connection.execute(script.encode())
+
+    async def close(self) -> None:
+        if self._app is not None:
+            await self._app.close_async()
+            self._app = None
+
+    async def put(self, turn: str, *, urgent: bool = False, delay: float = 0.0) -> None:
+        from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+
+        schedule: dict[str, Any] = {"schedule_in": {"seconds": delay}} if delay else {}
+        job = self._opened().configure_task(
+            "advance",
+            queue=self._queue,
+            queueing_lock=turn if not delay else f"{turn} later",
+            priority=_URGENT if urgent else 0,
+            **schedule,
+        )
+        try:
+            with suppress(AlreadyEnqueued):
+                await job.defer_async(turn=turn)
+        except ConnectorException as error:
+            what = f"the queue of turns: {_first_line(error)}"
+            raise StoreUnavailable(what, "it is tried again", retryable=True) from error
+
+    async def work(self, run: Work, *, places: int) -> None:
+        app = self._opened()
+        running: set[asyncio.Future[None]] = set()
+
+        async def advance(turn: str) -> None:
+            """In a task of its own: a worker that lost the database gives its jobs up, and nothing else."""
+            task = asyncio.ensure_future(run(turn))
+            running.add(task)
+            task.add_done_callback(running.discard)
+            await asyncio.shield(task)
+
+        app.tasks["advance"] = app.task(name="advance")(advance)
+        while True:
+            try:
+                await self._strike_off_stalled(app)
+                await app.run_worker_async(
+                    queues=[self._queue],
+                    concurrency=places,
+                    install_signal_handlers=False,
+                    delete_jobs="always",
+                    shutdown_graceful_timeout=0,
+                    update_heartbeat_interval=_HEARTBEAT,
+                    stalled_worker_timeout=_STALLED,
+                    fetch_job_polling_interval=_MISSED,
+                )
+            except Exception as error:
+                _log.warning("the queue of turns cannot be read, and is tried again: %s", _first_line(error))
+            await asyncio.sleep(_AGAIN)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        async with self._alone(self._queue):
+            yield
+
+    def _opened(self) -> procrastinate.App:
+        if self._app is None:
+            raise ConfigError("the queue of turns is not open")
+        return self._app
+
+    async def _strike_off_stalled(self, app: procrastinate.App) -> None:
+        """Jobs of workers that are gone. Their turns are put here again by whoever finds them without an
+        owner."""
+        from procrastinate.jobs import Status
+
+        stalled = await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=_STALLED)
+        for job in stalled:
+            await app.job_manager.finish_job(job=job, status=Status.FAILED, delete_job=True)
+
+
+def _first_line(error: BaseException) -> str:
+    """Without what follows it: it may name the address."""
+    cause = error.__cause__ or error
+    return (str(cause).strip() or type(cause).__name__).splitlines()[0]

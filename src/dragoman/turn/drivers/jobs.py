@@ -1,0 +1,288 @@
+"""Runs turns that a queue of jobs hands out: on one machine within limits, on many in roles.
+
+A web node stores what comes in and hands it over. A worker claims what the queue gives it and runs it until
+it ends, or waits for a person: then it is given up, and whoever is there when the answer comes goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeAlias
+
+from dragoman.background import Background
+from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable, TurnSetAside
+from dragoman.messages.parts import CallState
+from dragoman.store.jobs import JobQueue, MemoryJobs
+from dragoman.store.store import Started
+from dragoman.turn.drivers.driver import Driver
+from dragoman.turn.drivers.tasks import TaskDriver
+from dragoman.turn.facts import FACT, Fact, TurnStarted
+from dragoman.turn.live.bus import EventBus
+from dragoman.turn.live.log import TurnLog
+from dragoman.turn.machine import State
+from dragoman.turn.services import Services
+
+Role: TypeAlias = Literal["web", "worker", "both"]
+ROLES: tuple[Role, ...] = ("web", "worker", "both")
+
+_PATIENCE = 2.0  # seconds that a turn may wait for a person before it is given up
+_LOOK = 0.5  # seconds between looks for turns that wait
+_CROWDED = 1.0  # seconds before a turn is tried again that met a limit
+_log = logging.getLogger("dragoman.turn")
+
+
+@dataclass(slots=True, frozen=True)
+class TurnLimits:
+    """How many turns may run at once; None means any number. Those that wait for a person do not count."""
+
+    per_node: int = 32
+    per_person: int | None = None
+    per_provider: int | None = None
+
+
+class JobDriver(TaskDriver):
+    """Implements `Driver` over a `JobQueue`."""
+
+    hands_out = True
+
+    def __init__(
+        self,
+        services: Services,
+        bus: EventBus,
+        background: Background,
+        jobs: JobQueue,
+        *,
+        role: Role = "both",
+        limits: TurnLimits | None = None,
+    ) -> None:
+        super().__init__(services, bus, background)
+        self._jobs = jobs
+        self._works = role != "web"
+        self._limits = limits or TurnLimits()
+        self._places: dict[str, asyncio.Event] = {}  # turns that count here, until they end or wait
+        self._waiting_since: dict[str, float] = {}
+        self._admitting = asyncio.Lock()
+        self._freed = asyncio.Event()
+        self._working: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        await self._jobs.open()
+        await super().open()
+        if self._works:
+            self._working = asyncio.create_task(
+                self._jobs.work(self._advance, places=self._limits.per_node), name="dragoman-worker"
+            )
+            self._background.repeat("giving up turns that wait", self._give_up_waiting, every=_LOOK)
+
+    async def close(self) -> None:
+        """No new turns; what runs is handed over."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait([self._working])
+        running = [live.log for live in self._bus.turns()]
+        await super().close()
+        for log in running:
+            if not log.turn.state.ended:
+                with suppress(DragomanError):
+                    await self._hand_over(log.id, log.epoch)
+        await self._jobs.close()
+
+    async def begin(self, started: Started, fact: Fact) -> None:
+        inner = started.conversation.parent is not None  # the turn it works for runs here, and counts
+        free = len(self._places) < self._limits.per_node and not self._limited
+        if self._works and (inner or free) and not self._closing:
+            if not inner:
+                self._places[started.turn.id] = asyncio.Event()
+            await super().begin(started, fact)
+            return
+        self._bus.hand_over(started.turn.id, started.conversation.id)
+        await self._hand_over(started.turn.id, started.turn.epoch)
+
+    async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
+        """Here only where a turn of this process works with it; else by whoever is next in the queue."""
+        if self._bus.here(turn) is not None:
+            return True
+        row = await self._store.turn(turn)
+        if self._works and (await self._store.conversation(row.conversation)).parent is not None:
+            return await super().adopt(turn, wanted=wanted)
+        if row.live and await self._store.is_abandoned(turn) and (wanted or await self._may_go_on(turn)):
+            await self._jobs.put(turn, urgent=True)
+        return False
+
+    async def wake(self, turn: str) -> None:
+        live = self._bus.here(turn)
+        if live is not None:
+            await live.signals.collect()
+        elif await self._store.is_abandoned(turn):
+            await self._jobs.put(turn, urgent=True)
+
+    # ── what nobody runs ──────────────────────────────────────────────────────────────────────────
+
+    async def _adopt_all(self) -> None:
+        await self._release_all()
+        signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
+        for row in await self._store.abandoned_turns():
+            if (row.state != State.WAITING or row.id in signalled) and self._bus.here(row.id) is None:
+                await self._jobs.put(row.id)
+        await self._begin_queued()
+
+    async def _may_go_on(self, turn: str) -> bool:
+        """Whether there is something to do for it."""
+        if (await self._store.turn(turn)).state != State.WAITING:
+            return True
+        return any(signal.kind != "follow" for signal in await self._store.signals(turn))
+
+    async def _hand_over(self, turn: str, epoch: int) -> None:
+        if not self._works:
+            await self._store.post(turn, "follow", {})  # from its first event on: it was asked for here
+        await self._store.release(turn, epoch)
+        if await self._may_go_on(turn):
+            await self._jobs.put(turn, urgent=True)
+
+    # ── what the queue hands out ──────────────────────────────────────────────────────────────────
+
+    async def _advance(self, turn: str) -> None:
+        """One job: as long as the turn counts."""
+        try:
+            if await self._take(turn):
+                await self._places[turn].wait()
+        except NotFound:
+            pass  # it was deleted
+        except TurnSetAside:
+            if any(signal.kind == "cancel" for signal in await self._store.signals(turn)):
+                await self._store.close_turn(turn)  # nobody here can bring it to an end: closed as it is
+        except StoreUnavailable as error:
+            _log.warning("turn %s is taken up later: %s", turn, error)
+        finally:
+            self._leave(turn)
+
+    async def _take(self, turn: str) -> bool:
+        """Claim it and run it here. False where it is over, runs elsewhere, or would be one too many."""
+        if self._bus.here(turn) is not None or self._closing:
+            return False
+        if len(self._places) >= self._limits.per_node:  # some began here, without the queue
+            self._freed.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._freed.wait(), _CROWDED)
+        if len(self._places) >= self._limits.per_node:
+            await self._jobs.put(turn)  # somebody else may have room
+            return False
+        self._places[turn] = asyncio.Event()
+        if not self._limited:
+            return await super().adopt(turn)
+        async with self._admitting, self._jobs.alone():
+            if await self._is_admitted(turn):
+                return await super().adopt(turn)
+        await self._jobs.put(turn, delay=_CROWDED)
+        return False
+
+    @property
+    def _limited(self) -> bool:
+        return self._limits.per_person is not None or self._limits.per_provider is not None
+
+    async def _is_admitted(self, turn: str) -> bool:
+        """N5: one more than run everywhere of this person, and of this provider."""
+        row = await self._store.turn(turn)
+        person, provider = await self._who_and_where(row.id, row.conversation)
+        people, providers = Counter[str](), Counter[str]()
+        for running in await self._store.running_turns():
+            who, where = await self._who_and_where(running.id, running.conversation)
+            people[who] += 1
+            providers[where] += 1
+        most, most_there = self._limits.per_person, self._limits.per_provider
+        return (most is None or people[person] < most) and (
+            most_there is None or providers[provider] < most_there
+        )
+
+    async def _who_and_where(self, turn: str, conversation: str) -> tuple[str, str]:
+        with suppress(DragomanError, ValueError):
+            facts = await self._store.facts(turn)
+            first = FACT.load(facts[0])
+            model = (first.options.started_with or "") if isinstance(first, TurnStarted) else ""
+            return (await self._store.conversation(conversation)).owner, model.partition("/")[0]
+        return "", ""  # it cannot be read: it counts for nobody
+
+    # ── what ends, or waits ───────────────────────────────────────────────────────────────────────
+
+    def _leave(self, turn: str) -> None:
+        self._waiting_since.pop(turn, None)
+        if (left := self._places.pop(turn, None)) is not None:
+            left.set()
+            self._freed.set()
+
+    def _ended(self, log: TurnLog, task: asyncio.Task[None]) -> None:
+        super()._ended(log, task)
+        self._leave(log.id)
+
+    async def _give_up_waiting(self) -> None:
+        """Turns that have waited for a while count no more. Where nothing of them is only in memory they are
+        anybody's; else they stay, since a tool of theirs runs here."""
+        now = asyncio.get_running_loop().time()
+        for live in self._bus.turns():
+            turn = live.log.id
+            if not self._idle(live.log):
+                self._waiting_since.pop(turn, None)
+            elif now - self._waiting_since.setdefault(turn, now) < _PATIENCE or live.given_up:
+                continue
+            elif not _is_all_stored(live.log):
+                self._leave(turn)
+            elif await live.signals.all_recorded() and turn in self._runners:
+                live.given_up = True
+                self._runners[turn].stop()
+                self._background.run(f"giving up turn {turn}", partial(self._pass_on, turn, live.task))
+
+    async def _pass_on(self, turn: str, task: asyncio.Task[None]) -> None:
+        """It is anybody's from here on: also what came in for it meanwhile."""
+        await asyncio.wait([task])
+        await self._release_all()
+        if await self._store.is_abandoned(turn) and await self._may_go_on(turn):
+            await self._jobs.put(turn, urgent=True)
+
+    def _idle(self, log: TurnLog) -> bool:
+        """Nothing moves it but a person, or a client; nor the tasks it gave."""
+        if log.turn.state is State.WAITING:
+            return True
+        open = {id: call for id, call in log.turn.calls.items() if not call.state.settled}
+        inner = {
+            live.log.conversation.call: live.log
+            for live in self._bus.turns()
+            if live.log.conversation.parent == log.conversation.id
+        }
+        return bool(open) and all(
+            call.waits or (id in inner and self._idle(inner[id])) for id, call in open.items()
+        )
+
+
+def _is_all_stored(log: TurnLog) -> bool:
+    """Whether nothing of a turn that waits would be lost with this process: no tool runs in it."""
+    open = [call for call in log.turn.calls.values() if not call.state.settled]
+    return log.conversation.parent is None and all(
+        call.client or call.state in (CallState.ASKED, CallState.REVIEWING) for call in open
+    )
+
+
+def make_driver(
+    services: Services,
+    bus: EventBus,
+    background: Background,
+    *,
+    adopts: bool,
+    role: Role | None,
+    limits: TurnLimits | None,
+) -> Driver:
+    """One that runs turns as they come, unless this process has a role among others, or there are limits."""
+    if role not in (*ROLES, None):
+        raise ConfigError(f"role {role!r}: it is one of {', '.join(ROLES)}")
+    shared: Callable[[], JobQueue] | None = getattr(services.store, "job_queue", None)
+    if role in ("web", "worker") and shared is None:
+        raise ConfigError(f"a node in the role {role!r} needs a store in PostgreSQL, which others share")
+    if not adopts or (limits is None and (role is None or shared is None)):
+        return TaskDriver(services, bus, background, adopts=adopts)
+    jobs = MemoryJobs() if shared is None else shared()
+    return JobDriver(services, bus, background, jobs, role=role or "both", limits=limits)

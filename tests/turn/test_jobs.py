@@ -1,0 +1,323 @@
+"""Turns that a queue hands out: in roles, within limits, and given up while they wait for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Runtime, ScriptedModel, ToolContext, allow_once, reply, tool
+from dragoman.errors import ConfigError
+from dragoman.messages.events import Event
+from dragoman.messages.request import Request
+from dragoman.store.postgres.store import PostgresStore
+from dragoman.store.sqlite import SqliteStore
+from dragoman.turn.drivers.jobs import JobDriver, TurnLimits
+from dragoman.turn.handles import TurnHandle
+from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
+from tests.postgres import Server, schema_of
+from tests.runtimes import add, runtime_with
+
+pytestmark = pytest.mark.slow
+
+Opened = Callable[..., Runtime]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """A runtime that is handed its turns, in a store of this test's own."""
+    server: Server | None = request.getfixturevalue("postgres") if request.param == "postgres" else None
+
+    def open(script: Any, **options: Any) -> Runtime:
+        store = (
+            SqliteStore(tmp_path / "chat.db")
+            if server is None
+            else PostgresStore(server.url(schema_of(tmp_path)), lease=4.0)
+        )
+        options.setdefault("role", "both")
+        options.setdefault("turn_limits", TurnLimits(4))
+        return runtime_with(tmp_path, script, store=store, **options)
+
+    return open
+
+
+class Gate:
+    """A tool that runs until the test opens it, and counts how many do."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.running = 0
+        self.most = 0
+
+        @tool(cancellable=True)
+        async def wait(context: ToolContext) -> str:
+            """Wait."""
+            self.running += 1
+            self.most = max(self.most, self.running)
+            try:
+                await self.open.wait()
+            finally:
+                self.running -= 1
+            return "ready"
+
+        self.tool = wait
+
+
+def _has_result(request: Request) -> bool:
+    return request.messages[-1].role == "assistant"
+
+
+def _said(request: Request) -> str:
+    return "".join(part.text for part in request.messages[-1].parts if part.type == "text")
+
+
+def gate_then_done(request: Request) -> Any:
+    return says("done") if _has_result(request) else calls("wait")
+
+
+def add_then_done(request: Request) -> Any:
+    return says("done") if _has_result(request) else calls("add", a=1, b=2)
+
+
+async def until(what: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not what():  # noqa: ASYNC110 - several things move it
+            await asyncio.sleep(0.02)
+
+
+async def to_the_end(turn: TurnHandle, *, answer_after: float | None = None) -> list[Event]:
+    events: list[Event] = []
+    async with asyncio.timeout(PATIENCE):
+        async for event in turn.events():
+            events.append(event)
+            if event.type == "call.asked" and answer_after is not None:
+                await asyncio.sleep(answer_after)
+                await turn.answer(event.question, allow_once())
+    return events
+
+
+async def test_more_turns_than_there_are_places_wait_their_turn(opened: Opened) -> None:
+    """N5: per node. All of them come to their end."""
+    gate = Gate()
+    async with opened(gate_then_done, tools=[gate.tool], turn_limits=TurnLimits(2)) as runtime:
+        turns = [await runtime.send(f"{n}") for n in range(5)]
+        await until(lambda: gate.running == 2)
+        gate.open.set()
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+    assert gate.most == 2
+
+
+async def test_a_person_has_so_many_turns_at_once_and_another_theirs(opened: Opened) -> None:
+    """N5"""
+    gate = Gate()
+    limits = TurnLimits(8, per_person=1)
+    async with opened(gate_then_done, tools=[gate.tool], turn_limits=limits) as runtime:
+        chats = [await runtime.conversation(user=user) for user in ("ada", "ada", "bob")]
+        turns = [await chat.send("go") for chat in chats]
+        await until(lambda: gate.running == 2)
+        await asyncio.sleep(0.3)
+        assert gate.most == 2  # one of each
+        gate.open.set()
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+
+
+async def test_a_provider_has_so_many_turns_at_once(opened: Opened) -> None:
+    """N5"""
+    gate = Gate()
+    limits = TurnLimits(8, per_provider=1)
+    async with opened(gate_then_done, tools=[gate.tool], turn_limits=limits) as runtime:
+        turns = [await runtime.send(f"{n}") for n in range(3)]
+        await until(lambda: gate.running == 1)
+        gate.open.set()
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+    assert gate.most == 1
+
+
+async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> None:
+    """N2: and goes on when the answer comes, with every event once."""
+    limits = TurnLimits(1)
+    async with opened(add_then_done, tools=[add], allow=(), ask=["add"], turn_limits=limits) as runtime:
+        first = await runtime.send("one")
+        following = asyncio.create_task(to_the_end(first))
+        assert await first.reached("waiting")
+        second = await runtime.send("two")
+        assert await asyncio.wait_for(second.reached("waiting"), PATIENCE)
+        for turn in (first, second):
+            for question in (await turn.snapshot()).questions:
+                await turn.answer(question, allow_once())
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+        events = await following
+    numbers = [event.seq for event in events]
+    assert numbers == sorted(set(numbers))
+    assert [event.type for event in events].count("call.end") == 1
+    assert events[-1].type == "turn.end"
+
+
+async def test_an_answer_that_comes_at_once_and_one_that_comes_late_do_the_same(opened: Opened) -> None:
+    """P6, N2: before the turn is given up, in the moment, and long after."""
+    async with opened(add_then_done, tools=[add], allow=(), ask=["add"]) as runtime:
+        turns = [await runtime.send(f"{n}") for n in range(4)]
+        after = (0.0, 1.9, 2.1, 3.5)
+        told = await asyncio.gather(
+            *(to_the_end(turn, answer_after=seconds) for turn, seconds in zip(turns, after, strict=True))
+        )
+        for events in told:
+            assert [event.type for event in events].count("call.start") == 1
+            assert events[-1].type == "turn.end"
+            numbers = [event.seq for event in events]
+            assert numbers == sorted(set(numbers))
+
+
+async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
+    """N5: else a turn would wait for its task, and the task for the turn."""
+
+    def play(request: Request) -> Any:
+        if _has_result(request):
+            return says("done")
+        given = any(offer.name == "task" for offer in request.tools)
+        return calls("task", agent="helper", request="do it") if given else says("the task is done")
+
+    helper = Agent(name="helper", description="helps", tools=())
+    async with opened(play, agents=[helper], turn_limits=TurnLimits(1)) as runtime:
+        turns = [await runtime.send(f"{n}") for n in range(3)]
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+
+
+async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -> None:
+    """N2 × P6: what runs in memory stays there, however long the person takes; its place is free."""
+    runs: list[int] = []
+
+    @tool
+    async def careful(context: ToolContext) -> str:
+        """Ask first."""
+        runs.append(1)
+        return str(await context.ask("sure?"))
+
+    def play(request: Request) -> Any:
+        if _has_result(request):
+            return says("done")
+        return calls("careful") if "careful" in _said(request) else says("hello")
+
+    async with opened(play, tools=[careful], turn_limits=TurnLimits(1)) as runtime:
+        turn = await runtime.send("careful")
+        assert await turn.reached("waiting")
+        other = await runtime.send("hello")
+        assert (await asyncio.wait_for(other.result(), PATIENCE)).text == "hello"
+        await turn.answer(turn.question, reply("yes"))
+        assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+    assert runs == [1]
+
+
+async def test_a_cancel_reaches_a_turn_that_was_given_up(opened: Opened) -> None:
+    """T9 × N2"""
+    async with opened(add_then_done, tools=[add], allow=(), ask=["add"]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await until(lambda: runtime.bus.here(turn.id) is None)
+        assert await turn.cancel("enough")
+        assert await asyncio.wait_for(turn.reached("cancelled"), PATIENCE)
+        chat = runtime.turn(turn.id)
+        assert (await chat.result()).state == "cancelled"
+        assert await runtime.questions() == []
+
+
+async def test_queued_messages_come_in_order_although_their_turns_are_handed_out(opened: Opened) -> None:
+    """T4 × N2"""
+    async with opened(lambda request: says(_said(request)), turn_limits=TurnLimits(1)) as runtime:
+        chat = await runtime.conversation()
+        turns = [await chat.send(f"{n}", queue=True) for n in range(5)]
+        for number, turn in enumerate(turns):
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == str(number)
+        assert [m.text for m in await chat.messages() if m.role == "user"] == ["0", "1", "2", "3", "4"]
+
+
+# ── several nodes ─────────────────────────────────────────────────────────────────────────────────
+
+
+def node(server: Server, folder: Path, script: Any, **options: Any) -> Runtime:
+    store = PostgresStore(server.url(schema_of(folder)), lease=4.0)
+    return Runtime(store, model=ScriptedModel(script), **options)
+
+
+async def test_a_web_node_runs_nothing_and_shows_everything(tmp_path: Path, postgres: Server) -> None:
+    """N2, N3: the worker runs it; the events are the same, under the same numbers."""
+    options: dict[str, Any] = {"tools": [add], "ask": ["add"]}
+    async with (
+        node(postgres, tmp_path, [], role="web", **options) as web,
+        node(postgres, tmp_path, add_then_done, role="worker", **options) as worker,
+    ):
+        turn = await web.send("go")
+        events = await to_the_end(turn, answer_after=0.0)
+        assert (await turn.result()).text == "done"
+        assert web.bus.turns() == []
+        assert isinstance(worker.driver, JobDriver)
+        assert [event.type for event in events].count("turn.start") == 1
+        assert await to_the_end(worker.turn(turn.id)) == events
+
+
+async def test_a_turn_waits_for_a_worker_to_come(tmp_path: Path, postgres: Server) -> None:
+    """N2: however late it starts."""
+    async with node(postgres, tmp_path, [], role="web") as web:
+        turn = await web.send("go")
+        await asyncio.sleep(0.2)
+        assert (await turn.snapshot()).state == "preparing"
+        async with node(postgres, tmp_path, [says("here")], role="worker"):
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "here"
+
+
+async def test_a_worker_that_stops_hands_over_what_runs(tmp_path: Path, postgres: Server) -> None:
+    """N4: at once, and a tool that can be repeated is."""
+    gate, other = Gate(), Gate()
+    other.open.set()
+
+    def tools(of: Gate) -> dict[str, Any]:
+        @tool(replay="safe", cancellable=True)
+        async def wait(context: ToolContext) -> str:
+            """Wait."""
+            of.running += 1
+            await of.open.wait()
+            return "ready"
+
+        return {"tools": [wait], "allow": ["*"]}
+
+    async with node(postgres, tmp_path, [], role="web", **tools(gate)) as web:
+        async with node(postgres, tmp_path, gate_then_done, role="worker", **tools(gate)):
+            turn = await web.send("go")
+            await until(lambda: gate.running == 1)
+        async with node(postgres, tmp_path, gate_then_done, role="worker", **tools(other)):
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+    assert other.running == 1
+
+
+async def test_limits_hold_across_nodes(tmp_path: Path, postgres: Server) -> None:
+    """N5"""
+    gate = Gate()
+    limits = TurnLimits(8, per_person=2)
+    options: dict[str, Any] = {"tools": [gate.tool], "allow": ["*"], "turn_limits": limits}
+    async with (
+        node(postgres, tmp_path, gate_then_done, **options) as one,
+        node(postgres, tmp_path, gate_then_done, **options) as two,
+    ):
+        turns = [await runtime.send("go") for _ in range(3) for runtime in (one, two)]
+        await until(lambda: gate.running == 2)
+        await asyncio.sleep(0.3)
+        gate.open.set()
+        for turn in turns:
+            assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
+    assert gate.most == 2
+
+
+async def test_a_role_without_a_shared_store_is_refused(tmp_path: Path) -> None:
+    """N2"""
+    with pytest.raises(ConfigError, match="PostgreSQL"):
+        Runtime(tmp_path / "chat.db", model=ScriptedModel([]), role="web")
+    with pytest.raises(ConfigError, match="web, worker, both"):
+        Runtime(tmp_path / "chat.db", model=ScriptedModel([]), role="boss")  # type: ignore[arg-type]
