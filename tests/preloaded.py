@@ -8,8 +8,11 @@ import importlib
 import pkgutil
 
 import aiohttp.web  # noqa: F401
+import asyncpg  # noqa: F401
 import mcp.client.stdio  # noqa: F401
+import procrastinate  # noqa: F401
 import prompt_toolkit  # noqa: F401
+import psycopg_pool  # noqa: F401
 import typer._adapters  # noqa: F401
 
 import dragoman

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,79 +11,12 @@ import aiohttp
 import pytest
 
 from dragoman.wire.scripted import calls, says
-from tests.cli.program import clean_environment
+from tests.fleet import Fleet, Node, node, worker
 from tests.loopback import Body, Reply, Stream, delta, loopback, sse
 from tests.patience import PATIENCE
 from tests.postgres import Server, schema_of
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass
-class Node:
-    """`dragoman serve`, one of several."""
-
-    process: Process
-    url: str
-    token: str
-    http: aiohttp.ClientSession
-
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        async with self.http.post(path, json=body) as answer:
-            assert answer.status < 300, await answer.text()
-            return await answer.json()
-
-    async def get(self, path: str) -> Any:
-        async with self.http.get(path) as answer:
-            assert answer.status == 200, await answer.text()
-            return await answer.json()
-
-    async def follow(self, conversation: str) -> AsyncIterator[tuple[str, Any]]:
-        """What a page at this node sees, until the turn is over."""
-        kind = ""
-        async with self.http.get(f"/api/conversations/{conversation}/events") as events:
-            async for line in events.content:
-                if line.startswith(b"event: "):
-                    kind = line[7:].decode().strip()
-                elif line.startswith(b"data: "):
-                    yield kind, json.loads(line[6:])
-                    if kind == "turn.end":
-                        return
-
-
-@asynccontextmanager
-async def node(folder: Path, store: str, model: str) -> AsyncIterator[Node]:
-    work = folder.parent / "work"  # the same for all of them, as on a shared disk
-    for made in (work, folder):
-        made.mkdir(exist_ok=True)
-    settings = f"""
-        store = "{store}"
-        workspace = "{work}"
-        model = "stage/actor"
-        tools = ["shell"]
-        [providers.stage]
-        base_url = "{model}"
-    """
-    (folder / "dragoman.toml").write_text(settings, "utf-8")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "dragoman.cli.main", "serve", "--port", "0"),
-        cwd=folder,
-        env=clean_environment(folder),
-        stdin=PIPE,
-        stdout=PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE)).decode()
-        found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
-        assert found is not None, line
-        headers = {"Authorization": f"Bearer {found[2]}"}
-        async with aiohttp.ClientSession(found[1], headers=headers) as http:
-            yield Node(process, found[1], found[2], http)
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await asyncio.wait_for(process.wait(), PATIENCE)
 
 
 async def test_a_conversation_is_the_same_at_every_node(tmp_path: Path, postgres: Server) -> None:
@@ -102,8 +28,8 @@ async def test_a_conversation_is_the_same_at_every_node(tmp_path: Path, postgres
 
     async with (
         loopback(play) as model,
-        node(tmp_path / "a", postgres.url(schema_of(tmp_path)), model.url) as first,
-        node(tmp_path / "b", postgres.url(schema_of(tmp_path)), model.url) as second,
+        node(fleet := Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url)) as first,
+        node(fleet) as second,
         asyncio.timeout(PATIENCE),
     ):
         id = (await first.post("/api/conversations", {}))["id"]
@@ -145,8 +71,8 @@ async def test_a_node_that_ends_is_replaced_by_another(
 
     async with (
         loopback(play) as model,
-        node(tmp_path / "a", postgres.url(schema_of(tmp_path)), model.url) as first,
-        node(tmp_path / "b", postgres.url(schema_of(tmp_path)), model.url) as second,
+        node(fleet := Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url)) as first,
+        node(fleet) as second,
         asyncio.timeout(PATIENCE),
     ):
         id = (await first.post("/api/conversations", {}))["id"]
@@ -165,8 +91,8 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
     """N3, U1: and each says whether it is alive, and whether it can serve."""
     async with (
         loopback(says("x")) as model,
-        node(tmp_path / "a", postgres.url(schema_of(tmp_path)), model.url) as first,
-        node(tmp_path / "b", postgres.url(schema_of(tmp_path)), model.url) as second,
+        node(fleet := Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url)) as first,
+        node(fleet) as second,
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser,
     ):
         async with browser.post(f"{first.url}/api/login", json={"password": first.token}) as signed_in:
@@ -176,3 +102,58 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
         for path, host in (("/healthz", "10.0.0.7"), ("/readyz", "10.0.0.7")):
             async with aiohttp.request("GET", second.url + path, headers={"Host": host}) as answer:
                 assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP], ids=["killed", "told", "paused"]
+)
+async def test_the_turns_of_a_worker_that_is_gone_are_taken_over(
+    tmp_path: Path, postgres: Server, how: signal.Signals
+) -> None:
+    """N2, N4: by another; who watches at a web node sees the turn to its end, each event once. A paused one
+    that wakes up can do nothing any more."""
+    asked: list[int] = []
+
+    def play(body: Body) -> Reply:
+        if body["messages"][-1]["role"] == "tool":
+            return says("All of it.")
+        asked.append(1)
+        half = sse(delta(content="Half of it"))
+        if len(asked) == 1:
+            return Stream((half,), then="stalls")
+        return calls("shell", command="echo once >> effects")
+
+    async with (
+        loopback(play) as model,
+        node(fleet := Fleet(tmp_path, postgres.url(schema_of(tmp_path)), model.url), "web") as web,
+        worker(fleet) as first,
+        asyncio.timeout(PATIENCE),
+    ):
+        id = (await web.post("/api/conversations", {}))["id"]
+        seen: list[tuple[str, Any]] = []
+        begun = asyncio.Event()
+
+        async def watch() -> None:
+            async for kind, data in web.follow(id):
+                begun.set()
+                seen.append((kind, data.get("seq")))
+                if kind == "call.asked":
+                    await web.post(f"/api/questions/{data['question']}/answer", {"verdict": "allow"})
+
+        watching = asyncio.create_task(watch())
+        await begun.wait()
+        await web.post(f"/api/conversations/{id}/turns", {"text": "go"})
+        while "text.delta" not in dict(seen):  # noqa: ASYNC110 - by the other process
+            await asyncio.sleep(0.02)
+        async with worker(fleet):
+            first.send_signal(how)
+            await watching
+            if how is signal.SIGSTOP:
+                first.send_signal(signal.SIGCONT)
+                await asyncio.sleep(0.5)
+        tree = await web.get(f"/api/conversations/{id}/tree")
+        assert tree["messages"][-1]["parts"][-1]["text"] == "All of it."
+        assert (tmp_path / "work" / "effects").read_text() == "once\n"
+        numbers = [seq for _, seq in seen if seq]
+        assert numbers == sorted(set(numbers))
+        assert [kind for kind, _ in seen].count("call.end") == 1

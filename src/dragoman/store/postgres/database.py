@@ -56,7 +56,7 @@ class PostgresDatabase(SqlDatabase):
     _question_order = "seq"
     _explicit_ids = " OVERRIDING SYSTEM VALUE"
 
-    def __init__(self, url: str, *, connections: int = 10, lease: float = 20.0) -> None:
+    def __init__(self, url: str, *, connections: int = 10, lease: float = 10.0) -> None:
         super().__init__()
         self._sql = queries()
         self._url, self.schema = _parse(url)

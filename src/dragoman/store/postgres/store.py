@@ -22,7 +22,7 @@ _log = logging.getLogger("dragoman.store")
 class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlDeletion, SqlAttachments):
     """Implements `store.Store`. Any number of processes, on any machines, may use one database."""
 
-    def __init__(self, url: str, *, connections: int = 10, lease: float = 20.0) -> None:
+    def __init__(self, url: str, *, connections: int = 10, lease: float = 10.0) -> None:
         super().__init__(url, connections=connections, lease=lease)
         self._blobs = CachedBlobs(TableBlobs(self._run, self._all))
 
