@@ -43,7 +43,7 @@ async def test_a_file_that_another_program_locks_is_waited_for_and_then_given_up
         other.execute("BEGIN IMMEDIATE")
         outcomes = await asyncio.gather(
             store.set_title("conv_1", "one"),
-            store.put_events([StoredEvent("turn_1", 1, "one")]),
+            store.put_events([StoredEvent("turn_1", 1, "one")], {"turn_1": 1}),
             return_exceptions=True,
         )
         for error in outcomes:

@@ -190,9 +190,9 @@ class EventStore(Protocol):
     dropped when a store is opened.
     """
 
-    async def put_events(self, events: Sequence[StoredEvent]) -> None:
-        """Of any number of turns. A number that is there already gets the new body; what belongs to a turn
-        that is gone is dropped."""
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
+        """Of any number of turns, each of which the caller has owned since this epoch. A number that is there
+        already gets the new body; what belongs to a turn that is gone, or another's by now, is dropped."""
 
     async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
         """Of each of these turns, those with a higher number than this, in order."""

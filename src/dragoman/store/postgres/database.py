@@ -249,8 +249,14 @@ class PostgresDatabase(SqlDatabase):
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
+        import asyncpg
+
         async with self._pool.acquire(timeout=30) as connection:
-            yield connection
+            try:
+                yield connection
+            except asyncpg.InternalClientError:
+                connection.terminate()  # what it is in the middle of will never end
+                raise
 
     async def _translated(self, work: Callable[[], Awaitable[T]]) -> T:
         try:

@@ -37,7 +37,8 @@ def translate(error: BaseException, name: str) -> BaseException:
                 what, hint, retryable = fault
                 return StoreUnavailable(f"the store {name}: {what} ({error})", hint, retryable=retryable)
         return error
-    if isinstance(error, OSError | asyncio.TimeoutError | asyncpg.InterfaceError):
+    lost = OSError | asyncio.TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError
+    if isinstance(error, lost):
         what = f"the store {name} cannot be reached ({error or type(error).__name__})"
         return StoreUnavailable(what, _AGAIN, retryable=True)
     return error

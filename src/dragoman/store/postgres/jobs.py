@@ -56,7 +56,8 @@ class PostgresJobs:
             await self._app.open_async()
         except (psycopg.Error, OSError, procrastinate.exceptions.ConnectorException) as error:
             raise ConfigError(f"the queue of turns cannot be opened: {_first_line(error)}") from None
-        logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # what matters of it is told here
+        for name in ("procrastinate", "psycopg"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
 
     async def _make_schema(self, connector: procrastinate.PsycopgConnector) -> None:
         import procrastinate

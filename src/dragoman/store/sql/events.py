@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
-from dragoman.store.codecs import JSON
 from dragoman.store.sql.database import SqlConnection, SqlDatabase
 from dragoman.store.turns import StoredEvent
 
 
 class SqlEvents(SqlDatabase):
-    async def put_events(self, events: Sequence[StoredEvent]) -> None:
-        rows = [event._asdict() for event in events]
-
+    async def put_events(self, events: Sequence[StoredEvent], epochs: Mapping[str, int]) -> None:
         def write(db: SqlConnection) -> None:
-            db.executemany(self._sql["put_event"], rows)
+            turns = json.dumps(sorted(epochs))
+            found = {row["id"]: row["epoch"] for row in db.execute(self._sql["epochs"], {"turns": turns})}
+            ours = [event._asdict() for event in events if found.get(event.turn) == epochs[event.turn]]
+            db.executemany(self._sql["put_event"], ours)
             self._announce_events(db)
 
-        if rows:
+        if events:
             await self._write(write)
 
     async def events(self, after: Mapping[str, int], limit: int = 1000) -> list[StoredEvent]:
         if not after:
             return []
-        rows = await self._all("events", after=JSON.dump(dict(after)), limit=limit)
+        rows = await self._all("events", after=json.dumps(dict(after)), limit=limit)
         return [StoredEvent(row["turn"], row["seq"], row["body"]) for row in rows]
 
     async def drop_events(self, turn: str) -> None:

@@ -102,7 +102,12 @@ class JobDriver(TaskDriver):
             await super().begin(started, fact)
             return
         self._bus.hand_over(started.turn.id, started.conversation.id)
-        await self._hand_over(started.turn.id, started.turn.epoch)
+        self._broken_off[started.turn.id] = started.turn.epoch
+        try:
+            await self._hand_over(started.turn.id, started.turn.epoch)
+            self._broken_off.pop(started.turn.id, None)
+        except StoreUnavailable as error:  # it is stored: whoever looks for such turns finds it
+            _log.warning("turn %s is handed over later: %s", started.turn.id, error)
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Here only where a turn of this process works with it; else by whoever is next in the queue."""

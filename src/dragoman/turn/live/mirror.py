@@ -70,7 +70,7 @@ class Mirror:
             if new := log.events.since(at)[:_MANY]:
                 rows += [StoredEvent(log.id, event.seq, EVENT.dump(event)) for event in new]
                 upto[log.id] = log, new[-1].seq
-        await self._store.put_events(rows)
+        await self._store.put_events(rows, {id: log.epoch for id, (log, _) in upto.items()})
         for id, (log, at) in upto.items():
             if self._logs[id][0] is log:
                 self._logs[id] = log, at

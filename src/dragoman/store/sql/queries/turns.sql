@@ -69,8 +69,7 @@ FROM turns t LEFT JOIN facts f ON f.turn = t.id WHERE t.id = :turn ORDER BY f.se
 -- ── events ───────────────────────────────────────────────────────────────────────────────────────
 
 -- name: put_event
--- The turn may be gone by now.
-INSERT INTO events (turn, seq, body) SELECT id, :seq, :body FROM turns WHERE id = :turn
+INSERT INTO events (turn, seq, body) VALUES (:turn, :seq, :body)
 ON CONFLICT (turn, seq) DO UPDATE SET body = excluded.body;
 
 -- name: drop_events

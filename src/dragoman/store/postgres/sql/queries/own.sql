@@ -1,5 +1,9 @@
 -- What PostgreSQL says in words of its own.
 
+-- name: epochs
+-- Nobody claims one of them before the transaction is over: what comes from a new owner comes after it.
+SELECT id, epoch FROM turns WHERE id IN (SELECT json_array_elements_text(:turns::text::json)) ORDER BY id FOR SHARE;
+
 -- name: events
 -- Of each turn those after a number of its own.
 SELECT e.turn, e.seq, e.body FROM json_each_text(:after::text::json) AS c (turn, after)

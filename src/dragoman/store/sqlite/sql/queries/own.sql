@@ -12,6 +12,9 @@ DELETE FROM unwanted_blobs WHERE blob IN (SELECT value FROM json_each(:blobs));
 -- Of these, those that no row mentions: uploads that no message came for.
 SELECT value AS blob FROM json_each(:blobs) WHERE NOT EXISTS (SELECT 1 FROM blob_references r WHERE r.blob = value);
 
+-- name: epochs
+SELECT id, epoch FROM turns WHERE id IN (SELECT value FROM json_each(:turns));
+
 -- name: events
 -- Of each turn those after a number of its own.
 SELECT e.turn, e.seq, e.body FROM json_each(:after) c JOIN events e ON e.turn = c.key AND e.seq > c.value

@@ -1,0 +1,418 @@
+"""A fleet under attack: turns of every kind while nodes are killed, paused, told to stop, and the database
+restarts. In the end everything must have ended, once.
+
+    make chaos                                     # 2 web nodes, 3 workers, 300 turns
+    python -m tests.chaos --turns 40 --seed 7      # the same attacks again
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from dragoman.store.postgres.store import PostgresStore
+from dragoman.wire.scripted import Line, calls, says
+from tests.fleet import READY, Fleet, Program
+from tests.loopback import Body, loopback
+from tests.postgres import Server, served
+
+TOOLS = '''
+import os
+from dragoman import tool
+
+def note(key: str) -> str:
+    file = os.open("EFFECTS", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(file, (key + "\\n").encode())
+    os.close(file)
+    return f"{key} noted"
+
+@tool
+def mark(key: str) -> str:
+    """Note it."""
+    return note(key)
+
+@tool
+def pay(key: str) -> str:
+    """Pay for it."""
+    return note(key)
+
+@tool(review="always")
+def look(key: str) -> str:
+    """Look at it."""
+    return note(key)
+'''
+SETTINGS = 'allow = ["mark", "look"]\nask = ["pay"]'
+KINDS = ("plain", "marks", "pays", "looks", "steered", "cancelled")
+PATIENCE = 600.0  # seconds for everything to end after the attacks are over
+GONE = (aiohttp.ClientError, TimeoutError, ConnectionError)
+
+
+def act(body: Body) -> Line:
+    """The model: what it is asked for is in the last thing a person said."""
+    said = [message for message in body["messages"] if message["role"] == "user"]
+    kind, _, key = _text(said[-1]).partition(" ")
+    if body["messages"][-1]["role"] != "tool":
+        match kind:
+            case "marks":
+                return sum((calls("mark", key=f"{key}.{n}") for n in range(3)), Line())
+            case "pays":
+                return calls("pay", key=key)
+            case "looks":
+                return calls("look", key=key)
+    slow = kind in ("steered", "cancelled")
+    return says("word " * (60 if slow else 10), waits=0.03 if slow else 0.001)
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return str(content if isinstance(content, str) else content[0]["text"])
+
+
+@dataclass
+class Person:
+    """Talks in one conversation, through whichever web node answers, and answers what is asked."""
+
+    chaos: Chaos
+    number: int
+    turns: int
+    conversation: str = ""
+
+    async def talk(self) -> None:
+        self.conversation = (await self.chaos.ask("POST", "/api/conversations", {}))["id"]
+        for count in range(self.turns):
+            kind = self.chaos.random.choice(KINDS)
+            await self._say(kind, f"{kind} {self.number}-{count}")
+
+    async def _say(self, kind: str, text: str) -> None:
+        turn = await self._send(text)
+        self.chaos.promised[turn] = text
+        followers = [asyncio.create_task(self.chaos.follow(turn, web)) for web in self.chaos.webs]
+        if kind == "steered":
+            with suppress(Refused):
+                await self.chaos.ask("POST", f"/api/turns/{turn}/steer", {"text": f"plain steering {turn}"})
+        if kind == "cancelled":
+            await asyncio.sleep(self.chaos.random.random())
+            with suppress(Refused):
+                await self.chaos.ask("POST", f"/api/turns/{turn}/cancel", {})
+        while (await self.chaos.ask("GET", f"/api/turns/{turn}"))["live"]:
+            await self._answer()
+            await asyncio.sleep(0.2)
+        await asyncio.gather(*followers)
+
+    async def _send(self, text: str) -> str:
+        """Once, although nobody knows whether a request that broke off was heard."""
+        path = f"/api/conversations/{self.conversation}"
+        while True:
+            for message in (await self.chaos.ask("GET", f"{path}/tree"))["messages"]:
+                if message["role"] == "user" and _said(message) == text:
+                    return str(message["turn"])
+            with suppress(Refused, *GONE):
+                return str((await self.chaos.ask("POST", f"{path}/turns", {"text": text}, tries=1))["turn"])
+            await asyncio.sleep(0.3)
+
+    async def _answer(self) -> None:
+        """What is allowed is allowed once; what broke off and may have run is not run again."""
+        questions = await self.chaos.ask("GET", f"/api/questions?conversation={self.conversation}")
+        for question in questions["items"]:
+            first = question.get("because") != "interrupted"
+            verdict = ("release" if question["kind"] == "review" else "allow") if first else "reject"
+            with suppress(Refused):
+                await self.chaos.ask("POST", f"/api/questions/{question['id']}/answer", {"verdict": verdict})
+
+
+class Refused(Exception):
+    """A node says that this cannot be done: for instance since the turn is over by now."""
+
+
+@dataclass
+class Web:
+    """A web node at its present address."""
+
+    program: Program
+    http: aiohttp.ClientSession | None = None
+
+    async def connect(self) -> None:
+        found = await self.program.printed(READY)
+        if self.http is not None:
+            await self.http.close()
+        headers = {"Authorization": f"Bearer {found[2]}"}
+        timeout = aiohttp.ClientTimeout(sock_connect=5, sock_read=30)
+        self.http = aiohttp.ClientSession(found[1], headers=headers, timeout=timeout)
+
+
+@dataclass
+class Chaos:
+    """All of it."""
+
+    fleet: Fleet
+    server: Server
+    random: random.Random
+    webs: list[Web] = field(default_factory=list)
+    workers: list[Program] = field(default_factory=list)
+    promised: dict[str, str] = field(default_factory=dict)
+    streams: dict[tuple[str, int], list[tuple[int, str]]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    attacks: Counter[str] = field(default_factory=Counter)
+
+    async def start(self, webs: int, workers: int) -> None:
+        for _ in range(webs):
+            web = Web(self.fleet.program("serve", "--port", "0", "--role", "web"))
+            web.program.start()
+            self.webs.append(web)
+        for _ in range(workers):
+            self.workers.append(self.fleet.program("worker", "--turns", "16"))
+            self.workers[-1].start()
+        await asyncio.gather(*(web.connect() for web in self.webs))
+        await asyncio.gather(*(worker.printed("a worker") for worker in self.workers))
+
+    async def stop(self) -> None:
+        for web in self.webs:
+            if web.http is not None:
+                await web.http.close()
+        await asyncio.gather(*(one.end() for one in (*(web.program for web in self.webs), *self.workers)))
+
+    # ── what people do ────────────────────────────────────────────────────────────────────────────
+
+    async def ask(self, method: str, path: str, body: Any = None, *, tries: int = 1000) -> Any:
+        """At any web node, again and again while none can serve."""
+        for _ in range(tries):
+            web = self.random.choice(self.webs)
+            try:
+                assert web.http is not None
+                async with web.http.request(method, path, json=body) as answer:
+                    if answer.status < 300:
+                        return await answer.json()
+                    if answer.status in (404, 409, 422):
+                        raise Refused(await answer.text())
+                    if answer.status != 503:
+                        self.failures.append(f"{method} {path}: {answer.status} {await answer.text()}")
+            except GONE:
+                pass
+            await asyncio.sleep(0.2)
+        raise TimeoutError(f"{method} {path} was never answered")
+
+    async def follow(self, turn: str, web: Web) -> None:
+        """Every event of a turn at one node, from where one was when it broke off."""
+        heard = self.streams.setdefault((turn, self.webs.index(web)), [])
+        while not heard or heard[-1][1] != "turn.end":
+            last = next((seq for seq, _ in reversed(heard) if seq), 0)
+            with suppress(*GONE):
+                assert web.http is not None
+                async with web.http.get(f"/api/turns/{turn}/events?after={last}") as stream:
+                    if stream.status == 204:
+                        return
+                    await self._read(stream, heard)
+            if not (await self.ask("GET", f"/api/turns/{turn}"))["live"] and heard and heard[-1][0]:
+                return  # it is over; who told of its end may have been killed before that
+            await asyncio.sleep(0.2)
+
+    async def _read(self, stream: aiohttp.ClientResponse, heard: list[tuple[int, str]]) -> None:
+        number, kind = 0, ""
+        async for line in stream.content:
+            if line.startswith(b"id: "):
+                number = int(line[4:])
+            elif line.startswith(b"event: "):
+                kind = line[7:].decode().strip()
+            elif line.startswith(b"data: "):
+                if number:
+                    heard.append((number, kind))
+                elif kind == "turn.end":
+                    heard.append((0, kind))
+                number = 0
+
+    # ── what happens to nodes ─────────────────────────────────────────────────────────────────────
+
+    async def attack(self, every: float) -> None:
+        ways: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+            ("killed", lambda: self._end(signal.SIGKILL)),
+            ("told to stop", lambda: self._end(signal.SIGTERM)),
+            ("paused", self._pause),
+            ("cut", self._cut),
+        ]
+        while True:
+            await asyncio.sleep(every * (0.5 + self.random.random()))
+            name, way = self.random.choice(ways)
+            self.attacks[name] += 1
+            await way()
+
+    async def restart_database(self) -> None:
+        self.attacks["database crashed"] += 1
+        await asyncio.to_thread(self.server.stop, "immediate")
+        await asyncio.sleep(self.random.random() * 3)
+        await asyncio.to_thread(self.server.start)
+
+    async def _end(self, how: signal.Signals) -> None:
+        web = self.random.choice(self.webs)
+        program = self.random.choice([web.program, *self.workers])
+        await program.end(how)
+        await asyncio.sleep(self.random.random())
+        program.start()
+        if program is web.program:
+            await web.connect()
+
+    async def _pause(self) -> None:
+        program = self.random.choice([*(web.program for web in self.webs), *self.workers])
+        program.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(self.random.choice((1, 4, 14)))
+        program.send_signal(signal.SIGCONT)
+
+    async def _cut(self) -> None:
+        """Every connection that a random half of the programs has to the database."""
+        import asyncpg
+
+        with suppress(OSError, asyncpg.PostgresError):
+            db = await asyncpg.connect(re.sub(r"&schema=\w+", "", self.fleet.store))
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            await db.execute(f"{others} AND backend_type = 'client backend' AND random() < 0.5")
+            await db.close()
+
+    # ── what must be so in the end ────────────────────────────────────────────────────────────────
+
+    async def check(self) -> list[str]:
+        wrong = list(self.failures)
+        file = self.fleet.work / "effects"
+        effects = Counter(file.read_text().split() if file.exists() else [])
+        wrong += [f"the effect {key} was there {count} times" for key, count in effects.items() if count > 1]
+        done: set[str] = set()
+        store = PostgresStore(self.fleet.store)
+        await store.open()
+        try:
+            live = await store.live_turns()
+            wrong += [f"turn {row.id} is {row.state}: it never ended" for row in live]
+            wrong += [f"{one.turn} has a signal unread" for one in await store.turns_with_signals()]
+            wrong += [f"question {one.id} is open" for one in await store.questions()]
+            for turn, text in self.promised.items():
+                row = await store.turn(turn)
+                messages, _ = await store.messages(row.conversation)
+                for call in (call for message in messages if message.turn == turn for call in message.calls):
+                    if not call.state.settled or call.result is None:
+                        wrong.append(f"call {call.id} of {text!r} is {call.state}, without a result")
+                    elif call.state == "completed":
+                        done.add(str(call.arguments["key"]))
+        finally:
+            await store.close()
+        wrong += [f"{key} is said to be done, and is not" for key in done - effects.keys()]
+        return wrong + self._uneven_streams()
+
+    def _uneven_streams(self) -> list[str]:
+        wrong = []
+        for (turn, web), heard in self.streams.items():
+            numbers = [seq for seq, _ in heard if seq]
+            if numbers != sorted(set(numbers)):
+                wrong.append(f"turn {turn}, web node {web}: an event came twice, or out of order")
+            other = self.streams.get((turn, 0), [])
+            if numbers and _part(other, numbers) != heard[: len(numbers)]:
+                wrong.append(f"turn {turn}: web nodes 0 and {web} told {other} and {heard}")
+        return wrong
+
+
+def _part(heard: list[tuple[int, str]], numbers: list[int]) -> list[tuple[int, str]]:
+    """What somebody heard between the first and the last of these: who comes late hears the end alone."""
+    return [one for one in heard if numbers[0] <= one[0] <= numbers[-1]]
+
+
+def _said(message: dict[str, Any]) -> str:
+    return "".join(part.get("text", "") for part in message["parts"] if part["type"] == "text")
+
+
+async def run(
+    folder: Path,
+    server: Server,
+    *,
+    schema: str,
+    seed: int,
+    webs: int = 2,
+    workers: int = 3,
+    turns: int = 300,
+    conversations: int = 60,
+    every: float = 2.0,
+    crashes: int = 2,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[str]:
+    """What was wrong in the end."""
+    async with loopback(act) as model:
+        tools = TOOLS.replace("EFFECTS", str(folder / "work" / "effects"))
+        fleet = Fleet(folder, server.url(schema), model.url, SETTINGS, tools)
+        chaos = Chaos(fleet, server, random.Random(seed))
+        try:
+            await chaos.start(webs, workers)
+            people = [Person(chaos, n, turns // conversations) for n in range(conversations)]
+            talking = asyncio.gather(*(person.talk() for person in people))
+            attacking = asyncio.create_task(chaos.attack(every))
+            began = time.monotonic()
+            for crash in range(crashes):
+                await asyncio.sleep(8 + chaos.random.random() * 8)
+                if not talking.done():
+                    await chaos.restart_database()
+                    say(f"the database crashed and is back ({crash + 1} of {crashes})")
+            while not talking.done():
+                await asyncio.wait([talking], timeout=10)
+                over = time.monotonic() - began
+                say(f"{over:4.0f} s: {len(chaos.promised)} of {turns} turns begun; {dict(chaos.attacks)}")
+                if attacking.done():
+                    attacking.result()
+                if len(chaos.promised) >= turns and not attacking.done():
+                    attacking.cancel()  # and now let everything come to its end
+                if over > PATIENCE:
+                    talking.cancel()
+            attacking.cancel()
+            with suppress(asyncio.CancelledError):
+                await talking
+            await asyncio.wait([attacking])
+            return await chaos.check()
+        finally:
+            await chaos.stop()
+
+
+def main() -> None:
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # the model is hung up on all the time
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    words.add_argument("--turns", type=int, default=300)
+    words.add_argument("--conversations", type=int, default=60)
+    words.add_argument("--runs", type=int, default=1)
+    words.add_argument("--seed", type=int, default=random.randrange(10**6))
+    words.add_argument("--keep", type=Path, help="a folder for the logs of the nodes")
+    wanted = words.parse_args()
+    for number in range(wanted.runs):
+        seed = wanted.seed + number
+        print(f"run {number + 1} of {wanted.runs}, seed {seed}", flush=True)
+        with served() as server, tempfile.TemporaryDirectory() as folder:
+            place = wanted.keep / str(seed) if wanted.keep else Path(folder)
+            place.mkdir(parents=True, exist_ok=True)
+            began = time.monotonic()
+            wrong = asyncio.run(
+                run(
+                    place,
+                    server,
+                    schema="chaos",
+                    seed=seed,
+                    turns=wanted.turns,
+                    conversations=wanted.conversations,
+                    say=lambda text: print(f"  {text}", flush=True),
+                )
+            )
+        print(
+            json.dumps({"seed": seed, "seconds": round(time.monotonic() - began), "wrong": wrong}), flush=True
+        )
+        if wrong:
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
