@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak bench eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos cluster bench eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -112,6 +112,12 @@ fuzz: $(READY)   ## ten thousand hostile values through every door of the server
 
 soak: $(READY)   ## half an hour of everything at once: memory is given back
 	@$(BIN)/python benchmarks/soak.py
+
+chaos: $(READY) postgres         ## a fleet whose nodes are killed, paused and cut off, ten times
+	@$(BIN)/python -m tests.chaos --runs 10
+
+cluster: $(READY) $(PAGE) postgres       ## two web nodes behind a proxy and three workers on PostgreSQL, here
+	@$(BIN)/python scripts/cluster.py
 
 bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py

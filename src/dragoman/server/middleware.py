@@ -33,6 +33,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_STOPPING = "this server stops: it was not done, or not to its end. Look, and try again"
 _PERSON = "dragoman.person"  # where the scope of a request has it
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -79,7 +80,13 @@ class Middleware:
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
-        return await self._app(scope, _bounded(receive, limit, path), _with_headers(send))
+        answer = _Answer(send)
+        try:
+            await self._app(scope, _bounded(receive, limit, path), answer)
+        except asyncio.CancelledError:  # the server stops, and has waited for us long enough
+            if answer.begun:
+                raise
+            await problem(503, _STOPPING, headers={"retry-after": "1"})(scope, receive, send)
 
     def _refusal(self, scope: Scope, path: str, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -171,12 +178,17 @@ def _bounded(receive: Receive, limit: int, path: str) -> Receive:
     return bounded
 
 
-def _with_headers(send: Send) -> Send:
-    async def sending(message: Message) -> None:
+class _Answer:
+    """Sends an answer, with our headers."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.begun = True
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-        await send(message)
-
-    return sending
+        await self._send(message)

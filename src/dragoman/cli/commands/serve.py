@@ -186,7 +186,7 @@ async def fetch_model(chosen: ChosenModel) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, transient=True) as bar:
+    with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as bar:
         task = bar.add_task("fetching the model in the box", total=None, visible=False)
         await fetch(progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True))
 

@@ -135,7 +135,7 @@ class PostgresJobs:
 
     def _opened(self) -> procrastinate.App:
         if self._app is None:
-            raise ConfigError("the queue of turns is not open")
+            raise StoreUnavailable("the queue of turns is closed", "try it at another node", retryable=True)
         return self._app
 
     async def _strike_off_stalled(self, app: procrastinate.App) -> None:
