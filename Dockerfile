@@ -1,0 +1,8 @@
+# The page is built while the wheel is: what that takes comes with pip.
+FROM python:3.13-slim
+RUN useradd --create-home dragoman && mkdir /work && chown dragoman /work
+COPY . /src
+RUN pip install --no-cache-dir '/src[postgres]' && rm -rf /src
+USER dragoman
+WORKDIR /work
+CMD ["dragoman", "serve", "--host", "0.0.0.0"]
