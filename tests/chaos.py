@@ -60,7 +60,7 @@ def look(key: str) -> str:
 SETTINGS = 'allow = ["mark", "look"]\nask = ["pay"]'
 KINDS = ("plain", "marks", "pays", "looks", "steered", "cancelled")
 PATIENCE = 600.0  # seconds for everything to end after the attacks are over
-GONE = (aiohttp.ClientError, TimeoutError, ConnectionError)
+GONE = (aiohttp.ClientError, TimeoutError, ConnectionError, RuntimeError)  # the last: our session is closed
 
 
 def act(body: Body) -> Line:

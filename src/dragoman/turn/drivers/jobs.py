@@ -62,6 +62,7 @@ class JobDriver(TaskDriver):
         limits: TurnLimits | None = None,
     ) -> None:
         super().__init__(services, bus, background)
+        self._leaves_to_workers = False  # it is one of them, or hands out
         self._jobs = jobs
         self._works = role != "web"
         self._limits = limits or TurnLimits()

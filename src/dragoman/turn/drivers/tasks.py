@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
-from dragoman.store.store import Started, Store
+from dragoman.store.store import Started, Store, TurnRow
 from dragoman.turn.drivers.load import load_path, load_turn
 from dragoman.turn.drivers.paths import Paths
 from dragoman.turn.facts import FACT, Fact
@@ -43,6 +43,8 @@ class TaskDriver:
         self._adopting: dict[str, asyncio.Task[bool]] = {}
         self._set_aside: dict[str, str] = {}  # turns that cannot go on here, and why
         self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
+        self._leaves_to_workers = hasattr(services.store, "job_queue")
+        self._given_up: set[str] = set()  # turns, at the last look
         self._closing = False
 
     async def open(self) -> None:
@@ -134,11 +136,20 @@ class TaskDriver:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
         await self._release_all()
         signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
-        for row in await self._store.abandoned_turns():
+        for row in await self._unclaimed():
             if row.state != State.WAITING or row.id in signalled:
                 with suppress(TurnSetAside, NotFound):
                     await self.adopt(row.id)
         await self._begin_queued()
+
+    async def _unclaimed(self) -> list[TurnRow]:
+        """Turns that nobody runs. What was given up on purpose is first left to the workers, if the store has
+        a queue for them: whoever finds it still there at the next look takes it."""
+        found = await self._store.abandoned_turns()
+        if not self._leaves_to_workers:
+            return found
+        before, self._given_up = self._given_up, {row.id for row in found if row.owner is None}
+        return [row for row in found if row.owner is not None or row.id in before]
 
     async def _release_all(self) -> None:
         """Turns that broke off here are anybody's, ours included, as soon as the store takes it."""
@@ -156,7 +167,7 @@ class TaskDriver:
             for signalled in await self._store.turns_with_signals():
                 live = self._bus.here(signalled.turn)
                 read = live.signals.read_upto(signalled.newest) if live else signalled.only_followed
-                if not read:
+                if not read and (live is not None or not self._leaves_to_workers):
                     with suppress(TurnSetAside, NotFound):
                         await self.wake(signalled.turn)
             if self._adopts:
