@@ -77,7 +77,8 @@ class Program:
     def start(self) -> None:
         self.starts += 1
         streams = [self.folder / f"{self.starts}.{name}" for name in ("in", "out", "err")]
-        streams[0].touch()
+        for stream in streams:
+            stream.write_text("")
         arguments = (self.words, self.folder, clean_environment(self.folder), streams)
         self._process = FORKS.Process(target=become_with, args=arguments, daemon=True)
         self._process.start()

@@ -24,6 +24,7 @@ from tests.runtimes import add, runtime_with
 
 pytestmark = pytest.mark.slow
 
+SOON = 0.4  # seconds after which a turn that waits is given up
 Opened = Callable[..., Runtime]
 
 
@@ -39,7 +40,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
             else PostgresStore(server.url(schema_of(tmp_path)), lease=4.0)
         )
         options.setdefault("role", "both")
-        options.setdefault("turn_limits", TurnLimits(4))
+        options.setdefault("turn_limits", TurnLimits(4, give_up_after=SOON))
         return runtime_with(tmp_path, script, store=store, **options)
 
     return open
@@ -142,7 +143,7 @@ async def test_a_provider_has_so_many_turns_at_once(opened: Opened) -> None:
 
 async def test_a_turn_that_waits_for_a_person_holds_no_place(opened: Opened) -> None:
     """N2: and goes on when the answer comes, with every event once."""
-    limits = TurnLimits(1)
+    limits = TurnLimits(1, give_up_after=SOON)
     async with opened(add_then_done, tools=[add], allow=(), ask=["add"], turn_limits=limits) as runtime:
         first = await runtime.send("one")
         following = asyncio.create_task(to_the_end(first))
@@ -164,7 +165,7 @@ async def test_an_answer_that_comes_at_once_and_one_that_comes_late_do_the_same(
     """P6, N2: before the turn is given up, in the moment, and long after."""
     async with opened(add_then_done, tools=[add], allow=(), ask=["add"]) as runtime:
         turns = [await runtime.send(f"{n}") for n in range(4)]
-        after = (0.0, 1.9, 2.1, 3.5)
+        after = (0.0, SOON * 0.9, SOON * 1.1, SOON * 3)
         told = await asyncio.gather(
             *(to_the_end(turn, answer_after=seconds) for turn, seconds in zip(turns, after, strict=True))
         )
@@ -185,7 +186,7 @@ async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
         return calls("task", agent="helper", request="do it") if given else says("the task is done")
 
     helper = Agent(name="helper", description="helps", tools=())
-    async with opened(play, agents=[helper], turn_limits=TurnLimits(1)) as runtime:
+    async with opened(play, agents=[helper], turn_limits=TurnLimits(1, give_up_after=SOON)) as runtime:
         turns = [await runtime.send(f"{n}") for n in range(3)]
         for turn in turns:
             assert (await asyncio.wait_for(turn.result(), PATIENCE)).text == "done"
@@ -206,7 +207,7 @@ async def test_a_tool_that_asks_while_it_runs_is_not_run_again(opened: Opened) -
             return says("done")
         return calls("careful") if "careful" in _said(request) else says("hello")
 
-    async with opened(play, tools=[careful], turn_limits=TurnLimits(1)) as runtime:
+    async with opened(play, tools=[careful], turn_limits=TurnLimits(1, give_up_after=SOON)) as runtime:
         turn = await runtime.send("careful")
         assert await turn.reached("waiting")
         other = await runtime.send("hello")
@@ -231,7 +232,9 @@ async def test_a_cancel_reaches_a_turn_that_was_given_up(opened: Opened) -> None
 
 async def test_queued_messages_come_in_order_although_their_turns_are_handed_out(opened: Opened) -> None:
     """T4 × N2"""
-    async with opened(lambda request: says(_said(request)), turn_limits=TurnLimits(1)) as runtime:
+    async with opened(
+        lambda request: says(_said(request)), turn_limits=TurnLimits(1, give_up_after=SOON)
+    ) as runtime:
         chat = await runtime.conversation()
         turns = [await chat.send(f"{n}", queue=True) for n in range(5)]
         for number, turn in enumerate(turns):

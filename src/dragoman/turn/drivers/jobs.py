@@ -31,8 +31,7 @@ from dragoman.turn.services import Services
 Role: TypeAlias = Literal["web", "worker", "both"]
 ROLES: tuple[Role, ...] = ("web", "worker", "both")
 
-_PATIENCE = 2.0  # seconds that a turn may wait for a person before it is given up
-_LOOK = 0.5  # seconds between looks for turns that wait
+_LOOKS = 4  # for turns that wait, in the time after which they are given up
 _CROWDED = 1.0  # seconds before a turn is tried again that met a limit
 _log = logging.getLogger("dragoman.turn")
 
@@ -44,6 +43,7 @@ class TurnLimits:
     per_node: int = 32
     per_person: int | None = None
     per_provider: int | None = None
+    give_up_after: float = 2.0  # seconds of waiting for a person
 
 
 class JobDriver(TaskDriver):
@@ -79,7 +79,9 @@ class JobDriver(TaskDriver):
             self._working = asyncio.create_task(
                 self._jobs.work(self._advance, places=self._limits.per_node), name="dragoman-worker"
             )
-            self._background.repeat("giving up turns that wait", self._give_up_waiting, every=_LOOK)
+            self._background.repeat(
+                "giving up turns that wait", self._give_up_waiting, every=self._limits.give_up_after / _LOOKS
+            )
 
     async def close(self) -> None:
         """No new turns; what runs is handed over."""
@@ -229,12 +231,12 @@ class JobDriver(TaskDriver):
     async def _give_up_waiting(self) -> None:
         """Turns that have waited for a while count no more. Where nothing of them is only in memory they are
         anybody's; else they stay, since a tool of theirs runs here."""
-        now = asyncio.get_running_loop().time()
+        now, patience = asyncio.get_running_loop().time(), self._limits.give_up_after
         for live in self._bus.turns():
             turn = live.log.id
             if not self._idle(live.log):
                 self._waiting_since.pop(turn, None)
-            elif now - self._waiting_since.setdefault(turn, now) < _PATIENCE or live.given_up:
+            elif now - self._waiting_since.setdefault(turn, now) < patience or live.given_up:
                 continue
             elif not _is_all_stored(live.log):
                 self._leave(turn)
