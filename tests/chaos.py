@@ -363,7 +363,7 @@ async def run(
                 await asyncio.wait([talking], timeout=10)
                 over = time.monotonic() - began
                 say(f"{over:4.0f} s: {len(chaos.promised)} of {turns} turns begun; {dict(chaos.attacks)}")
-                if attacking.done():
+                if attacking.done() and not attacking.cancelled():
                     attacking.result()
                 if len(chaos.promised) >= turns and not attacking.done():
                     attacking.cancel()  # and now let everything come to its end

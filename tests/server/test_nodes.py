@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from dragoman.wire.scripted import calls, says
+from tests.cli.program import program
 from tests.fleet import Fleet, Node, node, worker
 from tests.loopback import Body, Reply, Stream, delta, loopback, sse
 from tests.patience import PATIENCE
@@ -102,6 +103,25 @@ async def test_who_has_signed_in_at_one_node_is_known_to_all(tmp_path: Path, pos
         for path, host in (("/healthz", "10.0.0.7"), ("/readyz", "10.0.0.7")):
             async with aiohttp.request("GET", second.url + path, headers={"Host": host}) as answer:
                 assert answer.status == 200
+
+
+async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres: Server) -> None:
+    """N2: what each of them runs, what waits for a person, and what for a worker."""
+    store = postgres.url(schema_of(tmp_path))
+    async with loopback(calls("shell", command="true")) as model:
+        fleet = Fleet(tmp_path, store, model.url)
+        async with node(fleet, "web") as web, worker(fleet):
+            id = (await web.post("/api/conversations", {}))["id"]
+            await web.post(f"/api/conversations/{id}/turns", {"text": "go"})
+            async with asyncio.timeout(PATIENCE):
+                while not (await web.get("/api/questions"))["items"]:  # noqa: ASYNC110 - the worker asks
+                    await asyncio.sleep(0.05)
+            ended = await program("top", "--json", "--store", store, folder=fleet.work)
+            assert ended.status == 0, ended.err
+            (seen,) = ended.lines
+            assert (len(seen["nodes"]), seen["questions"], seen["jobs"]) == (2, 1, 0)
+            drawn = await program("top", "--store", store, folder=fleet.work)
+            assert "1 questions wait for a person" in drawn.out
 
 
 @pytest.mark.parametrize(

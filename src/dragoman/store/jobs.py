@@ -29,6 +29,9 @@ class JobQueue(Protocol):
     async def work(self, run: Work, *, places: int) -> None:
         """Run what is handed out, so many at once, until this is cancelled: what runs then goes on."""
 
+    async def waiting(self) -> tuple[int, float]:
+        """How many turns wait here for a worker, and for how many seconds the first of them has."""
+
     def alone(self) -> AbstractAsyncContextManager[None]:
         """Nobody else, in any process, is in here at the same time."""
 
@@ -37,7 +40,7 @@ class MemoryJobs:
     """Implements `JobQueue` for one process."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[bool, int, str]] = []
+        self._waiting: list[tuple[bool, int, str, float]] = []
         self._turns: set[str] = set()
         self._count = 0
         self._more = asyncio.Event()
@@ -61,7 +64,7 @@ class MemoryJobs:
 
     def _add(self, turn: str, urgent: bool) -> None:
         self._count += 1
-        heappush(self._waiting, (not urgent, self._count, turn))
+        heappush(self._waiting, (not urgent, self._count, turn, asyncio.get_running_loop().time()))
         self._more.set()
 
     async def work(self, run: Work, *, places: int) -> None:
@@ -71,12 +74,16 @@ class MemoryJobs:
             while not self._waiting:
                 self._more.clear()
                 await self._more.wait()
-            _, _, turn = heappop(self._waiting)
+            _, _, turn, _ = heappop(self._waiting)
             self._turns.discard(turn)
             running = asyncio.ensure_future(run(turn))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
             running.add_done_callback(lambda _: free.release())
+
+    async def waiting(self) -> tuple[int, float]:
+        now = asyncio.get_running_loop().time()
+        return len(self._waiting), max((now - since for *_, since in self._waiting), default=0.0)
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         return self._lock

@@ -144,6 +144,10 @@ class TurnStore(Protocol):
     async def running_turns(self) -> list[TurnRow]:
         """Those that somebody runs and that do not wait for a person, without the turns of tasks."""
 
+    async def nodes(self) -> list[str]:
+        """The living processes that have the store open, this one excepted, by the names under which they own
+        turns: an id, the number of the process and, where there are several, the machine."""
+
     async def close_turn(self, turn: str) -> None:
         """End, as cancelled and without a fact, a turn whose facts cannot be read."""
 

@@ -27,6 +27,23 @@ def explain(
     explain(turn, store_of(load_settings(config, store)), as_json=json)
 
 
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman top --store postgresql://db.example/chat`")
+def top(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Print it once, and end.")] = False,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """The nodes that share the store, the turns they run, and what waits: for people, and for workers.
+
+    Drawn anew every second at a terminal, until Ctrl-C; printed once into a pipe.
+    """
+    from dragoman.cli.commands.top import show_top
+
+    show_top(load_settings(config, store), once=once, as_json=json)
+
+
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman decode --wire openai_chat < stream.sse`")
 def decode(
     wire: Annotated[

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.jobs import Work
@@ -25,6 +25,10 @@ _STALLED = 30.0  # seconds without one, after which its jobs are struck off
 _AGAIN = 1.0  # seconds before a worker that lost the database begins again
 _MISSED = 5.0  # seconds after which jobs are looked for of which nobody was told
 _SCHEMA = """SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'procrastinate_jobs'"""
+_WAITING: LiteralString = """
+SELECT count(*) AS count, extract(epoch FROM now() - min(e.at)) AS seconds
+FROM procrastinate_jobs j JOIN procrastinate_events e ON e.job_id = j.id AND e.type = 'deferred'
+WHERE j.status = 'todo' AND j.queue_name = %(queue)s AND coalesce(j.scheduled_at, now()) <= now()"""
 _log = logging.getLogger("dragoman.store")
 
 
@@ -127,6 +131,10 @@ class PostgresJobs:
             except Exception as error:
                 _log.warning("the queue of turns cannot be read, and is tried again: %s", _first_line(error))
             await asyncio.sleep(_AGAIN)
+
+    async def waiting(self) -> tuple[int, float]:
+        row = await self._opened().connector.execute_query_one_async(_WAITING, queue=self._queue)
+        return int(row["count"]), float(row["seconds"] or 0.0)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ class OwnerSession:
         channel: str,
         lease: float,
     ) -> None:
-        self.name = f"{new_id('run')}_{os.getpid()}"
+        self.name = f"{new_id('run')}_{os.getpid()}_{socket.gethostname()}"
         self.lease = lease
         self._connect = connect
         self._run = sql

@@ -89,6 +89,9 @@ class SqlTurns(SqlConversations, SqlQuestions):
 
         return await self._read(read)
 
+    async def nodes(self) -> list[str]:
+        return sorted(await self._read(self._other_owners))
+
     async def close_turn(self, turn: str) -> None:
         def write(db: SqlConnection) -> None:
             db.execute(self._sql["close_turn"], {"id": turn})

@@ -1,0 +1,102 @@
+"""`dragoman top`: the nodes that share a store, what they run, and what waits, as it is now."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.cli.lookup import open_store
+from dragoman.cli.terminal.text import print_json
+from dragoman.config.settings import Settings
+from dragoman.runtime import Runtime
+from dragoman.store.jobs import JobQueue
+
+_EVERY = 1.0  # seconds
+
+
+@dataclass(slots=True)
+class Overview:
+    """What there is of everything at one moment. `lag` is how long the first turn has waited for a worker."""
+
+    nodes: dict[str, Counter[str]] = field(default_factory=dict)  # turns by state
+    unowned: Counter[str] = field(default_factory=Counter)
+    questions: int = 0
+    queued: int = 0  # messages that wait for the turn before them
+    jobs: int = 0
+    lag: float = 0.0
+    oldest: float = 0.0  # seconds since the oldest turn began that does not wait for a person
+
+
+def show_top(settings: Settings, *, once: bool, as_json: bool) -> None:
+    """Until Ctrl-C; once where nobody looks on."""
+    asyncio.run(_show(settings, once=once, as_json=as_json))
+
+
+async def _show(settings: Settings, *, once: bool, as_json: bool) -> None:
+    console = Console(highlight=False)
+    async with open_store(settings) as runtime:
+        shared: Callable[[], JobQueue] | None = getattr(runtime.store, "job_queue", None)
+        jobs = shared() if shared is not None else None
+        if jobs is not None:
+            await jobs.open()
+        try:
+            if as_json:
+                print_json(asdict(await look(runtime, jobs)))
+            elif once or not console.is_terminal:
+                console.print(_drawn(await look(runtime, jobs)))
+            else:
+                with Live(console=console, auto_refresh=False, screen=True) as live:
+                    while True:
+                        live.update(_drawn(await look(runtime, jobs)), refresh=True)
+                        await asyncio.sleep(_EVERY)
+        finally:
+            if jobs is not None:
+                await jobs.close()
+
+
+async def look(runtime: Runtime, jobs: JobQueue | None) -> Overview:
+    store, now = runtime.store, time.time()
+    seen = Overview({node: Counter() for node in await store.nodes()})
+    for row in await store.live_turns():
+        seen.nodes.get(row.owner or "", seen.unowned)[row.state] += 1
+        if row.state != "waiting":
+            seen.oldest = max(seen.oldest, now - row.created)
+    seen.questions = len(await store.questions())
+    seen.queued = len(await store.queued())
+    if jobs is not None:
+        seen.jobs, seen.lag = await jobs.waiting()
+    return seen
+
+
+def _drawn(seen: Overview) -> Group:
+    table = Table(box=None, pad_edge=False)
+    for column in ("node", "process", "running", "waiting", "in which states"):
+        table.add_column(column, style="dim" if column == "in which states" else "")
+    for name, states in seen.nodes.items():
+        _, _, rest = name.removeprefix("run_").partition("_")
+        process, _, host = rest.partition("_")
+        table.add_row(host or "this machine", process, *_numbers(states))
+    if seen.unowned:
+        table.add_row("nobody", "", *_numbers(seen.unowned))
+    if not seen.nodes:
+        table.add_row("there is none", "", "", "", "")
+    more = [
+        f"{seen.questions} questions wait for a person, {seen.queued} messages for the turn before them.",
+        f"{seen.jobs} turns wait for a worker, the first for {seen.lag:.0f} s.",
+        f"The oldest turn that runs began {seen.oldest:.0f} s ago.",
+    ]
+    return Group(table, Text(""), *(Text(line) for line in more))
+
+
+def _numbers(states: Counter[str]) -> tuple[str, str, str]:
+    running = sum(states.values()) - states["waiting"]
+    shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if count)
+    return str(running), str(states["waiting"]), shown
