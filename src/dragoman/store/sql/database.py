@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.parts import ToolCall
 from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.blobs.place import NamedBlobs
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -70,6 +71,7 @@ class SqlDatabase(ABC):
 
     _sql: Mapping[str, str]
     _blobs: Blobs
+    _named_blobs: NamedBlobs | None = None  # those of them at a place that a person named
     _owner_name: str  # of this process, as an owner of turns
 
     _question_order: str  # the column that counts questions
@@ -111,6 +113,10 @@ class SqlDatabase(ABC):
     @abstractmethod
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
         """Since when it is known here which blobs are mentioned: older ones may be another database's."""
+
+    @abstractmethod
+    def _identity(self, db: SqlConnection) -> str:
+        """What this database is known by where its blobs are, also after it was moved: made when needed."""
 
     @abstractmethod
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:

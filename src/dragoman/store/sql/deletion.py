@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.store.sql.database import SqlConnection, SqlDatabase
 
 _STEP = 0.008  # seconds after which a step lets others write
@@ -14,6 +15,8 @@ _ROWS = 20  # removed between two looks at the clock
 _UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be on its way
 _UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
 _AT_ONCE = 500  # blobs that are asked about in one query
+
+_log = logging.getLogger("dragoman.store")
 
 
 class SqlDeletion(SqlDatabase):
@@ -29,7 +32,16 @@ class SqlDeletion(SqlDatabase):
             return inner
 
         for each in await self._write(mark):
-            await self._sweep_blobs(await self._remove(each))
+            given_up = await self._remove(each)
+            try:
+                await self._sweep_blobs(given_up)
+            except StoreUnavailable as error:  # the conversation is gone; its files are tried again later
+                _log.warning("%s", error)
+
+    async def _claim_blobs(self) -> None:
+        """Before anything is swept: what another store mentions is not ours to remove."""
+        if self._named_blobs is not None:
+            await self._named_blobs.claim(await self._write(self._identity))
 
     async def _finish_deletions(self) -> None:
         """What an earlier process began, and what it could not remove from the disk yet."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from dragoman.errors import ConfigError
-from dragoman.store.sqlite.queries import migrations
+from dragoman.store.sql.schema import SchemaState, schema_state
+from dragoman.store.sqlite.queries import MIGRATIONS, migrations
 
 
 def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
@@ -28,16 +30,8 @@ def _text(raw: bytes) -> str:
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the file to today's schema, a step at a time, each in a transaction of its own."""
-    steps = migrations()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and not _is_ours(db):
-        raise ConfigError("the file is a database, but it is no store of Dragoman's: name another one")
-    if (version := _version(db)) > steps[-1][0]:
-        raise ConfigError(
-            f"the store was written by a newer Dragoman (schema {version}, this one knows {steps[-1][0]}): "
-            "upgrade Dragoman, or name another file"
-        )
-    for number, script in steps:
+    version = _state(db).version
+    for number, script in migrations():
         if number > version:
             done = f"INSERT INTO schema_version VALUES ({number})"
             try:
@@ -46,6 +40,21 @@ def migrate(db: sqlite3.Connection) -> None:
                 db.rollback()
                 if _version(db) < number:  # else another process was faster
                     raise
+
+
+def look(path: Path) -> SchemaState:
+    """What would be done. Changes nothing."""
+    if not path.exists() or not path.stat().st_size:
+        return schema_state(MIGRATIONS, 0)
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        return _state(db)
+
+
+def _state(db: sqlite3.Connection) -> SchemaState:
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and not _is_ours(db):
+        raise ConfigError("the file is a database, but it is no store of Dragoman's: name another one")
+    return schema_state(MIGRATIONS, _version(db))
 
 
 def _version(db: sqlite3.Connection) -> int:
