@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from tests.store.object_server import (
     ObjectServer,
     cuts_the_body,
     never_answers,
-    object_server,
     refuses,
     waits_for,
 )
@@ -33,11 +32,8 @@ URL = f"s3://{BUCKET}/team/chat"
 
 
 @pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectServer]:
-    async with object_server() as server:
-        for name, value in server.environment().items():
-            monkeypatch.setenv(name, value)
-        yield server
+def server(s3: ObjectServer) -> ObjectServer:
+    return s3
 
 
 async def objects(**options: Any) -> ObjectBlobs:

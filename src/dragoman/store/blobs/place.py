@@ -50,6 +50,11 @@ def check_place(place: str) -> None:
         _split(place)
 
 
+def folder_of(place: str | None) -> Path | None:
+    """The folder of this machine that it is."""
+    return Path(_split(place)[2]) if place is not None and place.startswith("file:") else None
+
+
 def shown_place(place: str) -> str:
     """What a person may read of it: an address that holds more than a place is shown without."""
     if "://" not in place:

@@ -121,13 +121,11 @@ class PostgresDatabase(SqlDatabase):
         self._owner_name = self._session.name
 
     async def schema_state(self) -> SchemaState:
-        """At which version its tables are. Changes nothing, and it need not be open."""
         from dragoman.store.postgres.migrate import look
 
         return await self._alone(look)
 
     async def migrate(self) -> None:
-        """Bring its tables up to date, without opening it. Who does it at the same time is waited for."""
         from dragoman.store.postgres.migrate import migrate
 
         await self._alone(migrate)
@@ -278,6 +276,16 @@ class PostgresDatabase(SqlDatabase):
     def _other_owners(self, db: SqlConnection) -> list[str]:
         names = [row["name"] for row in db.execute(self._sql["owners"]).fetchall()]
         return [name for name in names if name != self._owner_name and self._is_alive(db, name)]
+
+    @asynccontextmanager
+    async def _chore(self, name: str) -> AsyncIterator[bool]:
+        lock = f"dragoman {name} {self.schema}"
+        ours = await self._translated(lambda: self._session.try_lock(lock))
+        try:
+            yield ours
+        finally:
+            if ours:
+                await self._session.unlock(lock)
 
     def _identity(self, db: SqlConnection) -> str:
         fresh = {"name": "blobs", "value": f"postgresql-{secrets.token_hex(8)}".encode()}

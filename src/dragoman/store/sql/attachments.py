@@ -21,6 +21,13 @@ class SqlAttachments(SqlDatabase):
         if self._named_blobs is not None:
             await self._named_blobs.check()
 
+    async def list_named_blobs(self) -> set[str]:
+        """The keys of those at the place that is named for them."""
+        if self._named_blobs is None:
+            return set()
+        keys = self._named_blobs.keys()
+        return {key async for key in keys}
+
     async def put_blob(self, data: bytes) -> str:
         return await self._blobs.put(data)
 

@@ -11,13 +11,14 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.parts import ToolCall
 from dragoman.store.blobs.blobs import Blobs
 from dragoman.store.blobs.place import NamedBlobs
+from dragoman.store.sql.schema import SchemaState
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -125,6 +126,18 @@ class SqlDatabase(ABC):
     @abstractmethod
     def _announce_events(self, db: SqlConnection) -> None:
         """Wake who waits for events, in an engine that can."""
+
+    @abstractmethod
+    def _chore(self, name: str) -> AbstractAsyncContextManager[bool]:
+        """Whether it is ours to do now: of the processes that use the database, one does it at a time."""
+
+    @abstractmethod
+    async def schema_state(self) -> SchemaState:
+        """At which version its tables are. Changes nothing, and it need not be open."""
+
+    @abstractmethod
+    async def migrate(self) -> None:
+        """Bring its tables up to date, without opening it. Who does it at the same time is waited for."""
 
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
 

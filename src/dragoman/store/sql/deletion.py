@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.store.sql.database import SqlConnection, SqlDatabase
+from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
 
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
@@ -21,7 +21,15 @@ _log = logging.getLogger("dragoman.store")
 
 class SqlDeletion(SqlDatabase):
     async def delete_conversation(self, id: str) -> None:
+        await self._delete(id)
+
+    async def _delete(self, id: str, *, only_if: Operation[bool] = lambda db: True) -> list[str]:
+        """The conversation and those within it, which are deleted: none, where what is asked does not hold
+        at that moment."""
+
         def mark(db: SqlConnection) -> list[str]:
+            if not only_if(db):
+                return []
             inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
             for each in inner:
                 key = {"id": each}
@@ -31,12 +39,14 @@ class SqlDeletion(SqlDatabase):
                     db.execute(self._sql[name], key)
             return inner
 
-        for each in await self._write(mark):
+        deleted = await self._write(mark)
+        for each in deleted:
             given_up = await self._remove(each)
             try:
                 await self._sweep_blobs(given_up)
             except StoreUnavailable as error:  # the conversation is gone; its files are tried again later
                 _log.warning("%s", error)
+        return deleted
 
     async def _claim_blobs(self) -> None:
         """Before anything is swept: what another store mentions is not ours to remove."""

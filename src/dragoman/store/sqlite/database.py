@@ -6,8 +6,8 @@ import asyncio
 import secrets
 import sqlite3
 import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -90,11 +90,9 @@ class SqliteDatabase(SqlDatabase):
         pass  # who waits for them looks again and again
 
     async def schema_state(self) -> SchemaState:
-        """At which version its tables are. Changes nothing, and it need not be open."""
         return await asyncio.to_thread(self._look)
 
     async def migrate(self) -> None:
-        """Bring its tables up to date, without opening it. Who does it at the same time is waited for."""
         await asyncio.to_thread(self._migrate)
 
     def _look(self) -> SchemaState:
@@ -175,6 +173,10 @@ class SqliteDatabase(SqlDatabase):
 
     def _other_owners(self, db: SqlConnection) -> list[str]:
         return self._owner.others()
+
+    @asynccontextmanager
+    async def _chore(self, name: str) -> AsyncIterator[bool]:
+        yield True  # they write one after the other, and the second finds nothing to do
 
     def _identity(self, db: SqlConnection) -> str:
         """In the file's header, so that it goes where the file goes."""

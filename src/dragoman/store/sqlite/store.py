@@ -10,10 +10,11 @@ from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sql.people import SqlPeople
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
+from dragoman.store.sql.retention import SqlRetention
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
 
 
-class SqliteStore(SqliteUpkeep, SqlQueue, SqlPeople, SqlRaw, SqlAttachments):
+class SqliteStore(SqliteUpkeep, SqlQueue, SqlPeople, SqlRaw, SqlRetention, SqlAttachments):
     """Implements `store.Store`. Any number of processes may use one file. `blobs` is where new attachments
     go, such as `s3://bucket/prefix`; else into the folder beside the file."""
 
