@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -154,7 +155,7 @@ class Runtime:
             self.services, self.bus, self.background, adopts=adopts, role=role, limits=turn_limits
         )
         self.commands = Commands(self.services, self.driver)
-        self._retention = retention if adopts else None
+        self._retention = _checked_retention(retention) if adopts else None
         self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
             tasks.join(self.services, self._engine)
@@ -378,6 +379,12 @@ def _models(
         return model
 
     return only, _nothing
+
+
+def _checked_retention(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
+    return seconds
 
 
 async def _nothing() -> None:

@@ -104,9 +104,7 @@ def import_conversation(
 @app.command(
     "rm",
     rich_help_panel=PANEL,
-    epilog="""Examples:\n
-`dragoman rm conv_9x3k conv_77ab`\n
-`dragoman rm --older-than 90d --dry-run`""",
+    epilog="Example: `dragoman rm conv_9x3k conv_77ab`, or `dragoman rm --older-than 90d --dry-run`",
 )
 def delete(
     conversations: Annotated[

@@ -26,9 +26,8 @@ BlobsTo = Annotated[str | None, typer.Option(metavar="PLACE", help="Where the co
 
 
 @app.command(
-    epilog="""Examples:\n
-`dragoman store copy ~/chat.db postgresql://dragoman@db.example/chat`\n
-`dragoman store copy ~/chat.db ~/chat.db --blobs-to s3://bucket/chat` (the attachments alone)"""
+    epilog="Example: `dragoman store copy ~/chat.db postgresql://dragoman@db.example/chat`; or, attachments: "
+    "`dragoman store copy ~/chat.db ~/chat.db --blobs-to s3://bucket/chat`"
 )
 def copy(
     source: From,
@@ -49,11 +48,7 @@ def copy(
     copy_everything(source, target, settings, blobs_from=blobs_from, blobs_to=blobs_to)
 
 
-@app.command(
-    epilog="""Examples:\n
-`dragoman store migrate --dry-run`\n
-`dragoman store migrate postgresql://dragoman@db.example/chat`"""
-)
+@app.command(epilog="Example: `dragoman store migrate --dry-run`")
 def migrate(
     store: Annotated[
         str | None,
