@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import Runtime, ScriptedModel
+from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.message import Message
@@ -24,7 +24,7 @@ from dragoman.store.conformance import BlobConformance
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.sql.retention import SqlRetention
 from dragoman.store.store import Store
-from dragoman.wire.scripted import says
+from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
 from tests.postgres import Server, schema_of
 from tests.server.site import serving
@@ -139,14 +139,15 @@ async def test_what_nothing_mentions_is_swept_there_too(address: StoreAddress, s
     async with opened(address) as store:
         unused, used = await store.put_blob(b"unused"), await store.put_blob(b"used")
         await mention(store, "conv_1", used)
-        s3.grow_old(2 * DAY)
+    s3.grow_old(2 * DAY)  # while nobody sweeps
+    async with opened(address) as store:
         new = await store.put_blob(b"just now")
         assert isinstance(store, SqlRetention)
         await store._finish_deletions()
         assert s3.copies(unused), "it is older than the database: it may be another one's"
-        old = "UPDATE schema_version SET applied = '2001-01-01'"
+        older = "UPDATE schema_version SET applied = '2001-01-01'"
         await store._write(
-            lambda db: db.execute("PRAGMA user_version = 1" if isinstance(address, StoreFile) else old)
+            lambda db: db.execute("PRAGMA user_version = 1" if isinstance(address, StoreFile) else older)
         )
         await store._finish_deletions()
         assert [bool(s3.copies(key)) for key in (unused, used, new)] == [False, True, True]
@@ -187,7 +188,7 @@ async def test_another_store_does_not_take_the_place(
 
 
 async def test_a_server_answers_503_and_says_why_without_any_secret(tmp_path: Path, s3: ObjectServer) -> None:
-    """N1, C8: an upload that cannot be stored is no bug of ours."""
+    """N1: an upload that cannot be stored is no bug of ours."""
     address = StoreFile(tmp_path / "chat.db", blobs=URL)
     async with (
         Runtime(address, model=ScriptedModel([says("x")])) as runtime,
@@ -206,6 +207,34 @@ async def test_a_server_answers_503_and_says_why_without_any_secret(tmp_path: Pa
         assert stored.status == 201
         got = await site.ask("GET", f"/api/files/{stored.body['blob']}")
         assert (got.status, got.body) == (200, b"hello")
+
+
+async def test_a_call_that_did_its_work_keeps_what_the_model_is_shown_of_its_result(
+    tmp_path: Path, s3: ObjectServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """N1, S4, C9: its long output cannot be stored, and it is neither lost nor repeated."""
+    ran: list[str] = []
+
+    @tool
+    def count() -> str:
+        """Count."""
+        ran.append("once")
+        return "\n".join(map(str, range(100_000)))
+
+    address = StoreFile(tmp_path / "chat.db", blobs=URL)
+    script = [calls("count"), says("done")]
+    async with Runtime(address, model=ScriptedModel(script), tools=[count], allow=["*"]) as runtime:
+        s3.refused = "AccessDenied"
+        turn = await runtime.send("count")
+        assert (await turn.result()).text == "done"
+        (call,) = [call for message in (await turn.snapshot()).messages for call in message.calls]
+    assert (call.state, ran) == ("completed", ["once"])
+    assert call.result is not None
+    assert call.result.text.startswith("0\n1\n")
+    assert call.result.text.endswith(
+        "99999\n[The whole output could not be stored: read_output has no more of it than this.]"
+    )
+    assert "AccessDenied" in caplog.text
 
 
 # ── what a person may name ────────────────────────────────────────────────────────────────────────
@@ -227,7 +256,7 @@ async def test_a_server_answers_503_and_says_why_without_any_secret(tmp_path: Pa
     ],
 )
 def test_what_is_no_place_is_refused_without_its_secrets(place: str, words: str) -> None:
-    """N1, C8"""
+    """N1"""
     with pytest.raises(ConfigError, match=words) as caught:
         check_place(place)
     assert "secret" not in str(caught.value)

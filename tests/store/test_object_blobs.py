@@ -134,7 +134,7 @@ async def test_a_refusal_says_what_to_do(  # noqa: PLR0917 - pytest calls it by 
 
 
 async def test_no_secret_is_in_what_is_said(server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """N1, C8: what the other side says repeats the access key."""
+    """N1: what the other side says repeats the access key."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong/but/secret")
     with pytest.raises(ConfigError, match="SignatureDoesNotMatch") as caught:
         await objects()

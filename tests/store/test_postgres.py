@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
-from dragoman.store.address import store_address
+from dragoman.store.address import StoreServer, store_address
 from dragoman.store.conformance import Noun, StoreConformance, scene
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.store import Store
@@ -155,14 +155,13 @@ async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, p
     with pytest.raises(ConfigError, match=r"no tables yet.*`dragoman store migrate`"):
         await refused.open()
     preview = await program("store", "migrate", url, "--dry-run", folder=tmp_path)
-    assert "would take step 1: the first schema" in preview.out, preview.err
+    assert "would take step 1: the first schema\n  would make the queue of turns" in preview.out, preview.err
     assert (await refused.schema_state()).version == 0
     both = await asyncio.gather(*(program("store", "migrate", url, folder=tmp_path) for _ in range(2)))
     assert [one.status for one in both] == [0, 0], both
-    store = PostgresStore(url, migrates=False)
-    await store.open()
-    assert await store.conversations() == []
-    await store.close()
+    async with Runtime(StoreServer(url, migrates=False), model=ScriptedModel([says("hi")])) as runtime:
+        assert (await (await runtime.send("hello")).result()).text == "hi"
+    assert "nothing to do" in (await program("store", "migrate", url, folder=tmp_path)).out
 
 
 async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres: Server) -> None:

@@ -17,7 +17,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 from typing_extensions import is_typeddict
 
-from dragoman.config.tables import AgentTable, ConfigTable, LimitsTable, RetentionTable, ServerTable
+from dragoman.config.tables import (
+    AgentTable,
+    ConfigTable,
+    LimitsTable,
+    RetentionTable,
+    ServerTable,
+    WorkersTable,
+)
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable
@@ -46,6 +53,7 @@ def sections() -> tuple[Section, ...]:
         Section("`[limits]`", LimitsTable, runtime, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
+        Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
         Section("`[retention]`", RetentionTable, {}, {}),
         Section("`[mcp.NAME]`", McpServer, _of_fields(McpServer), {}),
         Section("`[providers.NAME]`", ProviderTable, _of_fields(Provider), _PROVIDER),
@@ -201,6 +209,7 @@ _TOP = {
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "mcp": "servers that bring tools",
     "server": "`dragoman serve`",
+    "workers": "what a process of several does, and how many turns run at once",
     "retention": "what is deleted by itself, and when",
     "providers": "who serves models, over the built-in catalog",
     "families": "open models by a pattern of their names, whoever serves them",

@@ -97,7 +97,9 @@ def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> No
     print(f"{address}: {f'version {before.version}' if before.version else 'no tables yet'}")
     for number, title in before.missing:
         print(f"  {'would take' if dry_run else 'takes'} step {number}: {title}")
-    if not before.missing:
+    for other in before.others:
+        print(f"  {'would make' if dry_run else 'makes'} {other}")
+    if not before.missing and not before.others:
         print(f"nothing to do: version {before.newest} is the newest")
     elif not dry_run:
         asyncio.run(_migrate(address))

@@ -157,7 +157,7 @@ class ObjectBlobs:
 
     async def _owner(self) -> bytes | None:
         try:
-            return await self._read(_OWNER)
+            return await self._read(_OWNER, "attachments cannot be used")
         except FileNotFoundError:
             return None
 
@@ -192,7 +192,7 @@ class ObjectBlobs:
         except Exception as error:
             raise translate(error, str(self), what) from None
 
-    async def _read(self, name: str) -> bytes:
+    async def _read(self, name: str, what: str = "an attachment cannot be read") -> bytes:
         """FileNotFoundError where there is no object of this name."""
 
         async def read(store: ObjectStore) -> bytes | None:
@@ -207,7 +207,7 @@ class ObjectBlobs:
                 pieces += piece
             return bytes(pieces)
 
-        data = await self._do("an attachment cannot be read", read)
+        data = await self._do(what, read)
         if data is None:
             raise FileNotFoundError(name)
         return data

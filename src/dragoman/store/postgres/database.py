@@ -9,8 +9,10 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import asyncpg
 
     from dragoman.store.jobs import JobQueue
+    from dragoman.store.postgres.jobs import PostgresJobs
     from dragoman.store.postgres.session import OwnerSession
 
 T = TypeVar("T")
@@ -123,14 +126,18 @@ class PostgresDatabase(SqlDatabase):
     async def schema_state(self) -> SchemaState:
         from dragoman.store.postgres.migrate import look
 
-        return await self._alone(look)
+        state = await self._connected(look)
+        without_queue = _has_workers() and not await self._jobs().is_made()
+        return replace(state, others=("the queue of turns",) if without_queue else ())
 
     async def migrate(self) -> None:
         from dragoman.store.postgres.migrate import migrate
 
-        await self._alone(migrate)
+        await self._connected(migrate)
+        if _has_workers():
+            await self._jobs().migrate()
 
-    async def _alone(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
+    async def _connected(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
         """On a connection of its own."""
         driver = _driver()
         try:
@@ -178,9 +185,12 @@ class PostgresDatabase(SqlDatabase):
 
     def job_queue(self) -> JobQueue:
         """Hands turns out to every process that uses this database."""
+        return self._jobs()
+
+    def _jobs(self) -> PostgresJobs:
         from dragoman.store.postgres.jobs import PostgresJobs
 
-        return PostgresJobs(self._url, self.schema, self._alone)
+        return PostgresJobs(self._url, self.schema, self._alone, migrates=self._migrates)
 
     @asynccontextmanager
     async def _alone(self, name: str) -> AsyncIterator[None]:
@@ -326,6 +336,10 @@ def _driver() -> ModuleType:
         raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
     module: ModuleType = asyncpg
     return module
+
+
+def _has_workers() -> bool:
+    return find_spec("procrastinate") is not None
 
 
 def _give_up(written: asyncio.Future[Any]) -> None:

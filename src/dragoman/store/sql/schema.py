@@ -15,6 +15,7 @@ class SchemaState:
     version: int
     newest: int
     missing: tuple[tuple[int, str], ...]  # steps that are still to be taken, with their titles
+    others: tuple[str, ...] = ()  # what is beside its tables, and is not there yet
 
 
 def schema_state(migrations: Traversable, version: int) -> SchemaState:
