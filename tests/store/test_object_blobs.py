@@ -15,6 +15,7 @@ from dragoman.store.blobs.blobs import Blobs, key_of
 from dragoman.store.blobs.objects import ObjectBlobs
 from dragoman.store.conformance import BlobConformance
 from dragoman.store.conformance.blobs import keys_in
+from tests.patience import PATIENCE
 from tests.store.object_server import (
     ACCESS,
     BUCKET,
@@ -320,3 +321,14 @@ async def test_who_only_looks_claims_nothing_and_removes_nothing(server: ObjectS
     del server.objects["team/chat/owner"]
     assert not await looking.delete(key, unused_for=HOUR)
     assert await looking.read(key) == b"hello"
+
+
+async def test_a_place_that_says_nothing_keeps_nobody_from_starting(
+    server: ObjectServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """N1: it is waited for a moment, and no longer."""
+    server.fail("GET", *[never_answers] * 20)
+    before = time.monotonic()
+    await ObjectBlobs(URL).claim("store-1")
+    assert time.monotonic() - before < PATIENCE / 2
+    assert f"{URL} does not answer" in caplog.text

@@ -46,7 +46,10 @@ class FolderBlobs:
 
     async def claim(self, store: str) -> None:
         self._store_id = store
-        await asyncio.to_thread(self._is_ours)
+        try:
+            await asyncio.to_thread(self._is_ours)
+        except StoreUnavailable as error:
+            raise ConfigError(str(error)) from None
 
     async def check(self) -> None:
         await asyncio.to_thread(self._check)
@@ -125,18 +128,18 @@ class FolderBlobs:
         return True
 
     def _is_ours(self) -> bool:
-        """ConfigError where they are another store's. False where nobody has put any yet."""
+        """StoreUnavailable where they are another store's. False where nobody has put any yet."""
         file = self._folder / _OWNER
         try:
             owner = file.read_text("utf-8") if self._store_id is not None else None
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise ConfigError(str(_unavailable(f"{self} cannot be used for attachments", error))) from None
+            raise _unavailable(f"{self} cannot be used for attachments", error) from None
         if owner != self._store_id:
-            raise ConfigError(
-                f"{self} holds the attachments of another store: name a folder of its own; or, if that store "
-                f"is no more, delete the file {file}"
+            raise StoreUnavailable(
+                f"{self} holds the attachments of another store",
+                f"name a folder of its own; or, if that store is no more, delete the file {file}",
             )
         return True
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_OPENING = 5.0  # seconds that a store which is opened waits for an answer
 _PERIOD = 600  # seconds in which puts of the same bytes write the same name
 _PIECE = 1 << 20  # bytes that are read, and hashed, at a time
 _PART = 8 << 20  # bytes of one part of a long upload
@@ -119,7 +120,10 @@ class ObjectBlobs:
     async def claim(self, store: str) -> None:
         self._store_id = store
         try:
-            await self._is_ours()
+            async with asyncio.timeout(_OPENING):
+                await self._is_ours()
+        except TimeoutError:
+            _log.warning("%s does not answer: attachments cannot be used until it does", self)
         except StoreUnavailable as error:
             if not error.retryable:
                 raise ConfigError(str(error)) from None
