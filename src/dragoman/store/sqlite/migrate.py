@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -10,17 +11,32 @@ from dragoman.errors import ConfigError
 from dragoman.store.sql.schema import SchemaState, schema_state
 from dragoman.store.sqlite.queries import MIGRATIONS, migrations
 
+_AGAIN = 0.005  # seconds
+
 
 def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     """A connection that any thread may use, one at a time."""
     db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
     db.row_factory = sqlite3.Row
     db.text_factory = _text
-    db.execute("PRAGMA journal_mode = WAL")
+    _use_wal(db, patience=busy_timeout)
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB, since upkeep does it beside the writer
     db.execute("PRAGMA foreign_keys = ON")
     return db
+
+
+def _use_wal(db: sqlite3.Connection, *, patience: float) -> None:
+    """Where several open a new file at once, SQLite refuses all but one of them without waiting."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(_AGAIN)
 
 
 def _text(raw: bytes) -> str:
