@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync
+from dragoman import BadRequest, ConfigError, Plugin, Runtime, ScriptedModel, TurnView, run_sync, tool
 from dragoman.wire.scripted import calls, says
+from tests.patience import eventually
 from tests.runtimes import add, model_of, runtime_with
 
 
@@ -36,6 +38,8 @@ class Plain(Plugin):
         ({"max_tokens": float("nan")}, "max_tokens is a whole number above 0"),
         ({"max_calls": 1.5}, "max_calls is a whole number above 0"),
         ({"max_cost": float("inf")}, "max_cost is a number above 0"),
+        ({"retention": 0}, "retention is a number of seconds above 0"),
+        ({"retention": float("nan")}, "retention is a number of seconds above 0"),
         ({"compact_at": 3}, "the compaction threshold"),
         ({"tool_history": "some"}, "tool history 'some'"),
         ({"private": {"": "x"}}, "privacy"),
@@ -130,3 +134,35 @@ async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCap
     assert [record.getMessage() for record in caplog.records] == [
         "no tool has the permission of the rule 'deny ad': it denies nothing"
     ]
+
+
+async def test_what_nobody_touched_is_deleted_and_what_waits_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S1, P6: as soon as a runtime with a retention is open, and by none that only looks."""
+    year = 365 * 24 * 3600.0
+
+    @tool
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    def runtime(**options: Any) -> Runtime:
+        script = [says("hello"), calls("pay")]
+        return Runtime(tmp_path / "chat.db", model=ScriptedModel(script), tools=[pay], ask=["pay"], **options)
+
+    async with runtime(clock=lambda: time.time() - year) as past:
+        over = await past.send("hi")
+        await over.result()
+        waiting = await past.send("pay")
+        assert await waiting.reached("waiting")
+    async with runtime(adopts=False, retention=year / 2):
+        pass
+    async with runtime(retention=2 * year) as lenient:
+        await lenient._delete_old()
+        assert len(await lenient.conversations()) == 2
+        new = await lenient.conversation()
+    async with runtime(retention=year / 2) as strict:
+        await eventually(lambda: "1 conversations were deleted" in caplog.text)
+        left = {one.id for one in await strict.conversations()}
+        assert left == {new.id, (await strict.store.question((await strict.questions())[0].id)).conversation}

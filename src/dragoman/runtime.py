@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -52,6 +53,7 @@ from dragoman.wire.wire import Model
 
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.runtime")
+_RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
 _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
@@ -62,6 +64,7 @@ class Runtime:
     on in the store when an earlier process ended goes on when this one opens it, unless `adopts` is False:
     that is for programs that only look, answer and leave, and have not the tools to go on. Of several that
     share a store in PostgreSQL each has a `role`; `turn_limits` bound how many turns run at once.
+    Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Runtime:
         adopts: bool = True,
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
+        retention: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = _store(store)
@@ -151,6 +155,7 @@ class Runtime:
             self.services, self.bus, self.background, adopts=adopts, role=role, limits=turn_limits
         )
         self.commands = Commands(self.services, self.driver)
+        self._retention = _checked_retention(retention) if adopts else None
         self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
             tasks.join(self.services, self._engine)
@@ -160,6 +165,9 @@ class Runtime:
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         await self.store.open()
         await self.driver.open()
+        if self._retention is not None:
+            self.background.run("deleting old conversations", self._delete_old)
+            self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
         return self
 
     async def __aexit__(
@@ -253,6 +261,17 @@ class Runtime:
         for inner in within:
             self.driver.forget(inner)
         self.services.grants.forget()
+
+    async def _delete_old(self) -> None:
+        """What nobody touched for as long as the retention says."""
+        assert self._retention is not None
+        deleted = await self.store.delete_untouched(self.services.clock() - self._retention)
+        for each in deleted:
+            self.driver.forget(each)
+        if deleted:
+            self.services.grants.forget()
+            days = self._retention / (24 * 3600)
+            _log.warning("%d conversations were deleted: untouched for %.3g days", len(deleted), days)
 
     async def export(self, conversation: str) -> dict[str, JsonValue]:
         """Everything, as JSON that `import_conversation` takes."""
@@ -360,6 +379,12 @@ def _models(
         return model
 
     return only, _nothing
+
+
+def _checked_retention(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
+    return seconds
 
 
 async def _nothing() -> None:

@@ -39,7 +39,8 @@ def test_the_shell_completes_conversations_and_models(stage: Path) -> None:
 def test_every_command_has_an_example() -> None:
     names = "run chat serve models tools doctor list show search export import rm decode parse explain demo"
     more = (("questions",), ("answer",), ("config", "show"), ("config", "check"), ("people", "add"))
-    for command in (*((one,) for one in names.split()), *more):
+    stores = (("store", "copy"), ("store", "migrate"))
+    for command in (*((one,) for one in names.split()), *more, *stores):
         ended = CliRunner().invoke(app, [*command, "--help"])
         assert ended.exit_code == 0
         assert f"Example: dragoman {' '.join(command)}" in " ".join(ended.output.split())

@@ -102,6 +102,17 @@ async def test_what_becomes_code_or_prompt_is_asked_about_whatever_is_allowed(tm
         assert states == [CallState.REJECTED, CallState.COMPLETED]
 
 
+async def test_attachments_in_the_workspace_are_out_of_bounds(tmp_path: Path) -> None:
+    """P1, N1: those of everybody are there."""
+    paths = ["blobs/owner", "blobs/ab/cd", "ok.txt"]
+    script = [*(calls("write_file", path=path, text="x") for path in paths), says("done")]
+    text = f'blobs = "{(tmp_path / "blobs").as_uri()}"\nallow = ["files.*"]'
+    async with opened(tmp_path, text, script).runtime as runtime:
+        result = await (await runtime.send("go")).result()
+        states = [call.state for message in result.messages for call in message.calls]
+        assert states == [CallState.REJECTED, CallState.REJECTED, CallState.COMPLETED]
+
+
 def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
     """P1: a misspelled word protects nobody."""
     text = (

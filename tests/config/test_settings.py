@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.config.build import find_errors, store_of
+from dragoman.config.durations import parse_duration
 from dragoman.config.lines import line_of
 from dragoman.config.settings import Settings, find_files, load, schema
 from dragoman.errors import ConfigError
+from dragoman.store.address import StoreServer
 
 
 def write(folder: Path, text: str) -> Path:
@@ -139,3 +142,33 @@ def test_a_misspelled_variable_is_told(tmp_path: Path) -> None:
 def test_a_path_of_the_environment_starts_where_we_are(tmp_path: Path) -> None:
     settings = load(write(tmp_path, ""), environment={"DRAGOMAN_STORE": "chat.db"})
     assert settings.path(settings.values["store"]) == Path.cwd() / "chat.db"
+
+
+def test_where_attachments_go_and_what_is_deleted_when(tmp_path: Path) -> None:
+    """N1: one line each; what is wrong is said with its line, and without its secrets."""
+    settings = load(
+        write(tmp_path, 'store = "postgresql://host/x"\nblobs = "s3://bucket/chat"\nmigrate = false\n'),
+        environment={"DRAGOMAN_RETENTION_CONVERSATIONS": "90 days"},
+    )
+    assert settings.values["retention"] == {"conversations": "90 days"}
+    assert store_of(settings) == StoreServer("postgresql://host/x", blobs="s3://bucket/chat", migrates=False)
+    for text, words in (
+        ('blobs = "s3://key:secret@bucket"', r"line 1: blobs: .*environment"),
+        ('blobs = "bucket"', "line 1: blobs: 'bucket' is no place"),
+        ('[retention]\nconversations = "3 months"', "line 2: retention.conversations: a length of time"),
+        ('migrate = "no"', "line 1: migrate"),
+    ):
+        with pytest.raises(ConfigError, match=words) as caught:
+            read(tmp_path, text)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"dragoman.toml:1: blobs: an SQLite file holds no attachments"):
+        store_of(read(tmp_path, 'blobs = "database"'))
+    (error,) = find_errors(read(tmp_path, 'blobs = "database"'))
+    assert "an SQLite file" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"), [("1h", 1), ("36 hours", 36), ("90 days", 2160), ("2W", 336), ("1 year", 8760)]
+)
+def test_lengths_of_time(text: str, hours: int) -> None:
+    assert parse_duration(text) == hours * 3600.0

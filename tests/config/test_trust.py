@@ -425,3 +425,12 @@ def test_who_turns_down_a_folder_is_not_asked_about_parts_of_it(clone: Path) -> 
     settings = load(start=clone / "deep", environment={}, decide=no)
     assert asked == [clone, clone, clone / "deep"]
     assert len(settings.sources.left_out) == 2
+
+
+def test_where_attachments_would_go_and_what_would_be_deleted_is_told(clone: Path) -> None:
+    """P1, N1: both are about the person's own conversations."""
+    write(clone / "dragoman.toml", 'blobs = "s3://theirs/x"\n[retention]\nconversations = "1 hour"\n')
+    assert summarise(inspect_project(clone)) == [
+        "sends attachments to s3://theirs/x",
+        "deletes conversations that nobody touched for 1 hour, in whichever store is used here",
+    ]

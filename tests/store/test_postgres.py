@@ -10,12 +10,14 @@ import pytest
 from pydantic import JsonValue
 
 from dragoman import Runtime, ScriptedModel, tool
+from dragoman.conversation.tree import Conversation
 from dragoman.errors import ConfigError, StoreUnavailable
-from dragoman.store.address import store_address
+from dragoman.store.address import StoreServer, store_address
 from dragoman.store.conformance import Noun, StoreConformance, scene
 from dragoman.store.postgres import PostgresStore
 from dragoman.store.store import Store
 from dragoman.wire.scripted import calls, says
+from tests.cli.program import program
 from tests.patience import PATIENCE
 from tests.postgres import Server, programs, schema_of, served
 
@@ -144,3 +146,35 @@ async def test_two_that_count_up_at_once_lose_nothing(tmp_path: Path, postgres: 
     )
     assert (await one.conversation("conv_1")).settings["count"] == 40
     await asyncio.gather(one.close(), other.close())
+
+
+async def test_who_may_not_migrate_names_the_command_that_does(tmp_path: Path, postgres: Server) -> None:
+    """S2, N1: a user without the right to make tables runs the servers, another one migrates."""
+    url = postgres.url(schema_of(tmp_path))
+    refused = PostgresStore(url, migrates=False)
+    with pytest.raises(ConfigError, match=r"no tables yet.*`dragoman store migrate`"):
+        await refused.open()
+    preview = await program("store", "migrate", url, "--dry-run", folder=tmp_path)
+    assert "would take step 1: the first schema\n  would make the queue of turns" in preview.out, preview.err
+    assert (await refused.schema_state()).version == 0
+    both = await asyncio.gather(*(program("store", "migrate", url, folder=tmp_path) for _ in range(2)))
+    assert [one.status for one in both] == [0, 0], both
+    async with Runtime(StoreServer(url, migrates=False), model=ScriptedModel([says("hi")])) as runtime:
+        assert (await (await runtime.send("hello")).result()).text == "hi"
+    assert "nothing to do" in (await program("store", "migrate", url, folder=tmp_path)).out
+
+
+async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres: Server) -> None:
+    """N1: while it is at it, the others do nothing."""
+    stores = [PostgresStore(postgres.url(schema_of(tmp_path))) for _ in range(2)]
+    for store in stores:
+        await store.open()
+    try:
+        await stores[0].add_conversation(Conversation("conv_1", updated=1.0))
+        async with stores[0]._chore("retention") as ours:
+            assert ours
+            assert await stores[1].delete_untouched(5.0) == []
+        assert await stores[1].delete_untouched(5.0) == ["conv_1"]
+    finally:
+        for store in stores:
+            await store.close()

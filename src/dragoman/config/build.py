@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.config.durations import parse_duration
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
@@ -17,6 +18,7 @@ from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
+from dragoman.store.blobs.place import folder_of
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
 from dragoman.tools.permissions import concerns, literal, parse_rule
@@ -54,9 +56,16 @@ def catalog_of(settings: Settings) -> Catalog:
 
 
 def store_of(settings: Settings) -> StoreAddress:
-    """Where conversations are kept.
+    """Where conversations are kept, and where their attachments go."""
+    address, values = _database_of(settings), settings.values
+    try:
+        return replace(address, blobs=values.get("blobs"), migrates=values.get("migrate", True))
+    except ConfigError as error:
+        raise ConfigError(f"{settings.origins.get('blobs', 'settings')}: blobs: {error}") from None
 
-    A relative path in the person's own file starts from that file: a clone could bring a database with
+
+def _database_of(settings: Settings) -> StoreAddress:
+    """A relative path in the person's own file starts from that file: a clone could bring a database with
     grants and turns of its own, and what is in one cannot be trusted by its hash, since it changes.
     """
     named = settings.values.get("store")
@@ -139,6 +148,7 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
 
     values, agents = settings.values, settings.values.get("agents", {})
     attempt(workspace_of, settings)
+    attempt(store_of, settings)
     for group in values.get("tools", []):
         attempt(_check_group, settings, group)
     tables: dict[str, Mapping[str, Any]] = {"": values}
@@ -206,6 +216,8 @@ def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a runtime takes under the same names. What is not set has its default there."""
     passed = {name: values[name] for name in _PASSED_ON if name in values}
     passed.update(values.get("limits", {}))
+    if (untouched := values.get("retention", {}).get("conversations")) is not None:
+        passed["retention"] = parse_duration(untouched)
     if "compact_at" in values:
         passed["compact_at"] = values["compact_at"] or None
     return passed
@@ -299,9 +311,10 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
         *(Rule("files.write", pattern, "ask") for path in asked for pattern in _patterns(workspace, path)),
         Rule("files.write", f"{_within(workspace, trust_answers().file)}*", "deny"),
     ]
-    if isinstance(store, StoreFile):
-        beside = f"{_within(workspace, store.path)}*"
-        rules += [Rule(f"files.{what}", beside, "deny") for what in ("read", "write")]
+    stored = [f"{_within(workspace, store.path)}*"] if isinstance(store, StoreFile) else []
+    if (folder := folder_of(store.blobs)) is not None and (within := _within(workspace, folder)) != ".":
+        stored += [within, f"{within}/*"]
+    rules += [Rule(f"files.{what}", pattern, "deny") for pattern in stored for what in ("read", "write")]
     return [rule for rule in dict.fromkeys(rules) if not rule.pattern.startswith("..")]
 
 

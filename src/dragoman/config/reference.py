@@ -17,7 +17,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 from typing_extensions import is_typeddict
 
-from dragoman.config.tables import AgentTable, ConfigTable, LimitsTable, ServerTable
+from dragoman.config.tables import (
+    AgentTable,
+    ConfigTable,
+    LimitsTable,
+    RetentionTable,
+    ServerTable,
+    WorkersTable,
+)
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable
@@ -46,6 +53,8 @@ def sections() -> tuple[Section, ...]:
         Section("`[limits]`", LimitsTable, runtime, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
+        Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
+        Section("`[retention]`", RetentionTable, {}, {}),
         Section("`[mcp.NAME]`", McpServer, _of_fields(McpServer), {}),
         Section("`[providers.NAME]`", ProviderTable, _of_fields(Provider), _PROVIDER),
         Section(
@@ -158,6 +167,8 @@ _DEFAULTS: dict[str, dict[str, object]] = {
     "top": {
         "model": ComputedDefault("the best that is there"),
         "store": ComputedDefault("`dragoman.db` in the data folder"),
+        "blobs": ComputedDefault("`folder` beside a file, `database` in PostgreSQL"),
+        "migrate": True,
         "workspace": ComputedDefault("the folder of the settings"),
         "tools": ("basics", "files", "shell", "web", "browser"),
     },
@@ -198,6 +209,8 @@ _TOP = {
     "agents": "named sets of prompt, model, tools, permissions and limits",
     "mcp": "servers that bring tools",
     "server": "`dragoman serve`",
+    "workers": "what a process of several does, and how many turns run at once",
+    "retention": "what is deleted by itself, and when",
     "providers": "who serves models, over the built-in catalog",
     "families": "open models by a pattern of their names, whoever serves them",
 }

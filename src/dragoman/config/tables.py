@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, JsonValue, with_config
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
+from dragoman.config.durations import parse_duration
+from dragoman.errors import ConfigError
 from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
+from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
 
 ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]
@@ -20,6 +23,22 @@ def _as_float(value: object) -> object:
 
 
 Amount: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_as_float)]
+
+
+def _place(text: str) -> str:
+    try:
+        check_place(text)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _duration(text: str) -> str:
+    parse_duration(text)
+    return text
+
+
+Duration: TypeAlias = Annotated[str, AfterValidator(_duration)]
 
 
 @with_config(extra="forbid", strict=True)
@@ -47,6 +66,16 @@ class AgentTable(TypedDict, total=False):
     ask: Annotated[Rules, Field(description="what is asked about all the same")]
     deny: Annotated[Rules, Field(description="what must not run")]
     limits: Annotated[LimitsTable, Field(description="of its turns")]
+
+
+@with_config(extra="forbid", strict=True)
+class RetentionTable(TypedDict, total=False):
+    """What is deleted by itself, and when."""
+
+    conversations: Annotated[
+        Duration,
+        Field(description="those in which nothing happened for so long, such as 90 days; none that waits"),
+    ]
 
 
 @with_config(extra="forbid", strict=True)
@@ -84,6 +113,17 @@ class ConfigTable(TypedDict, total=False):
 
     model: Annotated[str, Field(description="the model that answers, as PROVIDER/MODEL")]
     store: Annotated[str, Field(description="the database with all conversations: a file, or postgresql://…")]
+    blobs: Annotated[
+        str,
+        AfterValidator(_place),
+        Field(
+            description="where attachments go: beside or in the database, file:///, s3://, gs:// or az://…"
+        ),
+    ]
+    migrate: Annotated[
+        bool,
+        Field(description="bring the store's tables up to date; else `dragoman store migrate` has to"),
+    ]
     workspace: Annotated[str, Field(description="the folder that file tools and the shell work in")]
     system: Annotated[str, Field(description="a system prompt for every conversation")]
     mode: Annotated[ModeWord, Field(description="who decides about calls")]
@@ -122,5 +162,6 @@ class ConfigTable(TypedDict, total=False):
     mcp: dict[str, McpServer]
     server: ServerTable
     workers: WorkersTable
+    retention: RetentionTable
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from dragoman.errors import ConfigError
+from dragoman.store.blobs.place import named_blobs
 from dragoman.store.store import Store
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)  # two letters at least: C: is a drive
@@ -18,9 +19,14 @@ _POSTGRES = ("postgresql", "postgres")
 
 @dataclass(slots=True, frozen=True)
 class StoreFile:
-    """An SQLite file, with a folder beside it for attachments and locks."""
+    """An SQLite file, with a folder beside it for locks, and attachments that go nowhere else."""
 
     path: Path
+    blobs: str | None = None  # where attachments go, as `blobs/place.py` reads it
+    migrates: bool = True  # its tables are brought up to date by whoever opens it
+
+    def __post_init__(self) -> None:
+        named_blobs(self.blobs, own="folder")
 
     def __str__(self) -> str:
         return str(self.path)
@@ -33,10 +39,15 @@ class StoreFile:
         """Where the programs of this machine that use it find each other."""
         return self.path.with_name(f"{self.path.name}.files")
 
+    @property
+    def shown_blobs(self) -> str:
+        """Where attachments go, for a person."""
+        return self.blobs if self.blobs not in (None, "folder") else f"{self.folder(self.path)}/blobs"
+
     def store(self) -> Store:
         from dragoman.store.sqlite import SqliteStore
 
-        return SqliteStore(self.path)
+        return SqliteStore(self.path, blobs=self.blobs, migrates=self.migrates)
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,6 +55,11 @@ class StoreServer:
     """A PostgreSQL database. Its address may hold a password, and is shown without."""
 
     url: str
+    blobs: str | None = None
+    migrates: bool = True
+
+    def __post_init__(self) -> None:
+        named_blobs(self.blobs, own="database")
 
     def __str__(self) -> str:
         return shown_address(self.url)
@@ -57,10 +73,14 @@ class StoreServer:
     def folder(self, data: Path) -> Path:
         return data / f"postgresql-{hashlib.sha256(self.url.encode()).hexdigest()[:16]}.files"
 
+    @property
+    def shown_blobs(self) -> str:
+        return self.blobs if self.blobs not in (None, "database") else "in the database"
+
     def store(self) -> Store:
         from dragoman.store.postgres import PostgresStore
 
-        return PostgresStore(self.url)
+        return PostgresStore(self.url, blobs=self.blobs, migrates=self.migrates)
 
 
 def shown_address(url: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,6 +73,14 @@ class ConversationStore(Protocol):
         Gone for everybody at once, also where the process dies on the way; a long one is removed in small
         steps between which others write.
         """
+
+    def untouched(self, before: float) -> AsyncIterator[Conversation]:
+        """Those that people began, in which nothing has happened since then, the oldest first: nor in those
+        that their calls opened. One in which a turn runs, or waits for a person, is none of them."""
+
+    async def delete_untouched(self, before: float) -> list[str]:
+        """Delete them, each only if it is still one at that moment. Returns what was deleted, with those that
+        calls opened. Where another process is at it, nothing is done."""
 
     async def export_raw(self, conversation: str) -> dict[str, JsonValue]:
         """Every row of it as it is stored, readable or not: what is left to do with a damaged one."""

@@ -89,6 +89,25 @@ def test_conversations_are_deleted_all_or_none(folder: Path, cli: Cli) -> None:
     assert json.loads(cli("list", "--json").out) == []
 
 
+def test_what_is_old_is_shown_first_and_then_deleted(folder: Path, cli: Cli) -> None:
+    """S1: what waits for an answer is neither."""
+    assert "nothing is older than 90d" in cli("rm", "--older-than", "90d").err
+    with closing(sqlite3.connect(folder / "chat.db", isolation_level=None)) as db:
+        db.execute("UPDATE conversations SET updated = 1e9")
+    cake = next(one["id"] for one in json.loads(cli("list", "--json").out) if not one["questions"])
+    preview = cli("rm", "--older-than", "90 days", "--dry-run").out
+    assert preview == f"would delete {cake} (Cake), untouched since 2001-09-09\n"
+    assert len(json.loads(cli("list", "--json").out)) == 2
+    assert cli("rm", "--older-than", "12w").out == f"deleted {cake} (Cake)\n"
+    assert [one["questions"] for one in json.loads(cli("list", "--json").out)] == [1]
+    assert "would delete" in cli("rm", "last", "--dry-run").out
+    assert len(json.loads(cli("list", "--json").out)) == 1
+    for wrong in ("90", "3 months", "0 days", "soon", "-1d"):
+        assert "a number and hours, days, weeks or years" in cli("rm", f"--older-than={wrong}", status=1).err
+    cli("rm", status=2)
+    cli("rm", "last", "--older-than", "1d", status=2)
+
+
 def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli) -> None:
     (question,) = json.loads(cli("questions", "--json").out)
     assert (question["tool"], question["arguments"]) == ("delete", {"path": "a.txt"})

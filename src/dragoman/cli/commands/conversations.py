@@ -1,15 +1,13 @@
-"""`dragoman list`, `show`, `search`, `export`, `import` and `rm`: reads, copies and deletes conversations."""
+"""`dragoman list`, `show`, `search`, `export` and `import`: reads and copies conversations."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-import typer
 from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
@@ -20,7 +18,7 @@ from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest
-from dragoman.store.store import Busy, Found, Store
+from dragoman.store.store import Busy, Found
 
 
 def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
@@ -148,28 +146,3 @@ def import_conversation(file: str, settings: Settings) -> None:
             return (await runtime.import_conversation(data)).id
 
     print(asyncio.run(store()))
-
-
-def delete_conversations(names: Sequence[str], settings: Settings, *, confirmed: bool) -> None:
-    """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
-    if not confirmed and sys.stdin.isatty():
-        typer.confirm(f"Delete {', '.join(names)}? There is no way back", abort=True)
-
-    async def delete() -> list[Conversation]:
-        async with open_store(settings) as runtime:
-            found = {one.id: one for one in [await find_conversation(runtime.store, name) for name in names]}
-            for id in found:
-                if await _runs(runtime.store, id):
-                    raise BadRequest(f"{id} is running: stop it first, or wait for its end")
-            for id in found:
-                await runtime.store.delete_conversation(id)
-            return list(found.values())
-
-    for conversation in asyncio.run(delete()):
-        print(f"deleted {conversation.id} ({one_line(conversation.title or 'untitled', 60)})")
-
-
-async def _runs(store: Store, conversation: str) -> bool:
-    """Whether some process is at work in one of its branches: a turn that waits for a person is none."""
-    live = [turn.id for turn in await store.live_turns(conversation) if turn.state != "waiting"]
-    return any([not await store.is_abandoned(turn) for turn in live])

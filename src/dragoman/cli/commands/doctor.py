@@ -30,6 +30,7 @@ from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.server.page import BUILT
 from dragoman.store.address import StoreAddress, StoreServer
+from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sqlite.checkup import check_store
 
 OLDEST = (3, 11)
@@ -37,6 +38,7 @@ PATIENCE = 5.0  # seconds a model's server has to answer
 EXTRAS = {
     "keyring": ("keyring", "keyring", "keys from the system's keyring"),
     "prices": ("genai_prices", "genai-prices", "what a turn costs"),
+    "objects": ("obstore", "obstore", "attachments in S3, Google Cloud Storage or Azure"),
     "local": ("xllamacpp", "xllamacpp", "the model in the box, and GGUF files"),
 }
 SIGNS = {"fine": ("✓", "green"), "optional": ("–", "dim"), "missing": ("✗", "red")}
@@ -86,6 +88,7 @@ def _find(config: Path | None, *, trust: bool, mend: bool) -> Iterator[Finding]:
     yield store
     if store.state == "fine":
         yield from _check_contents(store_of(settings), mend=mend)
+        yield asyncio.run(_check_blobs(settings))
     yield asyncio.run(_check_model(settings))
     yield _check_keys(settings)
     yield from _check_servers(settings)
@@ -115,6 +118,30 @@ async def _check_store(settings: Settings) -> Finding:
     return Finding("store", "missing", f"{address} cannot be written", mend)
 
 
+async def _check_blobs(settings: Settings) -> Finding:
+    """Where attachments go, and whether they can be stored there, read and removed."""
+    address = store_of(settings)
+    if address.is_there:
+        try:
+            async with open_store(settings) as runtime:
+                if isinstance(runtime.store, SqlAttachments):
+                    await runtime.store.check_blobs()
+        except DragomanError as error:
+            mend = 'mend that, or name another place: blobs = "…" in dragoman.toml'
+            return Finding("blobs", "missing", str(error), mend)
+    return Finding("blobs", "fine", address.shown_blobs)
+
+
+async def _list_named_blobs(address: StoreAddress) -> set[str]:
+    """What is not in the folder beside the file, and need not be."""
+    store = address.store()
+    await store.open()
+    try:
+        return await store.list_named_blobs() if isinstance(store, SqlAttachments) else set()
+    finally:
+        await store.close()
+
+
 def _is_writable(path: Path) -> bool:
     parent = next(folder for folder in path.parents if folder.exists())
     return parent.is_dir() and os.access(parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
@@ -124,7 +151,12 @@ def _check_contents(address: StoreAddress, *, mend: bool) -> Iterator[Finding]:
     """What is in the file: its pages, rows and attachments. A database server looks after its own."""
     if isinstance(address, StoreServer) or not address.is_there:
         return
-    for defect in check_store(address.path, mend=mend):
+    try:
+        other = asyncio.run(_list_named_blobs(address))
+    except DragomanError as error:
+        yield Finding("store", "missing", f"not looked at: {error}", "mend that first")
+        return
+    for defect in check_store(address.path, mend=mend, other_blobs=other):
         if defect.mended:
             yield Finding("store", "fine", f"mended: {defect.text}")
         else:

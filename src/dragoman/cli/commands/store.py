@@ -1,35 +1,62 @@
-"""`dragoman store copy`: everything in one store to another, with what is done so far."""
+"""`dragoman store copy` and `migrate`: everything to another store, and its tables to today's version."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
+from dragoman.config.build import store_of
+from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.store.address import StoreAddress, absolute_place, store_address
-from dragoman.store.sql.copying import copy_store
+from dragoman.store.sql.copying import copy_blobs, copy_store, refuse_running
 from dragoman.store.sql.database import SqlDatabase
+from dragoman.store.sql.schema import SchemaState
 from dragoman.store.store import Store
 
 
-def copy_everything(source: str, target: str) -> None:
-    places = [store_address(absolute_place(place) or "") for place in (source, target)]
-    if places[0] == places[1]:
+def copy_everything(
+    source: str, target: str, settings: Settings, *, blobs_from: str | None, blobs_to: str | None
+) -> None:
+    """Where both are the same store, only its attachments, to another place."""
+    here = _address(source, settings, blobs_from)
+    there = _address(target, settings, blobs_to)
+    same = replace(here, blobs=None) == replace(there, blobs=None)
+    if same and here.shown_blobs == there.shown_blobs:
         raise BadRequest("both are the same store")
-    if not places[0].is_there:
-        raise ConfigError(f"there is no database {places[0]}")
-    for blob in asyncio.run(_copy(*places)):
+    if not here.is_there:
+        raise ConfigError(f"there is no database {here}")
+    lost = asyncio.run(_copy(here, there, only_blobs=same))
+    for blob in lost:
         print(f"left out, since it cannot be read: attachment {blob}", file=sys.stderr)
-    print(f"everything in {places[0]} is in {places[1]}, and every row was compared")
+    if lost:
+        print("Are they somewhere else? Name the place with --blobs-from", file=sys.stderr)
+    if same:
+        print(f"the attachments of {here} are in {there.shown_blobs}: set blobs in the settings now")
+    else:
+        print(f"everything in {here} is in {there}, and every row was compared")
 
 
-async def _copy(source: StoreAddress, target: StoreAddress) -> list[str]:
+def _address(place: str, settings: Settings, blobs: str | None) -> StoreAddress:
+    """With the place that is named for its attachments; that of the settings, where it is their store."""
+    address = store_address(absolute_place(place) or "")
+    ours = store_of(settings)
+    if replace(ours, blobs=None, migrates=True) == address:
+        return ours if blobs is None else replace(ours, blobs=blobs)
+    return replace(address, blobs=blobs)
+
+
+async def _copy(source: StoreAddress, target: StoreAddress, *, only_blobs: bool) -> list[str]:
     async with AsyncExitStack() as opened:
-        here, there = [await _opened(address.store(), opened) for address in (source, target)]
+        here = await _opened(source.store(), opened)
+        if only_blobs:
+            await refuse_running(here)
+        there = await _opened(target.store(), opened)
         shown = _Progress()
         try:
-            return await copy_store(here, there, shown)
+            return await (copy_blobs if only_blobs else copy_store)(here, there, shown)
         finally:
             shown.end()
 
@@ -57,3 +84,35 @@ class _Progress:
 
     def end(self) -> None:
         print("" if sys.stderr.isatty() else self._line, file=sys.stderr)
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def migrate_store(place: str | None, settings: Settings, *, dry_run: bool) -> None:
+    """Prints at which version it is, each step, and what came of it."""
+    named = store_address(absolute_place(place) or "") if place else store_of(settings)
+    address = replace(named, blobs=None, migrates=True)
+    before = asyncio.run(_state(address))
+    print(f"{address}: {f'version {before.version}' if before.version else 'no tables yet'}")
+    for number, title in before.missing:
+        print(f"  {'would take' if dry_run else 'takes'} step {number}: {title}")
+    for other in before.others:
+        print(f"  {'would make' if dry_run else 'makes'} {other}")
+    if not before.missing and not before.others:
+        print(f"nothing to do: version {before.newest} is the newest")
+    elif not dry_run:
+        asyncio.run(_migrate(address))
+        print(f"it is at version {before.newest} now")
+
+
+async def _state(address: StoreAddress) -> SchemaState:
+    store = address.store()
+    assert isinstance(store, SqlDatabase), "both engines are"
+    return await store.schema_state()
+
+
+async def _migrate(address: StoreAddress) -> None:
+    store = address.store()
+    assert isinstance(store, SqlDatabase), "both engines are"
+    await store.migrate()

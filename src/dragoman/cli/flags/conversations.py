@@ -101,20 +101,36 @@ def import_conversation(
     import_conversation(file, load_settings(config, store))
 
 
-@app.command("rm", rich_help_panel=PANEL, epilog="Example: `dragoman rm conv_9x3k conv_77ab`")
+@app.command(
+    "rm",
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman rm conv_9x3k conv_77ab`, or `dragoman rm --older-than 90d --dry-run`",
+)
 def delete(
     conversations: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(help="Their ids, or beginnings of them.", autocompletion=complete_conversations),
-    ],
+    ] = None,
+    *,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="All in which nothing happened for so long, and nothing waits."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be deleted.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask at the terminal.")] = False,
     store: Store = None,
     config: Config = None,
 ) -> None:
     """Delete conversations, with all branches and what their calls opened. There is no way back."""
-    from dragoman.cli.commands.conversations import delete_conversations
+    from dragoman.cli.commands.deletion import delete_conversations, delete_old
 
-    delete_conversations(conversations, load_settings(config, store), confirmed=yes)
+    if bool(conversations) == (older_than is not None):
+        raise typer.BadParameter("name conversations, or say --older-than")
+    settings = load_settings(config, store)
+    if older_than is not None:
+        delete_old(older_than, settings, dry_run=dry_run, confirmed=yes)
+    else:
+        delete_conversations(conversations or [], settings, dry_run=dry_run, confirmed=yes)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman questions --json`")

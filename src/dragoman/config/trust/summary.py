@@ -17,7 +17,7 @@ from dragoman.tools.skills import parse_skill
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 _NAME = re.compile(r"[\w-]+")
-_DESCRIBED = ("mcp", "mcp_file", "allow", "ask", "deny", "workspace", "store", "mode")
+_DESCRIBED = ("mcp", "mcp_file", "allow", "ask", "deny", "workspace", "store", "blobs", "retention", "mode")
 _OF_PROVIDER = ("base_url", "base_url_from", "keys")
 _OF_AGENT = ("allow", "mode")
 _OF_SERVER = ("command", "args", "url", "httpUrl", "serverUrl", "enabled", "disabled", "type", "transport")
@@ -136,6 +136,10 @@ def _places(table: Mapping[str, Any]) -> Iterator[str]:
         yield f"lets tools work in the folder {table['workspace']}"
     if "store" in table:
         yield f"keeps conversations, and what you allowed in them, in {redact_text(str(table['store']))}"
+    if "blobs" in table:
+        yield f"sends attachments to {redact_text(str(table['blobs']))}"
+    for what, after in _table(table, "retention").items():
+        yield f"deletes {what} that nobody touched for {after}, in whichever store is used here"
 
 
 def _skills(contents: FolderContents) -> Iterator[str]:

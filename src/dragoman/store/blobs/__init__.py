@@ -1,1 +1,1 @@
-"""Attachments and long outputs by the hash of their content: the protocol, a folder, a cache before it."""
+"""Attachments and long outputs by the hash of their content: where they can be, and a cache."""

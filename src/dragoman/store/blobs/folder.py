@@ -1,4 +1,4 @@
-"""Blobs as files of one folder, each named after its content: the default."""
+"""Blobs as files of one folder, each named after its content: the default; or on a disk that nodes share."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
-from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.errors import ConfigError, NotFound, StoreUnavailable
 from dragoman.messages.ids import new_id
 from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
 
+_OWNER = "owner"  # the file that says whose blobs these are, where any store could name the folder
 _GONE = "restore its file from a copy of the store's folder, or send the message again without it"
 
 
 class FolderBlobs:
-    """Implements `Blobs`. A file is complete or not there, also after a crash."""
+    """Implements `Blobs`, and `NamedBlobs`. A file is complete or not there, also after a crash."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._store_id: str | None = None  # of who claimed it; that beside a database is nobody else's
+
+    def __str__(self) -> str:
+        return str(self._folder)
 
     def path(self, key: str) -> Path:
         name = checked_key(key)
@@ -38,6 +43,16 @@ class FolderBlobs:
     async def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
         for key in await asyncio.to_thread(self._keys, since):
             yield key
+
+    async def claim(self, store: str) -> None:
+        self._store_id = store
+        try:
+            await asyncio.to_thread(self._is_ours)
+        except StoreUnavailable as error:
+            raise ConfigError(str(error)) from None
+
+    async def check(self) -> None:
+        await asyncio.to_thread(self._check)
 
     def read_blocking(self, key: str) -> bytes:
         """For threads, and for the last caller that reads on the event loop."""
@@ -64,6 +79,10 @@ class FolderBlobs:
         key = key_of(data)
         target = self.path(key)
         try:
+            self._make_ours()
+        except OSError as error:
+            raise _unavailable("an attachment cannot be stored", error) from error
+        try:
             if target.read_bytes() == data:  # else it was altered: this is the copy it is restored from
                 os.utime(target)  # somebody wants it now: it is not to be swept away meanwhile
                 return key
@@ -89,15 +108,58 @@ class FolderBlobs:
 
     def _delete(self, key: str, unused_for: float) -> bool:
         target = self.path(key)
+        aside = target.with_suffix(f".{new_id('old')}")
+
+        def is_wanted(file: Path) -> bool:
+            return bool(unused_for) and file.stat().st_mtime > time.time() - unused_for
+
         try:
-            if unused_for and target.stat().st_mtime > time.time() - unused_for:
+            if is_wanted(target) or not self._is_ours():
                 return False
-            target.unlink()
+            target.rename(aside)  # whoever puts it from now on writes it anew
+            if is_wanted(aside):  # somebody did between the look and the rename
+                aside.replace(target)
+                return False
+            aside.unlink()
         except FileNotFoundError:
             return True
         except OSError:
             return False  # not ours to remove: it costs room and no more
         return True
+
+    def _is_ours(self) -> bool:
+        """StoreUnavailable where they are another store's. False where nobody has put any yet."""
+        file = self._folder / _OWNER
+        try:
+            owner = file.read_text("utf-8") if self._store_id is not None else None
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise _unavailable(f"{self} cannot be used for attachments", error) from None
+        if owner != self._store_id:
+            raise StoreUnavailable(
+                f"{self} holds the attachments of another store",
+                f"name a folder of its own; or, if that store is no more, delete the file {file}",
+            )
+        return True
+
+    def _make_ours(self) -> None:
+        if not self._is_ours():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            partial = self._folder / new_id("part")
+            partial.write_text(self._store_id or "", "utf-8")
+            with suppress(FileExistsError):
+                os.link(partial, self._folder / _OWNER)  # whole, or somebody was faster
+            partial.unlink()
+            self._is_ours()
+
+    def _check(self) -> None:
+        file = self._folder / new_id("check")
+        try:
+            self._write(file, b"check")
+            file.unlink()
+        except OSError as error:
+            raise _unavailable(f"attachments cannot be stored in {self}", error) from None
 
     def _keys(self, since: float) -> list[str]:
         found = []

@@ -102,3 +102,43 @@ class DeletionConformance(Suite):
             )
             await store.delete_conversation("conv_1")
             assert await store.blob(key) == b"a picture"
+
+    async def test_what_nobody_touched_is_found_and_deleted(self, tmp_path: Path) -> None:
+        """S1: the oldest first, with what its calls opened; what is newer stays."""
+        async with self.opened(tmp_path) as store:
+            for number in range(130):  # more than a page
+                await store.add_conversation(Conversation(f"conv_{number}", updated=float(number)))
+            inner = Conversation("conv_inner", parent="conv_3", call="call_1", updated=2.0)
+            await store.add_conversation(inner, [scene.user("msg_1", None, "conv_inner", text="hello")])
+            found = [one.id async for one in store.untouched(120.0)]
+            assert found == [f"conv_{number}" for number in range(120)]
+            assert {*await store.delete_untouched(120.0)} == {*found, "conv_inner"}
+            left = await store.conversations(limit=200)
+            assert {one.id for one in left} == {f"conv_{number}" for number in range(120, 130)}
+            assert await store.search("hello") == []
+            assert await store.delete_untouched(120.0) == []
+
+    async def test_nothing_that_runs_waits_or_is_queued_is_taken_for_untouched(self, tmp_path: Path) -> None:
+        """S1: a person may answer after years."""
+        async with self.opened(tmp_path) as store:
+            await scene.asked(store)
+            assert [one async for one in store.untouched(1e12)] == []
+            assert await store.delete_untouched(1e12) == []
+            assert len(await store.questions()) == 1
+
+    async def test_one_that_is_talked_in_further_inside_is_not_untouched(self, tmp_path: Path) -> None:
+        """S1"""
+        async with self.opened(tmp_path) as store:
+            await store.add_conversation(Conversation("conv_1", updated=1.0))
+            await store.add_conversation(Conversation("conv_2", parent="conv_1", call="c", updated=9.0))
+            assert await store.delete_untouched(5.0) == []
+            assert {*await store.delete_untouched(10.0)} == {"conv_1", "conv_2"}
+
+    async def test_two_may_delete_what_is_untouched_at_once(self, tmp_path: Path) -> None:
+        """S1, N1: each conversation goes once, and nobody is the worse for it."""
+        async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
+            for number in range(30):
+                await one.add_conversation(Conversation(f"conv_{number}", updated=1.0))
+            both = await asyncio.gather(one.delete_untouched(5.0), other.delete_untouched(5.0))
+            assert sorted(both[0] + both[1]) == sorted(f"conv_{number}" for number in range(30))
+            assert await one.conversations() == []

@@ -6,10 +6,14 @@ import asyncio
 import logging
 import random
 import re
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -17,12 +21,14 @@ from dragoman.errors import ConfigError, DragomanError, EngineError, StoreUnavai
 from dragoman.store.address import shown_address
 from dragoman.store.postgres.faults import CONFLICTS, translate
 from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase, Write
+from dragoman.store.sql.schema import SchemaState, refuse_missing
 from dragoman.store.sql.statements import statements
 
 if TYPE_CHECKING:
     import asyncpg
 
     from dragoman.store.jobs import JobQueue
+    from dragoman.store.postgres.jobs import PostgresJobs
     from dragoman.store.postgres.session import OwnerSession
 
 T = TypeVar("T")
@@ -56,13 +62,16 @@ class PostgresDatabase(SqlDatabase):
     _question_order = "seq"
     _explicit_ids = " OVERRIDING SYSTEM VALUE"
 
-    def __init__(self, url: str, *, connections: int = 10, lease: float = 10.0) -> None:
+    def __init__(
+        self, url: str, *, connections: int = 10, lease: float = 10.0, migrates: bool = True
+    ) -> None:
         super().__init__()
         self._sql = queries()
         self._url, self.schema = _parse(url)
         self.name = shown_address(url)
         self._size = connections
         self._lease = lease
+        self._migrates = migrates
         self._lines: dict[str, asyncio.Task[Any]] = {}
         self._writes: set[asyncio.Task[Any]] = set()
         self._slow = asyncio.Semaphore(max(1, connections // 2))
@@ -75,22 +84,21 @@ class PostgresDatabase(SqlDatabase):
         raise AttributeError(name)
 
     async def open(self) -> None:
-        try:
-            import asyncpg
-            import greenlet  # noqa: F401 - what the bridge stands on
-        except ImportError as error:
-            raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
-        from dragoman.store.postgres.migrate import migrate
+        driver = _driver()
+        from dragoman.store.postgres.migrate import look, migrate
         from dragoman.store.postgres.session import OwnerSession
 
-        settings = {**_SETTINGS, "search_path": f'"{self.schema}", public'}
+        settings = self._settings()
         try:
-            first = await asyncpg.connect(self._url, server_settings=settings, timeout=15)
+            first = await driver.connect(self._url, server_settings=settings, timeout=15)
             try:
-                await migrate(first, self.schema)
+                if self._migrates:
+                    await migrate(first, self.schema)
+                else:
+                    refuse_missing(await look(first, self.schema))
             finally:
                 await first.close()
-            self._pool: asyncpg.Pool[Any] = await asyncpg.create_pool(
+            self._pool: asyncpg.Pool[Any] = await driver.create_pool(
                 self._url,
                 min_size=1,
                 max_size=self._size,
@@ -99,7 +107,7 @@ class PostgresDatabase(SqlDatabase):
                 command_timeout=90,
             )
             self._session: OwnerSession = OwnerSession(
-                lambda: asyncpg.connect(
+                lambda: driver.connect(
                     self._url, server_settings=settings, timeout=15, command_timeout=self._lease / 4
                 ),
                 self._run,
@@ -111,11 +119,43 @@ class PostgresDatabase(SqlDatabase):
             except BaseException:
                 self._pool.terminate()
                 raise
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-            reason = translate(error, self.name)
-            where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.name}: "
-            raise ConfigError(f"cannot open {where}{reason}") from None
+        except (OSError, driver.PostgresError, driver.InterfaceError, ValueError) as error:
+            raise self._unopened(error) from None
         self._owner_name = self._session.name
+
+    async def schema_state(self) -> SchemaState:
+        from dragoman.store.postgres.migrate import look
+
+        state = await self._connected(look)
+        without_queue = _has_workers() and not await self._jobs().is_made()
+        return replace(state, others=("the queue of turns",) if without_queue else ())
+
+    async def migrate(self) -> None:
+        from dragoman.store.postgres.migrate import migrate
+
+        await self._connected(migrate)
+        if _has_workers():
+            await self._jobs().migrate()
+
+    async def _connected(self, work: Callable[[asyncpg.Connection[Any], str], Awaitable[T]]) -> T:
+        """On a connection of its own."""
+        driver = _driver()
+        try:
+            connection = await driver.connect(self._url, server_settings=self._settings(), timeout=15)
+            try:
+                return await work(connection, self.schema)
+            finally:
+                await connection.close()
+        except (OSError, driver.PostgresError, driver.InterfaceError, ValueError) as error:
+            raise self._unopened(error) from None
+
+    def _settings(self) -> dict[str, str]:
+        return {**_SETTINGS, "search_path": f'"{self.schema}", public'}
+
+    def _unopened(self, error: BaseException) -> ConfigError:
+        reason = translate(error, self.name)
+        where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.name}: "
+        return ConfigError(f"cannot open {where}{reason}")
 
     async def close(self) -> None:
         self._closed = True
@@ -145,9 +185,12 @@ class PostgresDatabase(SqlDatabase):
 
     def job_queue(self) -> JobQueue:
         """Hands turns out to every process that uses this database."""
+        return self._jobs()
+
+    def _jobs(self) -> PostgresJobs:
         from dragoman.store.postgres.jobs import PostgresJobs
 
-        return PostgresJobs(self._url, self.schema, self._alone)
+        return PostgresJobs(self._url, self.schema, self._alone, migrates=self._migrates)
 
     @asynccontextmanager
     async def _alone(self, name: str) -> AsyncIterator[None]:
@@ -244,6 +287,22 @@ class PostgresDatabase(SqlDatabase):
         names = [row["name"] for row in db.execute(self._sql["owners"]).fetchall()]
         return [name for name in names if name != self._owner_name and self._is_alive(db, name)]
 
+    @asynccontextmanager
+    async def _chore(self, name: str) -> AsyncIterator[bool]:
+        lock = f"dragoman {name} {self.schema}"
+        ours = await self._translated(lambda: self._session.try_lock(lock))
+        try:
+            yield ours
+        finally:
+            if ours:
+                await self._session.unlock(lock)
+
+    def _identity(self, db: SqlConnection) -> str:
+        fresh = {"name": "blobs", "value": f"postgresql-{secrets.token_hex(8)}".encode()}
+        db.execute(self._sql["add_secret"], fresh)
+        row = db.execute(self._sql["secret"], {"name": "blobs"}).fetchone()
+        return bytes(row["value"]).decode()
+
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
         return float(db.execute(self._sql["first_use"]).fetchone()["at"])
 
@@ -267,6 +326,20 @@ class PostgresDatabase(SqlDatabase):
             if (fault := translate(error, self.name)) is error:
                 raise
             raise fault from error
+
+
+def _driver() -> ModuleType:
+    try:
+        import asyncpg
+        import greenlet  # noqa: F401 - what the bridge stands on
+    except ImportError as error:
+        raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
+    module: ModuleType = asyncpg
+    return module
+
+
+def _has_workers() -> bool:
+    return find_spec("procrastinate") is not None
 
 
 def _give_up(written: asyncio.Future[Any]) -> None:

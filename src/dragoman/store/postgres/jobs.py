@@ -35,49 +35,79 @@ _log = logging.getLogger("dragoman.store")
 class PostgresJobs:
     """Implements `JobQueue`."""
 
-    def __init__(self, url: str, schema: str, alone: Callable[[str], Any]) -> None:
+    def __init__(self, url: str, schema: str, alone: Callable[[str], Any], *, migrates: bool = True) -> None:
         self._url = url
-        self._namespace = f"{schema}_jobs"
+        self._schema = schema
         self._queue = f"{_QUEUE}:{schema}"  # notifications are the whole database's
         self._alone = alone
+        self._migrates = migrates
         self._app: procrastinate.App | None = None
 
     async def open(self) -> None:
+        async with self._opening() as namespace:
+            import procrastinate
+
+            if self._migrates:
+                await self._make_schema(namespace)
+            elif not await self._is_made(namespace):
+                raise ConfigError(
+                    "the queue of turns has no tables yet, and the settings say migrate = false: run "
+                    "`dragoman store migrate` first"
+                )
+            options = {"options": f"-c search_path={namespace}", "application_name": "dragoman jobs"}
+            connector = procrastinate.PsycopgConnector(
+                conninfo=self._url, kwargs=options, min_size=1, max_size=4, timeout=15
+            )
+            self._app = procrastinate.App(connector=connector)
+            await self._app.open_async()
+        for name in ("procrastinate", "psycopg"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
+
+    async def is_made(self) -> bool:
+        """Whether its tables are there, in the version that is installed here. It need not be open."""
+        async with self._opening() as namespace:
+            return await self._is_made(namespace)
+
+    async def migrate(self) -> None:
+        """Make its tables, without opening it."""
+        async with self._opening() as namespace:
+            await self._make_schema(namespace)
+
+    @asynccontextmanager
+    async def _opening(self) -> AsyncIterator[str]:
+        """The schema of its tables. ConfigError, in words, for whatever keeps it from being opened."""
         try:
             import procrastinate
             import psycopg
         except ImportError as error:
             raise ConfigError("workers need more: pip install 'dragoman[postgres]'") from error
-        version = "_".join(procrastinate.__version__.split(".")[:2])
-        self._namespace = f"{self._namespace}_{version}"
-        options = {"options": f"-c search_path={self._namespace}", "application_name": "dragoman jobs"}
-        connector = procrastinate.PsycopgConnector(
-            conninfo=self._url, kwargs=options, min_size=1, max_size=4, timeout=15
-        )
         try:
-            await self._make_schema(connector)
-            self._app = procrastinate.App(connector=connector)
-            await self._app.open_async()
+            yield f"{self._schema}_jobs_{'_'.join(procrastinate.__version__.split('.')[:2])}"
         except (psycopg.Error, OSError, procrastinate.exceptions.ConnectorException) as error:
             raise ConfigError(f"the queue of turns cannot be opened: {_first_line(error)}") from None
-        for name in ("procrastinate", "psycopg"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told here
 
-    async def _make_schema(self, connector: procrastinate.PsycopgConnector) -> None:
-        import procrastinate
+    async def _connect(self, namespace: str) -> Any:
         import psycopg
 
-        connection = await psycopg.AsyncConnection.connect(
-            self._url, options=f"-c search_path={self._namespace}", autocommit=True
+        return await psycopg.AsyncConnection.connect(
+            self._url, options=f"-c search_path={namespace}", autocommit=True
         )
-        lock = f"dragoman migration {self._namespace}"
-        async with connection:
+
+    async def _is_made(self, namespace: str) -> bool:
+        async with await self._connect(namespace) as connection:
+            found = await connection.execute(_SCHEMA, (namespace,))
+            return await found.fetchone() is not None
+
+    async def _make_schema(self, namespace: str) -> None:
+        import procrastinate
+
+        lock = f"dragoman migration {namespace}"
+        async with await self._connect(namespace) as connection:
             await connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (lock,))
-            found = await connection.execute(_SCHEMA, (self._namespace,))
-            if await found.fetchone() is None:
+            if not await self._is_made(namespace):
                 script = procrastinate.schema.SchemaManager.get_schema()
                 async with connection.transaction():
-                    await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._namespace}"'.encode())
+                    await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{namespace}"'.encode())
                     await connection.execute(script.encode())
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ import logging
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import ConfigError
+from dragoman.store.sql.schema import SchemaState, schema_state
 from dragoman.store.sql.statements import numbered
 
 if TYPE_CHECKING:
@@ -17,13 +17,23 @@ CREATE TABLE IF NOT EXISTS schema_version (
   version  BIGINT PRIMARY KEY,
   applied  TIMESTAMPTZ NOT NULL DEFAULT now()
 )"""
+_VERSION = "SELECT coalesce(max(version), 0) FROM schema_version"
 _INDEX = "CREATE INDEX IF NOT EXISTS texts_by_trigram ON texts USING gin (lower(text) gin_trgm_ops)"
+_MIGRATIONS = files("dragoman.store.postgres") / "sql" / "migrations"
 _log = logging.getLogger("dragoman.store")
+
+
+async def look(db: asyncpg.Connection[Any], schema: str) -> SchemaState:
+    """What would be done. Changes nothing."""
+    there = await db.fetchval(
+        "SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'", schema
+    )
+    version = await db.fetchval(_VERSION) if there else 0
+    return schema_state(_MIGRATIONS, version)
 
 
 async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
     """A step at a time, each in a transaction of its own."""
-    steps = numbered(files("dragoman.store.postgres") / "sql" / "migrations")
     lock = f"dragoman migration {schema}"
     await db.execute("SET statement_timeout = 0")  # a large table takes its time
     await db.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", lock)
@@ -31,13 +41,8 @@ async def migrate(db: asyncpg.Connection[Any], schema: str) -> None:
         if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", schema):
             await db.execute(f'CREATE SCHEMA "{schema}"')
         await db.execute(_VERSIONS)
-        version = await db.fetchval("SELECT coalesce(max(version), 0) FROM schema_version")
-        if version > steps[-1][0]:
-            raise ConfigError(
-                f"the store was written by a newer Dragoman (schema {version}, this one knows "
-                f"{steps[-1][0]}): upgrade Dragoman, or name another database"
-            )
-        for number, script in steps:
+        version = schema_state(_MIGRATIONS, await db.fetchval(_VERSION)).version
+        for number, script in numbered(_MIGRATIONS):
             if number > version:
                 async with db.transaction():
                     await db.execute(script)

@@ -85,6 +85,21 @@ class OwnerSession:
     async def wait_for_events(self, seconds: float) -> None:
         await _heard_within(self._events, seconds)
 
+    async def try_lock(self, name: str) -> bool:
+        """Hold it, unless another process does, until `unlock` or the end of the connection."""
+        async with self._in_use:
+            if self._connection is None or self._connection.is_closed():
+                return False
+            query = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))"
+            return bool(await self._use(self._connection.fetchval(query, name)))
+
+    async def unlock(self, name: str) -> None:
+        async with self._in_use:
+            if self._connection is not None and not self._connection.is_closed():
+                query = "SELECT pg_advisory_unlock(hashtextextended($1, 0))"
+                with suppress(Exception):  # then the connection is gone, and the lock with it
+                    await self._use(self._connection.fetchval(query, name))
+
     async def _listen(self) -> None:
         """Be connected, and hold the lock: it is free when the server has noticed that an earlier connection
         of ours is gone."""

@@ -5,30 +5,41 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from dragoman.store.blobs.cache import CachedBlobs
+from dragoman.errors import DragomanError
+from dragoman.store.blobs.place import named_blobs
 from dragoman.store.postgres.blobs import TableBlobs
 from dragoman.store.postgres.search import PostgresSearch
 from dragoman.store.sql.attachments import SqlAttachments
-from dragoman.store.sql.deletion import SqlDeletion
 from dragoman.store.sql.events import SqlEvents
 from dragoman.store.sql.people import SqlPeople
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
+from dragoman.store.sql.retention import SqlRetention
 
 _SWEEP = 3600.0  # seconds between looks for what may be removed by now
 _log = logging.getLogger("dragoman.store")
 
 
-class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlDeletion, SqlAttachments):
-    """Implements `store.Store`. Any number of processes, on any machines, may use one database."""
+class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlRetention, SqlAttachments):
+    """Implements `store.Store`. Any number of processes, on any machines, may use one database. `blobs` is
+    where new attachments go, such as `s3://bucket/prefix`; else into a table."""
 
-    def __init__(self, url: str, *, connections: int = 10, lease: float = 10.0) -> None:
-        super().__init__(url, connections=connections, lease=lease)
-        self._blobs = CachedBlobs(TableBlobs(self._run, self._all))
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections: int = 10,
+        lease: float = 10.0,
+        blobs: str | None = None,
+        migrates: bool = True,
+    ) -> None:
+        super().__init__(url, connections=connections, lease=lease, migrates=migrates)
+        self._place_blobs(TableBlobs(self._run, self._all), named_blobs(blobs, own="database"))
 
     async def open(self) -> None:
         await super().open()
         try:
+            await self._claim_blobs()
             await self._drop_ended_events()
         except BaseException:
             await super().close()
@@ -53,6 +64,6 @@ class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlD
                 await self._finish_deletions()
                 await asyncio.sleep(_SWEEP)
                 await self._drop_ended_events()
-            except Exception:
-                _log.warning("upkeep of the store", exc_info=True)
+            except Exception as error:
+                _log.warning("upkeep of the store: %s", error, exc_info=not isinstance(error, DragomanError))
                 await asyncio.sleep(_SWEEP)

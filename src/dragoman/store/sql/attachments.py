@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.blobs.cache import CachedBlobs
+from dragoman.store.blobs.fallback import FallbackBlobs
+from dragoman.store.blobs.place import NamedBlobs
 from dragoman.store.sql.database import SqlDatabase
 from dragoman.store.store import Mention
 
 
 class SqlAttachments(SqlDatabase):
+    def _place_blobs(self, own: Blobs, named: NamedBlobs | None) -> None:
+        """Where they are named to be; what was stored before that is still among the database's own."""
+        self._named_blobs = named
+        self._blobs = CachedBlobs(own if named is None else FallbackBlobs(named, own))
+
+    async def check_blobs(self) -> None:
+        """StoreUnavailable where the place that is named for them cannot be used."""
+        if self._named_blobs is not None:
+            await self._named_blobs.check()
+
+    async def list_named_blobs(self) -> set[str]:
+        """The keys of those at the place that is named for them."""
+        if self._named_blobs is None:
+            return set()
+        keys = self._named_blobs.keys()
+        return {key async for key in keys}
+
     async def put_blob(self, data: bytes) -> str:
         return await self._blobs.put(data)
 

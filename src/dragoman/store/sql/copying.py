@@ -48,7 +48,7 @@ async def copy_store(
     cannot be read, and are not in the copy: what was lost before stops nothing else.
     """
     for database in (source, target):
-        await _refuse_running(database)
+        await refuse_running(database)
     await _refuse_others(source, target)
     for table, key in _TABLES.items():
         count = 0
@@ -57,21 +57,33 @@ async def copy_store(
             count += len(rows)
             progress(table, count)
     await _join_conversations(source, target)
-    lost = await _copy_blobs(source, target, progress)
+    lost = await copy_blobs(source, target, progress)
     await target._write(lambda db: target._advance_sequences(db, _COUNTED))
     await _compare(source, target, progress)
     return lost
 
 
-async def _copy_blobs(source: SqlDatabase, target: SqlDatabase, progress: Progress) -> list[str]:
-    lost, count = list[str](), 0
+async def refuse_running(database: SqlDatabase) -> None:
+    """BadRequest where somebody else has it open, and could write meanwhile."""
+    if await database._read(database._other_owners):
+        raise BadRequest("another program has it open: stop what uses it, and copy it then")
+
+
+async def copy_blobs(
+    source: SqlDatabase, target: SqlDatabase, progress: Progress = lambda *_: None
+) -> list[str]:
+    """The attachments alone, each checked. Returns those that cannot be read, or are not there."""
+    lost, copied = list[str](), set[str]()
     async for blob in source._blobs.keys():
         try:
             await target._blobs.put(await source._blobs.read(blob))
+            copied.add(blob)
         except (NotFound, Unreadable):
             lost.append(blob)
-        count += 1
-        progress("attachments", count)
+        progress("attachments", len(copied))
+    async for rows in _pages(source, "blob_references", _TABLES["blob_references"]):
+        mentioned = dict.fromkeys(row["blob"] for row in rows)
+        lost += [blob for blob in mentioned if blob not in copied and blob not in lost]
     return lost
 
 
@@ -98,11 +110,6 @@ async def _refuse_others(source: SqlDatabase, target: SqlDatabase) -> None:
         ours, theirs = [await _hashes(database, table, key) for database in (source, target)]
         if theirs.keys() - ours.keys():
             raise BadRequest(f"there are {table} in the target that are not in the source: name an empty one")
-
-
-async def _refuse_running(source: SqlDatabase) -> None:
-    if await source._read(source._other_owners):
-        raise BadRequest("another program has it open: stop what uses it, and copy it then")
 
 
 async def _pages(database: SqlDatabase, table: str, key: Sequence[str]) -> AsyncIterator[list[Values]]:

@@ -11,12 +11,14 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dragoman.errors import NotFound, Unreadable
 from dragoman.messages.parts import ToolCall
 from dragoman.store.blobs.blobs import Blobs
+from dragoman.store.blobs.place import NamedBlobs
+from dragoman.store.sql.schema import SchemaState
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -70,6 +72,7 @@ class SqlDatabase(ABC):
 
     _sql: Mapping[str, str]
     _blobs: Blobs
+    _named_blobs: NamedBlobs | None = None  # those of them at a place that a person named
     _owner_name: str  # of this process, as an owner of turns
 
     _question_order: str  # the column that counts questions
@@ -113,12 +116,28 @@ class SqlDatabase(ABC):
         """Since when it is known here which blobs are mentioned: older ones may be another database's."""
 
     @abstractmethod
+    def _identity(self, db: SqlConnection) -> str:
+        """What this database is known by where its blobs are, also after it was moved: made when needed."""
+
+    @abstractmethod
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:
         """Give out numbers after those that were given to these tables."""
 
     @abstractmethod
     def _announce_events(self, db: SqlConnection) -> None:
         """Wake who waits for events, in an engine that can."""
+
+    @abstractmethod
+    def _chore(self, name: str) -> AbstractAsyncContextManager[bool]:
+        """Whether it is ours to do now: of the processes that use the database, one does it at a time."""
+
+    @abstractmethod
+    async def schema_state(self) -> SchemaState:
+        """At which version its tables are. Changes nothing, and it need not be open."""
+
+    @abstractmethod
+    async def migrate(self) -> None:
+        """Bring its tables up to date, without opening it. Who does it at the same time is waited for."""
 
     # ── the commonest operations ──────────────────────────────────────────────────────────────────
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 
-from dragoman.errors import NotFound
-from dragoman.store.sql.database import SqlConnection, SqlDatabase
+from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
 
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
@@ -15,10 +16,20 @@ _UNUSED = 3600.0  # seconds in which a message that mentions a blob may still be
 _UPLOADED = 24 * 3600.0  # the same for a blob that nothing has mentioned yet
 _AT_ONCE = 500  # blobs that are asked about in one query
 
+_log = logging.getLogger("dragoman.store")
+
 
 class SqlDeletion(SqlDatabase):
     async def delete_conversation(self, id: str) -> None:
+        await self._delete(id)
+
+    async def _delete(self, id: str, *, only_if: Operation[bool] = lambda db: True) -> list[str]:
+        """The conversation and those within it, which are deleted: none, where what is asked does not hold
+        at that moment."""
+
         def mark(db: SqlConnection) -> list[str]:
+            if not only_if(db):
+                return []
             inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
             for each in inner:
                 key = {"id": each}
@@ -28,8 +39,19 @@ class SqlDeletion(SqlDatabase):
                     db.execute(self._sql[name], key)
             return inner
 
-        for each in await self._write(mark):
-            await self._sweep_blobs(await self._remove(each))
+        deleted = await self._write(mark)
+        for each in deleted:
+            given_up = await self._remove(each)
+            try:
+                await self._sweep_blobs(given_up)
+            except StoreUnavailable as error:  # the conversation is gone; its files are tried again later
+                _log.warning("%s", error)
+        return deleted
+
+    async def _claim_blobs(self) -> None:
+        """Before anything is swept: what another store mentions is not ours to remove."""
+        if self._named_blobs is not None:
+            await self._named_blobs.claim(await self._write(self._identity))
 
     async def _finish_deletions(self) -> None:
         """What an earlier process began, and what it could not remove from the disk yet."""

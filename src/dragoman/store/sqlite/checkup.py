@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -42,15 +42,18 @@ class Defect:
     harmless: bool = False  # it costs room, and no more
 
 
-def check_store(path: Path, *, mend: bool = False) -> list[Defect]:
-    """Everything that is wrong; with `mend`, what is safe to mend is mended, and the defect says so."""
+def check_store(
+    path: Path, *, mend: bool = False, other_blobs: Collection[str] = frozenset()
+) -> list[Defect]:
+    """Everything that is wrong; with `mend`, what is safe to mend is mended, and the defect says so.
+    `other_blobs` are at another place than the folder beside the file."""
     blobs = FolderBlobs(path.with_name(path.name + ".files") / "blobs")
     with closing(connect(path, busy_timeout=10.0)) as db:
         try:
             found = [*_damaged_pages(db, mend), *_missing_indexes(db, mend), *_orphans(db, mend)]
             found += [
                 *_unreadable(db),
-                *islice(_lost_blobs(db, blobs), _SHOWN),
+                *islice(_lost_blobs(db, blobs, other_blobs), _SHOWN),
                 *_unused_blobs(db, blobs, mend),
             ]
         except sqlite3.DatabaseError as error:
@@ -153,9 +156,11 @@ def _reads(codec: Codec[Any], body: str) -> bool:
 # ── blobs ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _lost_blobs(db: sqlite3.Connection, blobs: FolderBlobs) -> Iterator[Defect]:
+def _lost_blobs(db: sqlite3.Connection, blobs: FolderBlobs, other_blobs: Collection[str]) -> Iterator[Defect]:
     query = "SELECT blob, min(conversation) AS conversation FROM blob_references GROUP BY blob"
     for row in db.execute(query):
+        if row["blob"] in other_blobs:
+            continue
         try:
             blobs.read_blocking(row["blob"])
         except (NotFound, Unreadable, StoreUnavailable) as error:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sqlite3
 import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import is_url
 from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
+from dragoman.store.sql.schema import SchemaState, refuse_missing
 from dragoman.store.sqlite.faults import translate
-from dragoman.store.sqlite.migrate import connect, migrate
+from dragoman.store.sqlite.migrate import connect, look, migrate
 from dragoman.store.sqlite.owner import Owner
 from dragoman.store.sqlite.queries import queries
 from dragoman.store.sqlite.readers import READERS, Readers
@@ -32,7 +34,9 @@ class SqliteDatabase(SqlDatabase):
 
     _question_order = "rowid"
 
-    def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
+    def __init__(
+        self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0, migrates: bool = True
+    ) -> None:
         super().__init__()
         self.path = Path(path)
         if any(is_url(f"{part}/") for part in self.path.parts):  # of which nothing is shown but that
@@ -44,6 +48,7 @@ class SqliteDatabase(SqlDatabase):
         self.files = self.path.with_name(self.path.name + ".files")
         self._busy_timeout = busy_timeout
         self._lease = lease
+        self._migrates = migrates
         self._sql = queries()
         self._version_seen = -1
 
@@ -84,15 +89,27 @@ class SqliteDatabase(SqlDatabase):
     def _announce_events(self, db: SqlConnection) -> None:
         pass  # who waits for them looks again and again
 
+    async def schema_state(self) -> SchemaState:
+        return await asyncio.to_thread(self._look)
+
+    async def migrate(self) -> None:
+        await asyncio.to_thread(self._migrate)
+
+    def _look(self) -> SchemaState:
+        with self._opening():
+            return look(self.path)
+
+    def _migrate(self) -> None:
+        with self._opening():
+            self._make_file()
+            with closing(connect(self.path, busy_timeout=self._busy_timeout)) as db:
+                migrate(db)
+
     def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection], sqlite3.Connection, Owner]:
-        folder = self.path.parent
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError(f"cannot open the store {self.path}: {folder} is no folder")
-        if self.path.is_dir():
-            raise ConfigError(f"cannot open the store {self.path}: it is a folder; name a file in it")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.path.touch(mode=0o600)  # it is nobody else's to read: sqlite keeps to these rights
+        with self._opening():
+            if not self._migrates:
+                refuse_missing(look(self.path))
+            self._make_file()
             with ExitStack() as undo:
 
                 def connected() -> sqlite3.Connection:
@@ -100,7 +117,8 @@ class SqliteDatabase(SqlDatabase):
                     return undo.enter_context(closing(connection))
 
                 writer = connected()
-                migrate(writer)
+                if self._migrates:
+                    migrate(writer)
                 readers = [connected() for _ in range(READERS)]
                 for reader in readers:
                     reader.execute("PRAGMA query_only = ON")
@@ -108,11 +126,26 @@ class SqliteDatabase(SqlDatabase):
                 self.files.mkdir(mode=0o700, exist_ok=True)
                 owner = Owner(self.files / "owners", lease=self._lease)
                 undo.pop_all()
+        return writer, readers, watch, owner
+
+    def _make_file(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)  # it is nobody else's to read: sqlite keeps to these rights
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        """ConfigError, in words, for whatever keeps a file from being opened."""
+        folder = self.path.parent
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"cannot open the store {self.path}: {folder} is no folder")
+        if self.path.is_dir():
+            raise ConfigError(f"cannot open the store {self.path}: it is a folder; name a file in it")
+        try:
+            yield
         except (OSError, sqlite3.Error) as error:
             reason = translate(error, self.path)
             where = "" if isinstance(reason, StoreUnavailable) else f"the store {self.path}: "
             raise ConfigError(f"cannot open {where}{reason}") from error
-        return writer, readers, watch, owner
 
     # ── how operations are run ────────────────────────────────────────────────────────────────────
 
@@ -140,6 +173,18 @@ class SqliteDatabase(SqlDatabase):
 
     def _other_owners(self, db: SqlConnection) -> list[str]:
         return self._owner.others()
+
+    @asynccontextmanager
+    async def _chore(self, name: str) -> AsyncIterator[bool]:
+        yield True  # they write one after the other, and the second finds nothing to do
+
+    def _identity(self, db: SqlConnection) -> str:
+        """In the file's header, so that it goes where the file goes."""
+        number = int(db.execute("PRAGMA application_id").fetchone()[0])
+        if not number:
+            number = secrets.randbelow(2**31 - 1) + 1
+            db.execute(f"PRAGMA application_id = {number}")
+        return f"sqlite-{number:08x}"
 
     def _blobs_tracked_since(self, db: SqlConnection) -> float:
         """Written into the file's header at the first look: a new file beside old blobs (the old one was

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 from dragoman.errors import ConfigError
-from dragoman.store.sqlite.queries import migrations
+from dragoman.store.sql.schema import SchemaState, schema_state
+from dragoman.store.sqlite.queries import MIGRATIONS, migrations
+
+_AGAIN = 0.005  # seconds
 
 
 def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
@@ -14,11 +19,24 @@ def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
     db.row_factory = sqlite3.Row
     db.text_factory = _text
-    db.execute("PRAGMA journal_mode = WAL")
+    _use_wal(db, patience=busy_timeout)
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA wal_autocheckpoint = 40000")  # pages: 160 MB, since upkeep does it beside the writer
     db.execute("PRAGMA foreign_keys = ON")
     return db
+
+
+def _use_wal(db: sqlite3.Connection, *, patience: float) -> None:
+    """Where several open a new file at once, SQLite refuses all but one of them without waiting."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(_AGAIN)
 
 
 def _text(raw: bytes) -> str:
@@ -28,16 +46,8 @@ def _text(raw: bytes) -> str:
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the file to today's schema, a step at a time, each in a transaction of its own."""
-    steps = migrations()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if tables and not _is_ours(db):
-        raise ConfigError("the file is a database, but it is no store of Dragoman's: name another one")
-    if (version := _version(db)) > steps[-1][0]:
-        raise ConfigError(
-            f"the store was written by a newer Dragoman (schema {version}, this one knows {steps[-1][0]}): "
-            "upgrade Dragoman, or name another file"
-        )
-    for number, script in steps:
+    version = _state(db).version
+    for number, script in migrations():
         if number > version:
             done = f"INSERT INTO schema_version VALUES ({number})"
             try:
@@ -46,6 +56,21 @@ def migrate(db: sqlite3.Connection) -> None:
                 db.rollback()
                 if _version(db) < number:  # else another process was faster
                     raise
+
+
+def look(path: Path) -> SchemaState:
+    """What would be done. Changes nothing."""
+    if not path.exists() or not path.stat().st_size:
+        return schema_state(MIGRATIONS, 0)
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        return _state(db)
+
+
+def _state(db: sqlite3.Connection) -> SchemaState:
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and not _is_ours(db):
+        raise ConfigError("the file is a database, but it is no store of Dragoman's: name another one")
+    return schema_state(MIGRATIONS, _version(db))
 
 
 def _version(db: sqlite3.Connection) -> int:

@@ -9,6 +9,7 @@ from importlib.resources import files
 from dragoman.store.sql.statements import numbered, statements
 
 _SQL = files("dragoman.store.sqlite") / "sql"
+MIGRATIONS = _SQL / "migrations"
 
 
 @cache
@@ -21,4 +22,4 @@ def schema() -> str:
 
 
 def migrations() -> list[tuple[int, str]]:
-    return numbered(_SQL / "migrations")
+    return numbered(MIGRATIONS)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.store.blobs.cache import CachedBlobs
 from dragoman.store.blobs.folder import FolderBlobs
+from dragoman.store.blobs.place import named_blobs
 from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sql.people import SqlPeople
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
+from dragoman.store.sql.retention import SqlRetention
 from dragoman.store.sqlite.upkeep import SqliteUpkeep
 
 
-class SqliteStore(SqliteUpkeep, SqlQueue, SqlPeople, SqlRaw, SqlAttachments):
-    """Implements `store.Store`. Any number of processes may use one file."""
+class SqliteStore(SqliteUpkeep, SqlQueue, SqlPeople, SqlRaw, SqlRetention, SqlAttachments):
+    """Implements `store.Store`. Any number of processes may use one file. `blobs` is where new attachments
+    go, such as `s3://bucket/prefix`; else into the folder beside the file."""
 
-    def __init__(self, path: str | Path, *, busy_timeout: float = 10.0, lease: float = 20.0) -> None:
-        super().__init__(path, busy_timeout=busy_timeout, lease=lease)
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        busy_timeout: float = 10.0,
+        lease: float = 20.0,
+        blobs: str | None = None,
+        migrates: bool = True,
+    ) -> None:
+        super().__init__(path, busy_timeout=busy_timeout, lease=lease, migrates=migrates)
         self._folder = FolderBlobs(self.files / "blobs")
-        self._blobs = CachedBlobs(self._folder)
+        self._place_blobs(self._folder, named_blobs(blobs, own="folder"))

@@ -25,6 +25,11 @@ class SqliteUpkeep(SqliteSearch, SqlDeletion, SqlEvents):
 
     async def open(self) -> None:
         await super().open()
+        try:
+            await self._claim_blobs()
+        except BaseException:
+            await super().close()
+            raise
         await _logged(self._drop_ended_events)
         self._upkeep = [asyncio.create_task(work()) for work in (self._keep_up, self._checkpoint_regularly)]
 

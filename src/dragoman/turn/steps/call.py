@@ -6,10 +6,11 @@ Each station is a fact, so a call that was left at any of them by a dead process
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dragoman.errors import NotFound
+from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages import events as e
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
@@ -39,8 +40,10 @@ STOPPED = "A person stopped the calls of this turn: answer with what there is."
 NOBODY_THERE = "No rule allows this call, and nobody was there to be asked: it did not run."
 INTERRUPTED = "The program stopped while this call ran: whether it took effect is not known."
 WITHHELD = "The call ran. A person decided that its result is not to be shown."
+NOT_KEPT = "[The whole output could not be stored: read_output has no more of it than this.]"
 EDITED = "A person changed the arguments before the call ran. It ran with: "
 _BY_PERSON = "a person's stop"  # as a limit is told
+_log = logging.getLogger("dragoman.turn")
 _GRACE = 5.0  # seconds a tool may take to stop when it is told to
 
 
@@ -296,7 +299,11 @@ class CallRun:
         shown = bounded(result.text, self._id, tool.max_lines, tool.max_bytes)
         if shown is result.text:
             return result
-        blob = await self._log.store.put_blob(result.text.encode())
+        try:
+            blob = await self._log.store.put_blob(result.text.encode())
+        except StoreUnavailable as error:  # it has done its work, and is not to lose all of its result
+            _log.warning("the whole output of call %s is not kept: %s", self._id, error)
+            return replace(result, text=f"{shown}\n{NOT_KEPT}", value=None)
         return replace(result, text=shown, value=None, blob=blob)
 
     def _withdraw_questions(self) -> None:

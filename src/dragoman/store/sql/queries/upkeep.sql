@@ -29,6 +29,19 @@ DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE conversation = :id LIM
 DELETE FROM messages WHERE seq IN (
   SELECT seq FROM messages WHERE conversation = :id ORDER BY seq DESC LIMIT :limit);
 
+-- name: untouched_conversations
+-- Those that people began, in which nothing has happened since: the oldest first, from one on.
+SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision FROM conversations
+WHERE deleted = 0 AND parent IS NULL AND updated < :before
+  AND (:id IS NULL OR updated > :updated OR (updated = :updated AND id > :id))
+ORDER BY updated, id LIMIT :limit;
+
+-- name: is_at_work
+-- Whether a turn of it runs, waits for a person, or is about to begin.
+SELECT 1 FROM turns WHERE conversation = :id AND live = 1
+UNION ALL SELECT 1 FROM queue WHERE conversation = :id
+UNION ALL SELECT 1 FROM questions WHERE conversation = :id AND open = 1 LIMIT 1;
+
 -- name: give_up_blobs
 -- Those that only conversations mention that are being deleted.
 INSERT INTO unwanted_blobs

@@ -1,0 +1,270 @@
+"""Blobs in an object store: S3, Google Cloud Storage, Azure, and whatever speaks like one of them.
+
+The bytes of a blob are at `KEY/TIME`, where TIME is that of the put, in steps of ten minutes. Who removes an
+old blob removes the names that are old: somebody who puts the same bytes meanwhile, on whichever node, writes
+another name. An object store could not else be asked to remove something only if nobody has touched it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from dragoman.errors import ConfigError, EngineError, NotFound, StoreUnavailable, Unreadable
+from dragoman.messages.ids import new_id
+from dragoman.store.blobs.blobs import checked_data, checked_key, key_of
+from dragoman.store.blobs.object_faults import names_no_bucket, translate
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+
+_OPENING = 5.0  # seconds that a store which is opened waits for an answer
+_PERIOD = 600  # seconds in which puts of the same bytes write the same name
+_PIECE = 1 << 20  # bytes that are read, and hashed, at a time
+_PART = 8 << 20  # bytes of one part of a long upload
+_OWNER = "owner"  # the object that says whose blobs these are
+_NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})/(\d{1,12})")
+_GONE = "restore it from a copy of the bucket, or send the message again without it"
+_log = logging.getLogger("dragoman.store")
+
+
+@dataclass(slots=True, frozen=True, order=True)
+class _Copy:
+    """One name under which a blob is stored."""
+
+    at: float  # when it was put, by the clock of whoever is later: who put it, or who stored it
+    key: str
+    name: str
+
+
+class ObjectBlobs:
+    """Implements `NamedBlobs`, for an address such as `s3://bucket/prefix`.
+
+    Credentials, regions and endpoints are what `obstore` finds in the environment.
+
+    A request that is not answered within `timeout` seconds, or refused for now, is tried again a few times.
+    """
+
+    def __init__(
+        self, url: str, *, timeout: float = 60.0, retries: int = 4, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._url = url
+        self._timeout = timeout
+        self._retries = retries
+        self._clock = clock
+        self._store_id: str | None = None
+        self._claimed = False
+
+    def __str__(self) -> str:
+        return self._url
+
+    async def put(self, data: bytes) -> str:
+        await self._make_ours()
+        key = await asyncio.to_thread(key_of, data)
+        now = int(self._clock())
+        name = f"{key[:2]}/{key[2:]}/{now - now % _PERIOD}"
+        await self._do(
+            "an attachment cannot be stored", lambda store: store.put_async(name, data, chunk_size=_PART)
+        )
+        older = [copy.name for copy in await self._copies(key) if _put_at(copy.name) < _put_at(name)]
+        await self._remove(older)  # one is enough
+        return key
+
+    async def read(self, key: str) -> bytes:
+        """The newest that has its bytes. Who puts it again removes the older ones: then it is looked for
+        once more."""
+        for _ in range(2):
+            damaged: Unreadable | None = None
+            copies = sorted(await self._copies(checked_key(key)), reverse=True)
+            for copy in copies:
+                try:
+                    return await asyncio.to_thread(checked_data, key, await self._read(copy.name))
+                except Unreadable as error:
+                    damaged = damaged or error
+                except FileNotFoundError:
+                    continue
+            if damaged is not None:
+                raise damaged
+            if not copies:
+                break
+        raise NotFound("blob", key, _GONE)
+
+    async def delete(self, key: str, *, unused_for: float = 0.0) -> bool:
+        ours = await self._is_ours()
+        copies = await self._copies(checked_key(key))
+        before = self._clock() - unused_for
+        old = [copy.name for copy in copies if ours and (not unused_for or copy.at <= before)]
+        await self._remove(old)
+        return len(old) == len(copies)
+
+    async def keys(self, *, since: float = 0.0) -> AsyncIterator[str]:
+        last = ""
+        async for copy in self._list(""):
+            if copy.at >= since and copy.key != last:  # names come in order: copies are neighbours
+                last = copy.key
+                yield copy.key
+
+    # ── whose they are, and whether they can be used ──────────────────────────────────────────────
+
+    async def claim(self, store: str) -> None:
+        self._store_id = store
+        try:
+            async with asyncio.timeout(_OPENING):
+                await self._is_ours()
+        except TimeoutError:
+            _log.warning("%s does not answer: attachments cannot be used until it does", self)
+        except StoreUnavailable as error:
+            if not error.retryable:
+                raise ConfigError(str(error)) from None
+            _log.warning("%s", error)
+
+    async def check(self) -> None:
+        name = f"check/{new_id('check')}"
+        await self._do("attachments cannot be stored", lambda store: store.put_async(name, b"check"))
+        await self._read(name)
+        await self._remove([name])
+        async for _ in self._list(f"{'0' * 2}/{'0' * 62}"):
+            break
+
+    async def _is_ours(self) -> bool:
+        """StoreUnavailable where they are another store's: two at one place would sweep each other's. False
+        where nobody has put any yet."""
+        if self._claimed:
+            return True
+        if self._store_id is None:
+            raise EngineError(f"whose blobs are in {self} is not known: claim them first")
+        owner = await self._owner()
+        if owner not in (None, self._store_id.encode()):
+            raise StoreUnavailable(
+                f"{self} holds the attachments of another store",
+                f"name a prefix of its own; or, if that store is no more, delete the object {self}/{_OWNER}",
+            )
+        self._claimed = owner is not None
+        return self._claimed
+
+    async def _make_ours(self) -> None:
+        if not await self._is_ours():
+            ours = (self._store_id or "").encode()
+            await self._do("attachments cannot be stored", lambda store: _create(store, _OWNER, ours))
+            await self._is_ours()  # somebody may have been faster
+
+    async def _owner(self) -> bytes | None:
+        try:
+            return await self._read(_OWNER, "attachments cannot be used")
+        except FileNotFoundError:
+            return None
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _objects(self) -> ObjectStore:
+        try:
+            from obstore.store import from_url
+        except ImportError:
+            raise ConfigError(f"{self} needs more: pip install 'dragoman[objects]'") from None
+        return from_url(
+            self._url,
+            client_options={
+                "timeout": timedelta(seconds=self._timeout),
+                "connect_timeout": timedelta(seconds=min(5.0, self._timeout)),
+                "allow_http": _may_use_http(),
+            },
+            retry_config={
+                "max_retries": self._retries,
+                "retry_timeout": timedelta(seconds=self._timeout / 2),  # none is begun after that
+                "backoff": {"init_backoff": timedelta(milliseconds=100)},
+            },
+        )
+
+    async def _do(self, what: str, request: Callable[[ObjectStore], Awaitable[T]]) -> T:
+        """StoreUnavailable, in words that hold no secret, for whatever goes wrong there."""
+        try:
+            return await request(await asyncio.to_thread(lambda: self._objects))
+        except (ConfigError, NotFound):
+            raise
+        except Exception as error:
+            raise translate(error, str(self), what) from None
+
+    async def _read(self, name: str, what: str = "an attachment cannot be read") -> bytes:
+        """FileNotFoundError where there is no object of this name."""
+
+        async def read(store: ObjectStore) -> bytes | None:
+            try:
+                found = await store.get_async(name)
+            except FileNotFoundError as error:
+                if names_no_bucket(error):
+                    raise
+                return None
+            pieces = bytearray()
+            async for piece in found.stream(min_chunk_size=_PIECE):
+                pieces += piece
+            return bytes(pieces)
+
+        data = await self._do(what, read)
+        if data is None:
+            raise FileNotFoundError(name)
+        return data
+
+    async def _remove(self, names: list[str]) -> None:
+        async def remove(store: ObjectStore) -> None:
+            for name in names:
+                try:
+                    await store.delete_async(name)
+                except FileNotFoundError as error:
+                    if names_no_bucket(error):
+                        raise
+                    # else another node was faster
+
+        if names:
+            await self._do("attachments that nobody needs cannot be removed", remove)
+
+    async def _copies(self, key: str) -> list[_Copy]:
+        return [copy async for copy in self._list(f"{key[:2]}/{key[2:]}")]
+
+    async def _list(self, prefix: str) -> AsyncIterator[_Copy]:
+        listing = await self._do("attachments cannot be listed", lambda store: _begin(store, prefix))
+        while True:
+            page = await self._do("attachments cannot be listed", lambda _: anext(listing, None))
+            if page is None:
+                return
+            for found in page:
+                if (name := _NAME.fullmatch(found["path"])) is not None:
+                    at = max(float(name[3]) + _PERIOD, found["last_modified"].timestamp())
+                    yield _Copy(at, name[1] + name[2], found["path"])
+
+
+async def _begin(store: ObjectStore, prefix: str) -> AsyncIterator[Sequence[ObjectMeta]]:
+    return store.list(prefix or None, chunk_size=1000)
+
+
+async def _create(store: ObjectStore, name: str, data: bytes) -> None:
+    """Unless it is there. Where that cannot be asked for, whoever is last is right."""
+    from obstore.exceptions import AlreadyExistsError, NotSupportedError
+
+    try:
+        await store.put_async(name, data, mode="create")
+    except AlreadyExistsError:
+        pass
+    except NotSupportedError:
+        await store.put_async(name, data)
+
+
+def _put_at(name: str) -> int:
+    return int(name.rpartition("/")[2])
+
+
+def _may_use_http() -> bool:
+    """As `obstore` reads it from the environment where it is given no options of ours."""
+    named = (os.environ.get(f"{cloud}_ALLOW_HTTP", "") for cloud in ("AWS", "AZURE", "GOOGLE"))
+    return any(value.lower() in ("true", "1") for value in named)
