@@ -37,7 +37,8 @@ if TYPE_CHECKING:
         stop,
         withhold,
     )
-    from dragoman.runtime import Runtime, run_sync
+    from dragoman.runtime import Runtime
+    from dragoman.sync import run_sync
     from dragoman.tools.skills import Skills
     from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
     from dragoman.tools.toolbox import Group, Source
@@ -83,7 +84,7 @@ _HOME = {
     "reject": "dragoman.messages.questions",
     "release": "dragoman.messages.questions",
     "reply": "dragoman.messages.questions",
-    "run_sync": "dragoman.runtime",
+    "run_sync": "dragoman.sync",
     "stop": "dragoman.messages.questions",
     "tool": "dragoman.tools.tool",
     "withhold": "dragoman.messages.questions",

@@ -22,7 +22,7 @@ from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError, DragomanError, NotFound, TurnSetAside, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
-from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule, nobody_to_ask, withhold
+from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
 from dragoman.plugins.compaction import Compaction
 from dragoman.plugins.length import Length
 from dragoman.plugins.limits import Budget, RoundLimit
@@ -42,7 +42,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
-from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle, TurnResult
+from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.services import GrantCache, Services
@@ -311,21 +311,6 @@ class Runtime:
         self.services.grants.forget()
 
 
-def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
-    """One question, one answer, for programs without an event loop. Calls that no rule allows do not run,
-    since nobody is there to be asked."""
-
-    async def run() -> TurnResult:
-        async with Runtime(store, model=model, **house) as runtime:
-            turn = await runtime.send(said)
-            async for event in turn.events():
-                if event.type == "call.asked":
-                    await turn.answer(event.question, _cautious(event.kind))
-            return await turn.result()
-
-    return asyncio.run(run())
-
-
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named = {agent.name: agent for agent in _listed("agents", agents)}
     if "" in named:
@@ -389,14 +374,6 @@ def _checked_retention(seconds: float | None) -> float | None:
 
 async def _nothing() -> None:
     pass
-
-
-def _cautious(kind: str) -> Answer:
-    match kind:
-        case "review":
-            return withhold("nobody was there to look at it")
-        case _:
-            return nobody_to_ask()
 
 
 def _listed(name: str, given: Iterable[T]) -> Iterable[T]:

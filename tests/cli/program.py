@@ -82,7 +82,7 @@ async def program(*arguments: str, folder: Path, stdin: str | bytes = "", **envi
             raise TimeoutError(f"{arguments} does not end")
         out, err = (stream.read_text("utf-8") for stream in streams[1:])
     ended = Ended(process.exitcode, out, err)
-    assert "Traceback" not in ended.err
+    assert "Traceback" not in ended.err, ended.err
     return ended
 
 

@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
+from pydantic import JsonValue
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -34,6 +35,18 @@ class Overview:
     lag: float = 0.0
     oldest: float = 0.0  # seconds since the oldest turn began that does not wait for a person
 
+    @property
+    def report(self) -> dict[str, JsonValue]:
+        return {
+            "nodes": {name: {**states} for name, states in self.nodes.items()},
+            "unowned": {**self.unowned},
+            "questions": self.questions,
+            "queued": self.queued,
+            "jobs": self.jobs,
+            "lag": self.lag,
+            "oldest": self.oldest,
+        }
+
 
 def show_top(settings: Settings, *, once: bool, as_json: bool) -> None:
     """Until Ctrl-C; once where nobody looks on."""
@@ -49,7 +62,7 @@ async def _show(settings: Settings, *, once: bool, as_json: bool) -> None:
             await jobs.open()
         try:
             if as_json:
-                print_json(asdict(await look(runtime, jobs)))
+                print_json((await look(runtime, jobs)).report)
             elif once or not console.is_terminal:
                 console.print(_drawn(await look(runtime, jobs)))
             else:
