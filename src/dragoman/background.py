@@ -26,10 +26,11 @@ class Background:
 
     async def close(self) -> None:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        while tasks:
+            for task in tasks:
+                task.cancel()
+            _, left = await asyncio.wait(tasks, timeout=1.0)
+            tasks = [*left]  # one that waits for something else may have swallowed it
 
     def _watch(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._tasks.add(task)

@@ -256,7 +256,8 @@ class Runtime:
             for row in await self.store.turns(inner):
                 with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
                     if row.live and await self.commands.cancel(row.id, "the conversation is deleted"):
-                        await asyncio.wait_for(self.turn(row.id).reached("cancelled"), _PATIENCE)
+                        async with asyncio.timeout(_PATIENCE):
+                            await self.turn(row.id).reached("cancelled")
         await self.store.delete_conversation(conversation)
         for inner in within:
             self.driver.forget(inner)

@@ -205,7 +205,8 @@ class Publisher:
 
     async def _watch(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stirred.wait(), _GLANCE)
+            async with asyncio.timeout(_GLANCE):
+                await self._stirred.wait()
         self._stirred.clear()
         await self._watch_others()
 

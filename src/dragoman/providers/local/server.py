@@ -87,7 +87,8 @@ class LlamaServer:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), _GRACE)
+            async with asyncio.timeout(_GRACE):
+                await process.wait()
         except TimeoutError:
             with suppress(ProcessLookupError):
                 process.kill()

@@ -146,5 +146,6 @@ class OwnerSession:
 
 async def _heard_within(heard: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(heard.wait(), seconds)
+        async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 may swallow a cancel
+            await heard.wait()
     heard.clear()

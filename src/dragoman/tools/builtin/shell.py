@@ -164,7 +164,8 @@ async def _end(process: Process) -> None:
         if process.returncode is None:
             _signal(process, signal.SIGTERM)
             with suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _GRACE)
+                async with asyncio.timeout(_GRACE):
+                    await process.wait()
     finally:
         _signal(process, signal.SIGKILL)
         await process.wait()

@@ -177,7 +177,8 @@ class JobDriver(TaskDriver):
         if len(self._places) >= self._limits.per_node:  # some began here, without the queue
             self._freed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._freed.wait(), _CROWDED)
+                async with asyncio.timeout(_CROWDED):
+                    await self._freed.wait()
         if len(self._places) >= self._limits.per_node:
             await self._jobs.put(turn)  # somebody else may have room
             return False

@@ -105,7 +105,8 @@ class Follower:
     async def take(self, seconds: float) -> list[Event]:
         """All that has come; nothing where nothing comes for so long."""
         try:
-            await asyncio.wait_for(self._arrived.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._arrived.wait()
         except TimeoutError:
             return []
         self._arrived.clear()

@@ -1,0 +1,26 @@
+"""Work that nobody awaits: it ends with its runtime, whatever it is in the middle of."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.background import Background
+from tests.patience import PATIENCE
+
+
+async def test_a_task_that_swallows_a_cancel_is_stopped_all_the_same() -> None:
+    """N4: a program that is told to stop ends."""
+    background, swallowed = Background(), asyncio.Event()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed.set()
+            await asyncio.Event().wait()
+
+    background.run("stubborn", stubborn)
+    await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE):
+        await background.close()
+    assert swallowed.is_set()
