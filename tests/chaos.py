@@ -66,7 +66,7 @@ GONE = (aiohttp.ClientError, TimeoutError, ConnectionError, RuntimeError)  # the
 def act(body: Body) -> Line:
     """The model: what it is asked for is in the last thing a person said."""
     said = [message for message in body["messages"] if message["role"] == "user"]
-    kind, _, key = _text(said[-1]).partition(" ")
+    kind, _, key = _text(said[-1]).splitlines()[-1].partition(" ")  # two may have been put together
     if body["messages"][-1]["role"] != "tool":
         match kind:
             case "marks":
