@@ -8,7 +8,8 @@ DragomanError
 │   ├── NotFound            no such conversation, message, turn, call or question
 │   ├── TurnBusy            a turn of this branch is still running
 │   ├── TurnEnded           the turn is over: it can be neither steered nor answered
-│   └── AlreadyAnswered     somebody else was first
+│   ├── AlreadyAnswered     somebody else was first
+│   └── RevertConflict      files were changed since: going back would lose that
 ├── ConfigError             the configuration or the construction of a component is wrong
 ├── Unreadable              one thing in the store is damaged, or of a newer version; the rest is not
 ├── StoreUnavailable        the store cannot be used now: locked, full, out of reach
@@ -20,6 +21,8 @@ DragomanError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class DragomanError(Exception):
@@ -97,6 +100,16 @@ class AlreadyAnswered(BadRequest):
         super().__init__(f"question {question} was already answered: {how}")
         self.question = question
         self.how = how
+
+
+class RevertConflict(BadRequest):
+    """Nothing was changed. `conflicts` are the paths, each with what is the matter with it."""
+
+    def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
+        shown = "; ".join(f"{path}: {why}" for path, why in conflicts[:5])
+        more = f"; and {len(conflicts) - 5} more" if len(conflicts) > 5 else ""
+        super().__init__(f"going back would lose what others did ({shown}{more}): force it, or mend it first")
+        self.conflicts = list(conflicts)
 
 
 class ConfigError(DragomanError):

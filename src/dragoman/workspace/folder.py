@@ -1,0 +1,198 @@
+"""Open folders by descriptor: what is done below one is done there, and no link leads out of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Literal, TypeAlias
+
+from dragoman.errors import ToolFailed
+
+EntryKind: TypeAlias = Literal["file", "folder", "link", "other"]
+
+DEEPEST = 100  # steps of a path
+BESIDE = ".dragoman-"  # what a file is called while it is written
+_STEPWISE = os.open in os.supports_dir_fd  # else a link that appears between check and use is followed
+_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_NO_LINKS: int = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer would be waited for
+_FOLDER: int = os.O_RDONLY | _NO_LINKS | getattr(os, "O_DIRECTORY", 0)
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    name: str
+    kind: EntryKind
+    size: int
+
+
+@dataclass(slots=True, frozen=True)
+class OpenFolder:
+    """An open folder. What is done in it is done there, even if its name leads to another one by now."""
+
+    path: Path
+    fd: int | None  # None where the system cannot go step by step
+
+    def open(self, name: str, flags: int) -> int:
+        return os.open(self.named(name), flags | _NO_LINKS, 0o666, dir_fd=self.fd)
+
+    def make(self, name: str) -> None:
+        os.mkdir(self.named(name), dir_fd=self.fd)
+
+    def close(self) -> None:
+        if self.fd is not None:
+            os.close(self.fd)
+
+    def scan(self) -> os._ScandirIterator[str]:
+        return os.scandir(self.path if self.fd is None else self.fd)
+
+    def entries(self) -> list[Entry]:
+        with self.scan() as found:
+            return sorted(map(_entry, found), key=lambda entry: entry.name)
+
+    def read(self, name: str, most: int) -> bytes:
+        """Of a regular file. A pipe would never end, and a device does what it likes."""
+        with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
+            found = os.fstat(file.fileno())
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError
+            if not stat.S_ISREG(found.st_mode):
+                raise ToolFailed(f"{name} is no regular file")
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise ToolFailed(f"{name} is too big: it has more than {most // 1000} kB")
+        return data
+
+    def read_with_status(self, name: str, most: int) -> tuple[bytes, os.stat_result, os.stat_result]:
+        """The bytes of a regular file, and its status before and after they were read. OSError where it is
+        none; of a file that is longer than `most`, one byte more than that."""
+        with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
+            before = os.fstat(file.fileno())
+            if not stat.S_ISREG(before.st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file")
+            return file.read(most + 1), before, os.fstat(file.fileno())
+
+    def status(self, name: str) -> os.stat_result:
+        """Of the thing itself, also where it is a link."""
+        if self.fd is None:
+            return os.lstat(self.path / name)
+        return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+
+    def target(self, name: str) -> str:
+        """Where a link leads, as it is written in it."""
+        return os.readlink(name if self.fd is not None else str(self.path / name), dir_fd=self.fd)
+
+    def mode(self, name: str) -> int:
+        """The rights of a file that may be written."""
+        if not os.access(self.named(name), os.W_OK, dir_fd=self.fd):
+            raise ToolFailed(f"{name} may not be written")
+        return stat.S_IMODE(os.stat(self.named(name), dir_fd=self.fd, follow_symlinks=False).st_mode)
+
+    def put(self, name: str, data: bytes, mode: int | None, *, sync: bool = False) -> None:
+        """Written beside, then renamed: a reader, or a crash, finds the old file or the new one."""
+        beside = f"{BESIDE}{token_hex(8)}"
+        try:
+            with os.fdopen(self.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                file.write(data)
+                if mode is not None and _STEPWISE:
+                    os.fchmod(file.fileno(), mode)
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(self.named(beside), self.named(name), src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(self.named(beside), dir_fd=self.fd)
+            raise
+
+    def link(self, name: str, target: str) -> None:
+        """A link with this target, in place of whatever file or link has the name."""
+        beside = f"{BESIDE}{token_hex(8)}"
+        os.symlink(target, self.named(beside), dir_fd=self.fd)
+        try:
+            os.replace(self.named(beside), self._own(name), src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(self.named(beside), dir_fd=self.fd)
+            raise
+
+    def remove(self, name: str) -> None:
+        """A file, or a link itself."""
+        os.unlink(self._own(name), dir_fd=self.fd)
+
+    def remove_folder(self, name: str) -> None:
+        """OSError where it is not empty."""
+        os.rmdir(self._own(name), dir_fd=self.fd)
+
+    def set_folder_mode(self, name: str, mode: int) -> None:
+        if not _STEPWISE:
+            return
+        fd = self.open(name, _FOLDER)
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+    def below(self, name: str) -> OpenFolder:
+        """A folder in this one. OSError where it is a link, or no folder."""
+        if self.fd is None:
+            return OpenFolder(Path(self.named(name)), None)
+        return OpenFolder(self.path / name, self.open(name, _FOLDER))
+
+    def named(self, name: str) -> str:
+        """What the system calls a file of this folder."""
+        if self.fd is not None:
+            return name
+        below = Path(os.path.realpath(self.path), name)
+        if below.is_symlink() or os.path.realpath(below) != str(below):
+            raise OSError(errno.ELOOP, "it is a link")
+        return str(below)
+
+    def _own(self, name: str) -> str:
+        """The same for what is removed or replaced: it may be a link, since that is not followed."""
+        return name if self.fd is not None else str(Path(os.path.realpath(self.path), name))
+
+
+@contextmanager
+def open_folder(root: Path, steps: Sequence[str], *, create: bool = False) -> Iterator[OpenFolder]:
+    """Go down from a folder. A link on the way is refused, wherever it leads: a rule on `secrets/*` holds for
+    whatever is there, and a link that somebody puts there meanwhile helps nobody."""
+    here = open_root(root)
+    try:
+        for step in steps:
+            if create:
+                with suppress(FileExistsError):
+                    here.make(step)
+            down = here.below(step)
+            here.close()
+            here = down
+        yield here
+    finally:
+        here.close()
+
+
+def open_root(root: Path) -> OpenFolder:
+    """The workspace itself: that one may be reached through a link."""
+    return OpenFolder(root, os.open(root, _FOLDER & ~_NOFOLLOW) if _STEPWISE else None)
+
+
+def _entry(found: os.DirEntry[str]) -> Entry:
+    try:
+        status = found.stat(follow_symlinks=False)
+    except OSError:  # gone already
+        return Entry(found.name, "other", 0)
+    return Entry(found.name, kind_of(status.st_mode), status.st_size)
+
+
+def kind_of(mode: int) -> EntryKind:
+    if stat.S_ISLNK(mode):
+        return "link"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "file" if stat.S_ISREG(mode) else "other"

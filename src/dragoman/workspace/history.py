@@ -1,0 +1,418 @@
+"""The history of one workspace: what calls that may write changed in it, and the way back."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import RevertConflict
+from dragoman.workspace.ignore import IgnoreReader
+from dragoman.workspace.lock import locked
+from dragoman.workspace.objects import SnapshotFile, dump_state, load_state
+from dragoman.workspace.records import OpenRecord, Records
+from dragoman.workspace.revert import carry_out, inverse, plan_revert, remove_left_overs
+from dragoman.workspace.states import (
+    DEFAULT_LIMITS,
+    ChangeRecord,
+    FileChange,
+    FileState,
+    RevertPlan,
+    SnapshotLimits,
+)
+from dragoman.workspace.tree import Known, Look, Looker, LookStopped
+
+_PAUSE = 600.0  # seconds after which a folder that was too big is looked through again
+INTERRUPTED = "the program stopped while this ran: what others changed meanwhile is told here, too"
+
+
+@dataclass(slots=True)
+class _Running:
+    """The calls of one turn that run now, in this process."""
+
+    record: OpenRecord
+    calls: set[str] = field(default_factory=set)
+    rules: IgnoreReader | None = None  # those that held when everything began to be looked at
+
+
+class WorkspaceHistory:
+    """Everything here blocks: call it in a thread. One look at a time, over all programs.
+
+    `folder` is where the records are kept: private, and never inside what is recorded, or left out of it
+    (`skip`: beginnings of whole paths).
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        folder: Path,
+        *,
+        limits: SnapshotLimits = DEFAULT_LIMITS,
+        skip: Sequence[Path] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.root = workspace.resolve()
+        name = sha256(os.fsencode(self.root)).hexdigest()[:16]
+        self.file = folder / f"{name}.db"
+        self.limits = limits
+        self._clock = clock
+        self._skip = [*_inside(self.root, [folder, *skip])]
+        self._guard = threading.Lock()
+        self._opened: SnapshotFile | None = None
+        self._known = Known()
+        self._generation: str | None = None  # of the last look that `_known` is of
+        self._running: dict[str, _Running] = {}
+        self._too_big: tuple[float, str] | None = None
+
+    def close(self) -> None:
+        with self._guard:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was ever recorded."""
+        return self._opened is not None or self.file.exists()
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(
+        self, *, conversation: str, turn: str, step: int, call: str, paths: Sequence[str] | None
+    ) -> list[str]:
+        """A call is about to run that may write to `paths`, or, where that is None, to anything. → what will
+        not be recorded, and why"""
+        with self._exclusive() as (file, records):
+            wide, notes = paths is None, list[str]()
+            rules: IgnoreReader | None = None
+            try:
+                with file.transaction():
+                    look = self._look(file, records, paths)
+                    rules = look.rules if wide else None
+                    notes = [] if wide else look.notes
+            except LookStopped as stopped:
+                self._load(file)
+                wide, notes = False, [f"{stopped}: what this call changes is not recorded"]
+            with file.transaction():
+                running = self._running.get(turn)
+                if running is None:
+                    self._settle(file, records, turn)
+                    running = _Running(records.open(conversation, turn, step, self._clock()))
+                    self._running[turn] = running
+                record = running.record
+                if wide and record.wide is None:
+                    record.wide, running.rules = file.position(), rules
+                record.paths += [path for path in paths or () if path not in record.paths]
+                record.calls.append(call)
+                record.notes += [note for note in notes if note not in record.notes]
+                running.calls.add(call)
+                records.save_open(record)
+            return notes
+
+    def end(self, turn: str, call: str) -> ChangeRecord | None:
+        """It ran. When no other call of the turn runs beside it, what they changed is recorded."""
+        with self._exclusive() as (file, records):
+            running = self._running.get(turn)
+            if running is None or call not in running.calls:
+                return None
+            running.calls.discard(call)
+            if running.calls:
+                return None
+            del self._running[turn]
+            return self._close(file, records, running.record, running.rules)
+
+    def settle(self, turn: str) -> None:
+        """Records of calls that ran when their program died are closed with what is there now."""
+        with self._exclusive() as (file, records):
+            if turn not in self._running:
+                with file.transaction():
+                    self._settle(file, records, turn)
+
+    def _settle(self, file: SnapshotFile, records: Records, turn: str) -> None:
+        """In a transaction."""
+        for record in records.opened(turn):
+            record.notes.append(INTERRUPTED)
+            try:
+                self._look_again(file, records, record, None)
+            except LookStopped as stopped:
+                self._load(file)
+                record.notes.append(f"{stopped}: what was changed is not recorded")
+                record.wide = None
+            records.close(record, interrupted=True)
+
+    def _close(
+        self, file: SnapshotFile, records: Records, record: OpenRecord, rules: IgnoreReader | None
+    ) -> ChangeRecord | None:
+        try:
+            with file.transaction():
+                self._look_again(file, records, record, rules)
+                return records.close(record)
+        except LookStopped as stopped:
+            self._load(file)
+            record.notes.append(f"{stopped}: what was changed is not recorded")
+            with file.transaction():
+                return records.close(replace(record, wide=None))
+
+    def _look_again(
+        self, file: SnapshotFile, records: Records, record: OpenRecord, rules: IgnoreReader | None
+    ) -> None:
+        if record.wide is not None:
+            notes = self._look(file, records, None, earlier=rules).notes
+            record.notes += [note for note in notes if note not in record.notes]
+        if record.paths:
+            self._look(file, records, record.paths)
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def of_turns(self, turns: Sequence[str]) -> list[ChangeRecord]:
+        return self._read(lambda records: records.of_turns(turns))
+
+    def of_conversation(self, conversation: str) -> list[ChangeRecord]:
+        return self._read(lambda records: records.of_conversation(conversation))
+
+    def of_call(self, call: str) -> list[ChangeRecord]:
+        return self._read(lambda records: records.of_call(call))
+
+    def of_path(self, path: str) -> list[ChangeRecord]:
+        return self._read(lambda records: records.of_path(path))
+
+    def waiting_leaves(self) -> list[ChangeRecord]:
+        return self._read(lambda records: records.waiting_leaves())
+
+    def leaf_moved(self, record: int) -> None:
+        with self._exclusive() as (_, records):
+            records.leaf_moved(record)
+
+    def contents(self, state: FileState) -> bytes | None:
+        with self._exclusive() as (file, _):
+            return file.read(state)
+
+    def _read(self, query: Callable[[Records], list[ChangeRecord]]) -> list[ChangeRecord]:
+        if not self.is_there:
+            return []
+        with self._exclusive() as (_, records):
+            return query(records)
+
+    # ── the way back ──────────────────────────────────────────────────────────────────────────────
+
+    def plan(self, reverted: Sequence[ChangeRecord]) -> RevertPlan:
+        with self._exclusive() as (file, records):
+            return self._plan(file, records, reverted)
+
+    def revert(
+        self,
+        reverted: Sequence[ChangeRecord],
+        *,
+        conversation: str,
+        turn: str,
+        force: bool = False,
+        leaf: tuple[str | None, str | None] | None = None,
+        on_step: Callable[[int], None] = lambda _: None,
+    ) -> ChangeRecord:
+        """Take these records back, whole or not at all. `leaf`: where the conversation stands, and where it
+        is to go. RevertConflict where something is not as they left it, unless `force` says to go on."""
+        with self._exclusive() as (file, records):
+            plan = self._plan(file, records, reverted)
+            if plan.conflicts and not force:
+                raise RevertConflict([(one.path, one.why) for one in plan.conflicts])
+            before, after = leaf or (None, None)
+            record = ChangeRecord(
+                0,
+                "revert",
+                conversation,
+                turn,
+                reverts=tuple(one.id for one in reverted),
+                changes=tuple(plan.changes),
+                notes=tuple(f"{one.path}: {one.why}" for one in plan.left),
+                leaf_before=before,
+                leaf_after=after,
+                created=self._clock(),
+            )
+            number = self._write_journal(file, record, moves=leaf is not None)
+            try:
+                left = carry_out(self.root, plan.changes, file.read, self.limits, on_step=on_step)
+            except Exception as error:
+                self._undo(file, record)
+                file.db.execute("DELETE FROM journal WHERE id = ?", (number,))
+                if isinstance(error, OSError):
+                    raise RevertConflict([(str(error.filename or "a file"), str(error.strerror))]) from error
+                raise
+            return self._finish(file, records, number, record, left, moves=leaf is not None)
+
+    def _plan(self, file: SnapshotFile, records: Records, reverted: Sequence[ChangeRecord]) -> RevertPlan:
+        paths = list(dict.fromkeys(change.path for record in reverted for change in record.changes))
+        with file.transaction():
+            self._look(file, records, paths, all_ignored=True)
+        return plan_revert(reverted, self._known.find, file.read)
+
+    def _finish(
+        self,
+        file: SnapshotFile,
+        records: Records,
+        number: int,
+        record: ChangeRecord,
+        left: Sequence[str],
+        *,
+        moves: bool,
+    ) -> ChangeRecord:
+        with file.transaction():
+            paths = [change.path for change in record.changes]
+            self._look(file, records, paths, all_ignored=True)
+            done = [replace(change, after=self._known.find(change.path)) for change in record.changes]
+            kept = tuple(change for change in done if change.before != change.after)
+            record = replace(record, changes=kept, notes=(*record.notes, *left))
+            id = records.add_revert(record, moves_leaf=moves)
+            file.db.execute("DELETE FROM journal WHERE id = ?", (number,))
+        return replace(record, id=id)
+
+    def _undo(self, file: SnapshotFile, record: ChangeRecord) -> None:
+        """What was already done of a revert that cannot be finished."""
+        carry_out(self.root, inverse(record.changes), file.read, self.limits, repeated=True)
+        remove_left_overs(self.root, [change.path for change in record.changes])
+
+    def _write_journal(self, file: SnapshotFile, record: ChangeRecord, *, moves: bool) -> int:
+        body: dict[str, Any] = {
+            "changes": [[one.path, dump_state(one.before), dump_state(one.after)] for one in record.changes],
+            "conversation": record.conversation,
+            "turn": record.turn,
+            "reverts": record.reverts,
+            "notes": record.notes,
+            "leaf": [record.leaf_before, record.leaf_after] if moves else None,
+            "created": record.created,
+        }
+        cursor = file.db.execute("INSERT INTO journal (body) VALUES (?)", (json.dumps(body),))
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _recover(self, file: SnapshotFile, records: Records) -> None:
+        """A revert that was under way when its program died is done to its end, or taken back."""
+        for number, text in file.db.execute("SELECT id, body FROM journal ORDER BY id").fetchall():
+            body = json.loads(text)
+            leaf = body["leaf"]
+            record = ChangeRecord(
+                0,
+                "revert",
+                body["conversation"],
+                body["turn"],
+                reverts=tuple(body["reverts"]),
+                changes=tuple(
+                    FileChange(path, load_state(before), load_state(after))
+                    for path, before, after in body["changes"]
+                ),
+                notes=tuple(body["notes"]),
+                leaf_before=leaf[0] if leaf else None,
+                leaf_after=leaf[1] if leaf else None,
+                created=body["created"],
+            )
+            remove_left_overs(self.root, [change.path for change in record.changes])
+            try:
+                left = carry_out(self.root, record.changes, file.read, self.limits, repeated=True)
+            except OSError:
+                self._undo(file, record)
+                file.db.execute("DELETE FROM journal WHERE id = ?", (number,))
+            else:
+                self._finish(file, records, number, record, left, moves=leaf is not None)
+
+    # ── forgetting ────────────────────────────────────────────────────────────────────────────────
+
+    def forget(self, conversations: Iterable[str] = ()) -> int:
+        """Drop the records of these conversations, and what is too old, with the bytes that only they need.
+        → how many objects were deleted"""
+        if not self.is_there:
+            return 0
+        with self._exclusive() as (file, records):
+            with file.transaction():
+                gone = records.forget(conversations)
+                gone += records.forget_before(self._clock() - self.limits.days * 86_400)
+                file.drop_deltas()
+                swept = file.sweep() if gone else 0
+            if swept:
+                file.shrink()
+            return swept
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[tuple[SnapshotFile, Records]]:
+        with self._guard:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(self.file.with_suffix(".lock"), self.limits.longest_wait):
+                if self._opened is None:
+                    self._opened = SnapshotFile(self.file, self.root)
+                file, records = self._opened, Records(self._opened)
+                self._load(file)
+                try:
+                    self._recover(file, records)
+                    yield file, records
+                except BaseException:
+                    self._generation = None  # what is known may be ahead of what is stored
+                    raise
+
+    def _load(self, file: SnapshotFile) -> None:
+        """Another program may have looked since."""
+        generation = file.get("generation") or "0"
+        if generation != self._generation:
+            known = Known(parsed=self._known.parsed)
+            for path, state, status in file.load_files():
+                known.set(path, state, status)
+            self._known, self._generation = known, generation
+
+    def _look(
+        self,
+        file: SnapshotFile,
+        records: Records,
+        paths: Sequence[str] | None,
+        *,
+        earlier: IgnoreReader | None = None,
+        all_ignored: bool = False,
+    ) -> Look:
+        """In a transaction. Everything, or these paths; what is found changed becomes part of the history."""
+        looker = Looker(self.root, self._known, self.limits, file.put, self._skip)
+        complete = file.get("complete") is not None
+        if paths is None:
+            look = self._look_at_all(looker, earlier)
+            if not complete:
+                file.set("complete", "yes")
+        else:
+            look = looker.named(paths, all_ignored=all_ignored)
+        changes = look.changes if complete else self._told_from_new(records, look.changes)
+        file.forget_files(look.dropped)
+        file.save_files(look.seen)
+        if records.opened():
+            file.add_deltas(changes)
+        if look.dropped or look.seen:
+            self._generation = str(int(file.get("generation") or "0") + 1)
+            file.set("generation", self._generation)
+        return look
+
+    def _look_at_all(self, looker: Looker, earlier: IgnoreReader | None) -> Look:
+        if self._too_big is not None and time.monotonic() < self._too_big[0]:
+            raise LookStopped(self._too_big[1])
+        try:
+            return looker.whole(earlier)
+        except LookStopped as stopped:
+            self._generation = None
+            self._too_big = (time.monotonic() + _PAUSE, str(stopped))
+            raise
+
+    def _told_from_new(self, records: Records, changes: Sequence[FileChange]) -> list[FileChange]:
+        """Before everything was looked at once, a file that was never seen is not a new one, unless somebody
+        watches for it."""
+        watched = {path for record in records.opened() for path in record.paths}
+        named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
+        return [change for change in changes if change.before is not None or change.path in named]
+
+
+def _inside(root: Path, paths: Iterable[Path]) -> Iterator[str]:
+    """As the paths in the workspace begin; those outside of it are left out."""
+    for path in paths:
+        relative = os.path.relpath(path.resolve(), root)
+        if relative != "." and not relative.startswith(".."):
+            yield Path(relative).as_posix()

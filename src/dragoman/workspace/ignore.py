@@ -1,0 +1,124 @@
+"""Which files are not looked at: the project's `.gitignore` and `.ignore` files, and what nobody wants."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dragoman.errors import ToolFailed
+from dragoman.workspace.folder import BESIDE, OpenFolder
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins
+VERSION_CONTROL = frozenset((".git", ".hg", ".svn", ".jj"))  # never ours to touch, whatever a file says
+_USUAL = ("node_modules/", ".venv/", "__pycache__/", ".mypy_cache/", ".pytest_cache/", ".ruff_cache/")
+_LONGEST = 1_000_000  # bytes of an ignore file
+
+
+@dataclass(slots=True, frozen=True)
+class IgnoreRules:
+    """The rules that hold in one folder: those of the folders above, then its own. The last match wins."""
+
+    chain: tuple[tuple[int, GitIgnoreSpec], ...]  # how much of a path is above the file, and what it says
+
+    def same_as(self, other: IgnoreRules | None) -> bool:
+        """Whether both were read from the same texts: what was ignored then is ignored now."""
+        if other is None or len(self.chain) != len(other.chain):
+            return False
+        return all(one[1] is two[1] for one, two in zip(self.chain, other.chain, strict=True))
+
+    def ignored(self, path: str, folder: bool) -> bool:
+        name = path.rpartition("/")[2]
+        if name in VERSION_CONTROL or name.startswith(BESIDE):
+            return True
+        shown = f"{path}/" if folder else path
+        for length, spec in reversed(self.chain):
+            verdict = spec.check_file(shown[length:]).include
+            if verdict is not None:
+                return verdict
+        return False
+
+
+@dataclass(slots=True)
+class IgnoreReader:
+    """Reads the rules of folders on the way down. A file that says the same as before is not parsed again.
+
+    With `earlier`, the rules that were read by another reader hold in the folders it has seen: what a step
+    writes into an ignore file must not hide its own work, nor make old files look new.
+    """
+
+    earlier: IgnoreReader | None = None
+    parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)  # shared by the looks of one folder
+    by_folder: dict[str, IgnoreRules] = field(default_factory=dict)
+
+    def root(self, folder: OpenFolder, names: Collection[str]) -> IgnoreRules:
+        chain = [(0, self._spec("\n".join(_USUAL).encode()))]
+        if ".git" in names and (text := _read_exclude(folder)) is not None:
+            chain.append((0, self._spec(text)))
+        return self._within(folder, "", names, IgnoreRules(tuple(chain)))
+
+    def below(self, above: IgnoreRules, folder: OpenFolder, path: str, names: Collection[str]) -> IgnoreRules:
+        """The rules in a folder; `path` ends with a slash."""
+        return self._within(folder, path, names, above)
+
+    def _within(
+        self, folder: OpenFolder, path: str, names: Collection[str], above: IgnoreRules
+    ) -> IgnoreRules:
+        if self.earlier is not None and path in self.earlier.by_folder:
+            rules = self.earlier.by_folder[path]
+        else:
+            rules = above
+            for name in IGNORE_FILES:
+                if name in names and (text := _read(folder, name)) is not None:
+                    rules = IgnoreRules((*rules.chain, (len(path), self._spec(text))))
+        self.by_folder[path] = rules
+        return rules
+
+    def _spec(self, text: bytes) -> GitIgnoreSpec:
+        if text not in self.parsed:
+            self.parsed[text] = _parse(text)
+        return self.parsed[text]
+
+
+def _parse(text: bytes) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    lines = text.decode(errors="replace").splitlines()
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError:  # one line that cannot be understood must not take the others with it
+        return GitIgnoreSpec.from_lines([line for line in lines if _understood(line)])
+
+
+def _understood(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+def _read(folder: OpenFolder, name: str) -> bytes | None:
+    try:
+        return folder.read(name, _LONGEST)
+    except (OSError, ToolFailed):
+        return None
+
+
+def _read_exclude(folder: OpenFolder) -> bytes | None:
+    """What the person ignores in this clone alone."""
+    opened: list[OpenFolder] = []
+    try:
+        for step in (".git", "info"):
+            opened.append((opened[-1] if opened else folder).below(step))
+        return _read(opened[-1], "exclude")
+    except OSError:
+        return None
+    finally:
+        for one in opened:
+            one.close()

@@ -1,0 +1,49 @@
+"""A lock that only one program holds, and that the system frees when that program dies."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.errors import StoreUnavailable
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+_GLANCE = 0.01  # seconds between two attempts
+
+
+@contextmanager
+def locked(path: Path, patience: float) -> Iterator[None]:
+    """StoreUnavailable where another program has it for longer than `patience` seconds."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    try:
+        end = time.monotonic() + patience
+        while True:
+            try:
+                _take(file)
+                break
+            except OSError:
+                if time.monotonic() > end:
+                    raise StoreUnavailable(
+                        "the record of the workspace is in use",
+                        "another program has been looking through the same folder for too long",
+                        retryable=True,
+                    ) from None
+                time.sleep(_GLANCE)
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,167 @@
+"""The file beside the store that holds one workspace's history: bytes by their hash, and the last look."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from dragoman.errors import StoreUnavailable
+from dragoman.workspace.states import FileChange, FileState, StateKind
+
+VERSION = 1  # of the tables
+Status: TypeAlias = tuple[int, int, int]  # time of change, bytes, inode: the same means the same file
+_WORTH = 64  # bytes: what is shorter is not compressed
+
+
+class SnapshotFile:
+    """An SQLite file of our own: private, and never part of the workspace's version control.
+
+    One file takes 50,000 objects in one transaction, several programs can use it, and what is not used any
+    more is deleted by one statement. Every method wants the caller to hold the lock beside it.
+    """
+
+    def __init__(self, path: Path, workspace: Path) -> None:
+        self.path = path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self.db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = FULL")
+        self.db.execute("PRAGMA foreign_keys = ON")
+        self._prepare(workspace)
+
+    def close(self) -> None:
+        self.db.close()
+
+    def _prepare(self, workspace: Path) -> None:
+        (version,) = self.db.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            self.db.close()
+            raise StoreUnavailable(
+                "the record of the workspace was written by a newer version", f"update, or move {self.path}"
+            )
+        if version == 0:
+            schema = files("dragoman.workspace").joinpath("schema.sql").read_text()
+            with self.transaction():
+                for statement in schema.split(";\n"):
+                    self.db.execute(statement)
+                self.set("workspace", str(workspace))
+                self.db.execute(f"PRAGMA user_version = {VERSION}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+
+    def get(self, key: str) -> str | None:
+        row = self.db.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set(self, key: str, value: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, value))
+
+    # ── objects ───────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, data: bytes) -> str:
+        """Keep these bytes. → their name"""
+        name = hashlib.sha256(data).hexdigest()
+        if self.db.execute("SELECT 1 FROM objects WHERE hash = ?", (name,)).fetchone() is None:
+            packed = zlib.compress(data, 1) if len(data) > _WORTH else data
+            smaller = len(packed) < len(data)
+            row = (name, smaller, packed if smaller else data)
+            self.db.execute("INSERT INTO objects VALUES (?, ?, ?)", row)
+        return name
+
+    def read(self, state: FileState) -> bytes | None:
+        """The bytes of a file or the target of a link; None where they are not kept."""
+        query = "SELECT packed, data FROM objects WHERE hash = ?"
+        row = self.db.execute(query, (state.object,)).fetchone() if state.kind != "folder" else None
+        if row is None:
+            return None
+        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+
+    def sweep(self) -> int:
+        """Delete the bytes that nothing names any more. → how many objects"""
+        self.db.execute(
+            """
+            DELETE FROM objects WHERE hash NOT IN (
+              SELECT object FROM files
+              UNION SELECT json_extract(before, '$[2]') FROM changes WHERE before IS NOT NULL
+              UNION SELECT json_extract(after, '$[2]') FROM changes WHERE after IS NOT NULL
+              UNION SELECT json_extract(before, '$[2]') FROM deltas WHERE before IS NOT NULL
+              UNION SELECT json_extract(after, '$[2]') FROM deltas WHERE after IS NOT NULL
+            ) AND NOT EXISTS (SELECT 1 FROM journal)
+            """
+        )
+        (swept,) = self.db.execute("SELECT changes()").fetchone()
+        return int(swept)
+
+    def shrink(self) -> None:
+        """Give the room of what was deleted back to the system. Not in a transaction."""
+        self.db.execute("PRAGMA incremental_vacuum").fetchall()
+
+    # ── the last look ─────────────────────────────────────────────────────────────────────────────
+
+    def load_files(self) -> Iterator[tuple[str, FileState, Status]]:
+        query = "SELECT path, kind, mode, object, size, changed, bytes, inode FROM files"
+        for path, kind, mode, object, size, *status in self.db.execute(query):
+            yield path, FileState(kind, mode, object, size), cast(Status, tuple(status))
+
+    def save_files(self, rows: Iterable[tuple[str, FileState, Status]]) -> None:
+        self.db.executemany(
+            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            ((path, s.kind, s.mode, s.object, s.size, *status) for path, s, status in rows),
+        )
+
+    def forget_files(self, paths: Iterable[str]) -> None:
+        self.db.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
+
+    # ── the history ───────────────────────────────────────────────────────────────────────────────
+
+    def position(self) -> int:
+        """Of the last change that a look found."""
+        row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'deltas'").fetchone()
+        return 0 if row is None else int(row[0])
+
+    def add_deltas(self, changes: Iterable[FileChange]) -> None:
+        self.db.executemany(
+            "INSERT INTO deltas (path, before, after) VALUES (?, ?, ?)",
+            ((change.path, dump_state(change.before), dump_state(change.after)) for change in changes),
+        )
+
+    def deltas(self, after: int) -> Iterator[tuple[int, FileChange]]:
+        query = "SELECT position, path, before, after FROM deltas WHERE position > ? ORDER BY position"
+        for position, path, before, then in self.db.execute(query, (after,)):
+            yield position, FileChange(path, load_state(before), load_state(then))
+
+    def drop_deltas(self) -> None:
+        """What no open record needs any more."""
+        self.db.execute(
+            "DELETE FROM deltas WHERE position <= "
+            "(SELECT coalesce(min(start), 9223372036854775807) FROM records WHERE state = 'open')"
+        )
+
+
+def dump_state(state: FileState | None) -> str | None:
+    return None if state is None else json.dumps([state.kind, state.mode, state.object, state.size])
+
+
+def load_state(text: str | None) -> FileState | None:
+    if text is None:
+        return None
+    kind, mode, object, size = json.loads(text)
+    return FileState(cast(StateKind, kind), mode, object, size)

@@ -1,0 +1,176 @@
+"""Who did what to the folder: records of calls and reverts, as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman.workspace.ignore import IGNORE_FILES
+from dragoman.workspace.objects import SnapshotFile, dump_state, load_state
+from dragoman.workspace.states import ChangeRecord, FileChange, compose
+
+_COLUMNS = "id, kind, conversation, turn, step, calls, reverts, notes, leaf_before, leaf_after, created"
+
+
+@dataclass(slots=True)
+class OpenRecord:
+    """Calls that are running. `wide` is where in the history everything began to be looked at."""
+
+    id: int
+    start: int
+    wide: int | None
+    paths: list[str]
+    calls: list[str]
+    notes: list[str]
+
+    def covers(self, position: int, path: str) -> bool:
+        named = any(one == path or one.startswith(f"{path}/") for one in self.paths)
+        return named or (self.wide is not None and position > self.wide)
+
+
+class Records:
+    def __init__(self, file: SnapshotFile) -> None:
+        self._file = file
+        self._db = file.db
+
+    # ── calls that run ────────────────────────────────────────────────────────────────────────────
+
+    def open(self, conversation: str, turn: str, step: int, at: float) -> OpenRecord:
+        start = self._file.position()
+        cursor = self._db.execute(
+            "INSERT INTO records"
+            " (state, kind, conversation, turn, step, calls, reverts, notes, start, created)"
+            " VALUES ('open', 'calls', ?, ?, ?, '[]', '[]', '[]', ?, ?)",
+            (conversation, turn, step, start, at),
+        )
+        assert cursor.lastrowid is not None
+        return OpenRecord(cursor.lastrowid, start, None, [], [], [])
+
+    def save_open(self, record: OpenRecord) -> None:
+        self._db.execute(
+            "UPDATE records SET wide = ?, paths = ?, calls = ?, notes = ? WHERE id = ?",
+            (
+                record.wide,
+                json.dumps(record.paths),
+                json.dumps(record.calls),
+                json.dumps(record.notes),
+                record.id,
+            ),
+        )
+
+    def opened(self, turn: str | None = None) -> list[OpenRecord]:
+        rows = self._db.execute(
+            "SELECT id, start, wide, paths, calls, notes FROM records"
+            " WHERE state = 'open' AND (? IS NULL OR turn = ?) ORDER BY id",
+            (turn, turn),
+        )
+        return [OpenRecord(id, start, wide, *map(json.loads, lists)) for id, start, wide, *lists in rows]
+
+    def close(self, record: OpenRecord, *, interrupted: bool = False) -> ChangeRecord | None:
+        """What happened since it was opened. None, and no row, where there is nothing to tell."""
+        deltas = self._file.deltas(record.start)
+        changes = compose([change for position, change in deltas if record.covers(position, change.path)])
+        if interrupted and any(change.path.rpartition("/")[2] in IGNORE_FILES for change in changes):
+            # Which rules held before is not known any more: an old file that they hid would look new, and
+            # going back would delete it.
+            changes = [change for change in changes if change.before is not None]
+            record.notes.append("the ignore rules changed meanwhile: new files are not told")
+        if not changes and not record.notes:
+            self._db.execute("DELETE FROM records WHERE id = ?", (record.id,))
+        else:
+            self.save_open(record)
+            self._db.execute("UPDATE records SET state = 'done' WHERE id = ?", (record.id,))
+            self._add_changes(record.id, changes)
+        self._file.drop_deltas()
+        return self.find(record.id)
+
+    # ── reverts ───────────────────────────────────────────────────────────────────────────────────
+
+    def add_revert(self, record: ChangeRecord, *, moves_leaf: bool) -> int:
+        cursor = self._db.execute(
+            "INSERT INTO records (state, kind, conversation, turn, step, calls, reverts, notes,"
+            " leaf_before, leaf_after, leaf_moved, created)"
+            " VALUES ('done', 'revert', ?, ?, 0, '[]', ?, ?, ?, ?, ?, ?)",
+            (
+                record.conversation,
+                record.turn,
+                json.dumps(record.reverts),
+                json.dumps(record.notes),
+                record.leaf_before,
+                record.leaf_after,
+                not moves_leaf,
+                record.created,
+            ),
+        )
+        assert cursor.lastrowid is not None
+        self._add_changes(cursor.lastrowid, record.changes)
+        return cursor.lastrowid
+
+    def waiting_leaves(self) -> list[ChangeRecord]:
+        """Reverts whose files are back, and whose conversation is not."""
+        return self._all("leaf_moved = 0")
+
+    def leaf_moved(self, record: int) -> None:
+        self._db.execute("UPDATE records SET leaf_moved = 1 WHERE id = ?", (record,))
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+    def find(self, id: int) -> ChangeRecord | None:
+        found = self._all("id = ?", id)
+        return found[0] if found else None
+
+    def of_turns(self, turns: Iterable[str]) -> list[ChangeRecord]:
+        """What their calls did, in order."""
+        listed = json.dumps(list(turns))
+        return self._all("kind = 'calls' AND turn IN (SELECT value FROM json_each(?))", listed)
+
+    def of_conversation(self, conversation: str) -> list[ChangeRecord]:
+        return self._all("conversation = ?", conversation)
+
+    def of_path(self, path: str) -> list[ChangeRecord]:
+        return self._all("id IN (SELECT record FROM changes WHERE path = ?)", path)
+
+    def of_call(self, call: str) -> list[ChangeRecord]:
+        return self._all("EXISTS (SELECT 1 FROM json_each(calls) WHERE value = ?)", call)
+
+    def _all(self, condition: str, *values: Any) -> list[ChangeRecord]:
+        query = f"SELECT {_COLUMNS} FROM records WHERE state = 'done' AND {condition} ORDER BY id"
+        return [self._record(row) for row in self._db.execute(query, values).fetchall()]
+
+    def _record(self, row: Sequence[Any]) -> ChangeRecord:
+        id, kind, conversation, turn, step, calls, reverts, notes, leaf_before, leaf_after, created = row
+        changes = self._db.execute(
+            "SELECT path, before, after FROM changes WHERE record = ? ORDER BY path", (id,)
+        )
+        return ChangeRecord(
+            id,
+            kind,
+            conversation,
+            turn,
+            step,
+            tuple(json.loads(calls)),
+            tuple(json.loads(reverts)),
+            tuple(FileChange(path, load_state(before), load_state(after)) for path, before, after in changes),
+            tuple(json.loads(notes)),
+            leaf_before,
+            leaf_after,
+            created,
+        )
+
+    def _add_changes(self, record: int, changes: Iterable[FileChange]) -> None:
+        self._db.executemany(
+            "INSERT INTO changes VALUES (?, ?, ?, ?)",
+            ((record, one.path, dump_state(one.before), dump_state(one.after)) for one in changes),
+        )
+
+    # ── forgetting ────────────────────────────────────────────────────────────────────────────────
+
+    def forget(self, conversations: Iterable[str]) -> int:
+        listed = json.dumps(list(conversations))
+        query = "DELETE FROM records WHERE conversation IN (SELECT value FROM json_each(?))"
+        return self._db.execute(query, (listed,)).rowcount
+
+    def forget_before(self, time: float) -> int:
+        return self._db.execute("DELETE FROM records WHERE created < ?", (time,)).rowcount

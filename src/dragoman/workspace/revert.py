@@ -1,0 +1,214 @@
+"""Takes changes back: what that needs, what stands in the way, and the steps, which can be repeated."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeAlias
+
+from dragoman.errors import RevertConflict
+from dragoman.workspace.folder import BESIDE, OpenFolder, open_folder
+from dragoman.workspace.states import (
+    ChangeRecord,
+    Conflict,
+    FileChange,
+    FileState,
+    RevertPlan,
+    SnapshotLimits,
+)
+from dragoman.workspace.tree import Known, Looker
+
+Contents: TypeAlias = Callable[[FileState], bytes | None]
+Step: TypeAlias = Callable[[], str | None]  # → why something is left as it is
+
+CHANGED = "it was changed since"
+BETWEEN = "somebody else changed it in between"
+NOT_KEPT = "its bytes were not recorded"
+_LEFT_OVER = re.compile(re.escape(BESIDE) + r"[0-9a-f]{16}")
+
+
+def plan_revert(
+    records: Sequence[ChangeRecord], now: Callable[[str], FileState | None], read: Contents
+) -> RevertPlan:
+    """Back to before the first of these records. `now` says what is at a path."""
+    first: dict[str, FileState | None] = {}
+    last: dict[str, FileState | None] = {}
+    broken: set[str] = set()
+    for record in records:
+        for change in record.changes:
+            if change.path in last and last[change.path] != change.before:
+                broken.add(change.path)
+            first.setdefault(change.path, change.before)
+            last[change.path] = change.after
+    plan = RevertPlan()
+    for path, target in first.items():
+        found = now(path)
+        if found == target:
+            continue
+        if target is not None and target.kind != "folder" and read(target) is None:
+            plan.left.append(Conflict(path, NOT_KEPT))
+        elif target is None and found is not None and found.kind == "opaque":
+            plan.left.append(Conflict(path, f"{NOT_KEPT}: it could not be brought back again"))
+        else:
+            plan.changes.append(FileChange(path, found, target))
+            if path in broken or found != last[path]:
+                plan.conflicts.append(Conflict(path, BETWEEN if path in broken else CHANGED))
+    return plan
+
+
+def carry_out(
+    root: Path,
+    changes: Sequence[FileChange],
+    read: Contents,
+    limits: SnapshotLimits,
+    *,
+    repeated: bool = False,
+    on_step: Callable[[int], None] = lambda _: None,
+) -> list[str]:
+    """Make each path what it shall be. → what was left as it is, and why
+
+    Every step may run again: after a crash the rest is done by going through all of them (`repeated`). Then
+    what is neither as it was nor as it shall be is somebody else's, and is left; before that, it is a
+    RevertConflict. OSError where the system does not let us.
+    """
+    left: list[str] = []
+    carrier = _Carrier(root, read, limits, repeated)
+    for number, step in enumerate(carrier.steps(changes)):
+        on_step(number)
+        if (why := step()) is not None:
+            left.append(why)
+    on_step(-1)
+    return left
+
+
+def inverse(changes: Sequence[FileChange]) -> list[FileChange]:
+    return [FileChange(change.path, change.after, change.before) for change in changes]
+
+
+def remove_left_overs(root: Path, paths: Sequence[str]) -> None:
+    """Files that a crash left half written beside those that were to be replaced."""
+    for above in sorted({tuple(path.split("/")[:-1]) for path in paths}):
+        with suppress(OSError), open_folder(root, above) as folder:
+            for entry in folder.entries():
+                if _LEFT_OVER.fullmatch(entry.name) and entry.kind in ("file", "link"):
+                    folder.remove(entry.name)
+
+
+class _Carrier:
+    def __init__(self, root: Path, read: Contents, limits: SnapshotLimits, repeated: bool) -> None:
+        self._root = root
+        self._read = read
+        self._limits = limits
+        self._repeated = repeated
+
+    def steps(self, changes: Sequence[FileChange]) -> Iterator[Step]:
+        """What goes, the deepest folder first; then what comes, the highest folder first; then its modes."""
+        upwards = sorted(changes, key=lambda change: (-change.path.count("/"), change.path))
+        downwards = upwards[::-1]
+        for change in upwards:
+            if _holds(change.before) and not _holds(change.after):
+                yield lambda change=change: self._remove(change)  # type: ignore[misc]  # bound now
+        for change in upwards:
+            if _is_folder(change.before) and not _is_folder(change.after):
+                yield lambda change=change: self._remove_folder(change)  # type: ignore[misc]
+        for change in downwards:
+            if _is_folder(change.after) and not _is_folder(change.before):
+                yield lambda change=change: self._make_folder(change)  # type: ignore[misc]
+        for change in downwards:
+            if _holds(change.after):
+                yield lambda change=change: self._write(change)  # type: ignore[misc]
+        for change in upwards:
+            if _is_folder(change.after):
+                yield lambda change=change: self._set_mode(change)  # type: ignore[misc]
+
+    def _remove(self, change: FileChange) -> str | None:
+        now = state_at(self._root, change.path, self._limits)
+        if now is None or (_is_folder(now) and _is_folder(change.after)):
+            return None  # done before
+        if now != change.before:
+            return self._leave(change)
+        with suppress(FileNotFoundError), open_folder(self._root, _above(change.path)) as folder:
+            folder.remove(_name(change.path))
+        return None
+
+    def _remove_folder(self, change: FileChange) -> str | None:
+        try:
+            with open_folder(self._root, _above(change.path)) as folder:
+                folder.remove_folder(_name(change.path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and change.after is None:
+                return f"{change.path}: it is not empty, and stays"
+            if error.errno == errno.ENOTDIR and self._repeated:
+                return None  # it is what it shall be already
+            raise
+        return None
+
+    def _make_folder(self, change: FileChange) -> str | None:
+        assert change.after is not None
+        with self._parent(change.path) as folder, suppress(FileExistsError):
+            folder.make(_name(change.path))
+        return None
+
+    def _write(self, change: FileChange) -> str | None:
+        state = change.after
+        assert state is not None
+        now = state_at(self._root, change.path, self._limits)
+        if now == state:
+            return None
+        if now is not None and now != change.before:
+            return self._leave(change)
+        data = self._read(state)
+        if data is None:
+            return f"{change.path}: {NOT_KEPT}"
+        with self._parent(change.path) as folder:
+            if state.kind == "link":
+                folder.link(_name(change.path), os.fsdecode(data))
+            else:
+                folder.put(_name(change.path), data, state.mode, sync=True)
+        return None
+
+    def _set_mode(self, change: FileChange) -> str | None:
+        assert change.after is not None
+        with open_folder(self._root, _above(change.path)) as folder:
+            folder.set_folder_mode(_name(change.path), change.after.mode)
+        return None
+
+    def _parent(self, path: str) -> AbstractContextManager[OpenFolder]:
+        return open_folder(self._root, _above(path), create=True)
+
+    def _leave(self, change: FileChange) -> str:
+        """Something is there that is neither as it was nor as it shall be."""
+        if not self._repeated:
+            raise RevertConflict([(change.path, CHANGED)])
+        return f"{change.path}: {CHANGED}"
+
+
+def state_at(root: Path, path: str, limits: SnapshotLimits) -> FileState | None:
+    """What is at a path now; nothing of it is kept."""
+    known = Known()
+    Looker(root, known, limits, lambda data: sha256(data).hexdigest(), ()).named([path], all_ignored=True)
+    return known.find(path)
+
+
+def _above(path: str) -> list[str]:
+    return path.split("/")[:-1]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _is_folder(state: FileState | None) -> bool:
+    return state is not None and state.kind == "folder"
+
+
+def _holds(state: FileState | None) -> bool:
+    """Whether it is a file or a link."""
+    return state is not None and state.kind != "folder"

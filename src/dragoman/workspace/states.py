@@ -1,0 +1,98 @@
+"""Values: what a path was at a moment, how it changed, and who changed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+StateKind: TypeAlias = Literal["file", "link", "folder", "opaque"]
+"""`opaque` is a file whose bytes are not kept: too large, or closed to us. It is told from another by its
+status alone, and cannot be brought back."""
+
+RecordKind: TypeAlias = Literal["calls", "revert"]
+
+
+@dataclass(slots=True, frozen=True)
+class FileState:
+    """What a path was. `object` names the bytes: of a file, or of a link's target."""
+
+    kind: StateKind
+    mode: int = 0
+    object: str = ""
+    size: int = 0
+
+    @property
+    def content(self) -> tuple[str, str]:
+        return self.kind, self.object
+
+
+@dataclass(slots=True, frozen=True)
+class FileChange:
+    """A path before and after; None where it was not there."""
+
+    path: str
+    before: FileState | None
+    after: FileState | None
+
+
+@dataclass(slots=True, frozen=True)
+class ChangeRecord:
+    """What some calls of a step, or a revert, did to the folder."""
+
+    id: int
+    kind: RecordKind
+    conversation: str
+    turn: str
+    step: int = 0
+    calls: tuple[str, ...] = ()
+    reverts: tuple[int, ...] = ()  # the records that a revert took back
+    changes: tuple[FileChange, ...] = ()
+    notes: tuple[str, ...] = ()  # what could not be recorded, and why
+    leaf_before: str | None = None  # of the conversation, where a revert moved it
+    leaf_after: str | None = None
+    created: float = 0.0
+
+
+@dataclass(slots=True, frozen=True)
+class Conflict:
+    """A file that is not as the records left it."""
+
+    path: str
+    why: str
+
+
+@dataclass(slots=True, frozen=True)
+class SnapshotLimits:
+    """What is recorded at most. Whatever is left out is said in the record's notes."""
+
+    file_bytes: int = 10_000_000
+    files: int = 200_000
+    seconds: float = 30.0
+    days: int = 90  # how long records are kept
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds for another program that looks through the same folder."""
+        return self.seconds + 5.0
+
+
+DEFAULT_LIMITS = SnapshotLimits()
+
+
+@dataclass(slots=True)
+class RevertPlan:
+    """What a revert would do."""
+
+    changes: list[FileChange] = field(default_factory=list)  # from what is there now to what shall be
+    conflicts: list[Conflict] = field(default_factory=list)
+    left: list[Conflict] = field(default_factory=list)  # what cannot be brought back at all
+
+
+def compose(changes: list[FileChange]) -> list[FileChange]:
+    """Several changes of the same paths, in order, as one of each; without what came to nothing."""
+    first: dict[str, FileState | None] = {}
+    last: dict[str, FileState | None] = {}
+    for change in changes:
+        first.setdefault(change.path, change.before)
+        last[change.path] = change.after
+    return [FileChange(path, first[path], last[path]) for path in sorted(first) if first[path] != last[path]]

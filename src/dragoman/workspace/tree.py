@@ -1,0 +1,328 @@
+"""Looks through the folder: what is there now, told from what was there by the status of each file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.workspace.folder import DEEPEST, OpenFolder, open_root
+from dragoman.workspace.ignore import IgnoreReader, IgnoreRules
+from dragoman.workspace.objects import Status
+from dragoman.workspace.states import FileChange, FileState, SnapshotLimits
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_FRESH = 100_000_000  # ns: a file that was changed so lately may change again without a new time
+_COARSE = 2_000_000_000  # the same on file systems that count in seconds
+_NEVER: Status = (0, 0, 0)  # a status that no file has: it is read again at the next look
+_TRIES = 3  # readings of a file that changes while it is read
+
+
+class LookStopped(Exception):
+    """The folder is too big, or there was no time. The text says which."""
+
+
+@dataclass(slots=True)
+class Known:
+    """The folder at the last look. The name of a folder, with a slash at its end, to what is in it."""
+
+    folders: dict[str, dict[str, tuple[Status, FileState]]] = field(default_factory=dict)
+    count: int = 0
+    rules: dict[str, IgnoreRules] = field(default_factory=dict)  # of each folder, at the last look
+    hidden: dict[str, set[str]] = field(default_factory=dict)  # what they hid there
+    parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)
+
+    def find(self, path: str) -> FileState | None:
+        above, name = _split(path)
+        found = self.folders.get(above, {}).get(name)
+        return found[1] if found is not None else None
+
+    def set(self, path: str, state: FileState | None, status: Status = _NEVER) -> None:
+        above, name = _split(path)
+        inside = self.folders.setdefault(above, {})
+        self.count += (state is not None) - (name in inside)
+        if state is None:
+            inside.pop(name, None)
+        else:
+            inside[name] = (status, state)
+
+    def below(self, path: str) -> list[str]:
+        """Everything in a folder and below it."""
+        found: list[str] = []
+        waiting = [f"{path}/"]
+        while waiting:
+            here = waiting.pop()
+            for name, (_, state) in self.folders.get(here, {}).items():
+                found.append(here + name)
+                if state.kind == "folder":
+                    waiting.append(f"{here}{name}/")
+        return found
+
+
+@dataclass(slots=True)
+class Look:
+    """What a look found."""
+
+    changes: list[FileChange] = field(default_factory=list)
+    seen: list[tuple[str, FileState, Status]] = field(default_factory=list)  # to be remembered
+    dropped: list[str] = field(default_factory=list)  # to be forgotten
+    notes: list[str] = field(default_factory=list)
+    rules: IgnoreReader = field(default_factory=IgnoreReader)
+
+
+class Looker:
+    """Compares the folder with what is known of it, and brings that up to date."""
+
+    def __init__(
+        self,
+        root: Path,
+        known: Known,
+        limits: SnapshotLimits,
+        keep: Callable[[bytes], str],
+        skip: Sequence[str],
+    ) -> None:
+        self._root = root
+        self._known = known
+        self._limits = limits
+        self._keep = keep
+        self._skip = skip  # beginnings of paths that are ours: the store
+        self._look = Look()
+        self._end = 0.0
+
+    def whole(self, earlier: IgnoreReader | None = None) -> Look:
+        """Everything that is not ignored. LookStopped where that is too much."""
+        self._begin(earlier)
+        root = open_root(self._root)
+        try:
+            self._folder(root, "", None, 0)
+        finally:
+            root.close()
+        return self._look
+
+    def named(self, paths: Sequence[str], *, all_ignored: bool = False) -> Look:
+        """These paths and the folders they are in. With `all_ignored` also what the rules leave out."""
+        self._begin(None)
+        for path in dict.fromkeys(paths):
+            self._path([step for step in path.split("/") if step not in ("", ".")], all_ignored)
+        return self._look
+
+    def _begin(self, earlier: IgnoreReader | None) -> None:
+        self._look = Look(rules=IgnoreReader(earlier, self._known.parsed))
+        self._end = time.monotonic() + self._limits.seconds
+
+    # ── a folder and what is below ────────────────────────────────────────────────────────────────
+
+    def _folder(self, folder: OpenFolder, path: str, above: IgnoreRules | None, depth: int) -> None:
+        inside = self._known.folders.get(path, {})
+        with folder.scan() as scanned:
+            entries = list(scanned)
+        names = {entry.name for entry in entries}
+        readers = self._look.rules
+        rules = readers.root(folder, names) if above is None else readers.below(above, folder, path, names)
+        same = rules.same_as(self._known.rules.get(path))
+        was_hidden = self._known.hidden.get(path, set()) if same else set()
+        below: list[str] = []
+        present: set[str] = set()
+        hidden: set[str] = set()
+        for entry in entries:
+            name = entry.name
+            if name in was_hidden:
+                hidden.add(name)
+                continue
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # gone already
+            known = inside.get(name)
+            is_folder = stat.S_ISDIR(found.st_mode)
+            if same and known is not None and not is_folder and known[0] == status_of(found):
+                present.add(name)
+                continue
+            if not (same and known is not None) and self._hidden(rules, path + name, is_folder):
+                hidden.add(name)
+            elif self._nameable(path + name) and self._see(folder, path, name, found):
+                present.add(name)
+                if is_folder:
+                    below.append(name)
+        self._known.rules[path], self._known.hidden[path] = rules, hidden
+        for name in [name for name in inside if name not in present]:
+            self._gone(path + name, hidden=name in hidden)
+        self._check_bounds()
+        for name in below:
+            self._down(folder, path, name, rules, depth)
+
+    def _down(self, folder: OpenFolder, path: str, name: str, rules: IgnoreRules, depth: int) -> None:
+        if depth >= DEEPEST:
+            self._look.notes.append(f"{path}{name}: folders below are too deep to be recorded")
+            return
+        try:
+            down = folder.below(name)
+        except OSError as error:
+            self._look.notes.append(f"{path}{name}: it cannot be looked into ({error.strerror})")
+            return
+        try:
+            self._folder(down, f"{path}{name}/", rules, depth + 1)
+        finally:
+            down.close()
+
+    def _check_bounds(self) -> None:
+        if self._known.count > self._limits.files:
+            raise LookStopped(f"the folder has more than {self._limits.files:,} files that are not ignored")
+        if time.monotonic() > self._end:
+            raise LookStopped(f"looking through the folder took longer than {self._limits.seconds:g} s")
+
+    # ── a path ────────────────────────────────────────────────────────────────────────────────────
+
+    def _path(self, steps: list[str], all_ignored: bool) -> None:
+        """Step by step: the folders on the way are looked at too, and their rules are read."""
+        opened = [open_root(self._root)]
+        rules: IgnoreRules | None = None
+        path = ""
+        try:
+            for place, step in enumerate(steps):
+                folder = opened[-1]
+                if not all_ignored:
+                    with folder.scan() as scanned:
+                        names = {entry.name for entry in scanned}
+                    readers = self._look.rules
+                    rules = (
+                        readers.root(folder, names)
+                        if rules is None
+                        else readers.below(rules, folder, path, names)
+                    )
+                try:
+                    found = folder.status(step)
+                except OSError:
+                    self._gone(path + step)
+                    return
+                is_folder = stat.S_ISDIR(found.st_mode)
+                if rules is not None and self._hidden(rules, path + step, is_folder):
+                    self._look.notes.append(f"{'/'.join(steps)}: it is ignored, and not recorded")
+                    return
+                if not self._nameable(path + step) or not self._see(folder, path, step, found):
+                    return
+                if not is_folder or place == len(steps) - 1:
+                    return
+                opened.append(folder.below(step))
+                path = f"{path}{step}/"
+        except OSError as error:
+            self._look.notes.append(f"{'/'.join(steps)}: it cannot be looked at ({error.strerror})")
+        finally:
+            for one in opened:
+                one.close()
+
+    # ── one entry ─────────────────────────────────────────────────────────────────────────────────
+
+    def _see(self, folder: OpenFolder, path: str, name: str, found: os.stat_result) -> bool:
+        """Compare it with what is known. False where it is nothing that is recorded, such as a pipe."""
+        whole = path + name
+        known = self._known.folders.get(path, {}).get(name)
+        if known is not None and known[0] == status_of(found) and not stat.S_ISDIR(found.st_mode):
+            return True
+        read = self._state(folder, whole, name, found)
+        if read is None:
+            return False
+        state, status = read
+        before = known[1] if known is not None else None
+        if before is not None and before.kind == "folder" and state.kind != "folder":
+            for inner in sorted(self._known.below(whole), reverse=True):
+                self._gone(inner)
+        if before != state:
+            self._look.changes.append(FileChange(whole, before, state))
+        if known is None or known != (status, state):
+            self._known.set(whole, state, status)
+            self._look.seen.append((whole, state, status))
+        return True
+
+    def _state(
+        self, folder: OpenFolder, path: str, name: str, found: os.stat_result
+    ) -> tuple[FileState, Status] | None:
+        mode = stat.S_IMODE(found.st_mode)
+        if stat.S_ISDIR(found.st_mode):
+            return FileState("folder", mode), _NEVER
+        if stat.S_ISLNK(found.st_mode):
+            with suppress(OSError):
+                target = os.fsencode(folder.target(name))
+                return FileState("link", 0, self._keep(target), len(target)), _steady(found)
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if found.st_size > self._limits.file_bytes:
+            megabytes = found.st_size / 1e6
+            self._look.notes.append(f"{path}: {megabytes:.1f} MB are too many to be recorded")
+            return _opaque(found), status_of(found)
+        try:
+            return self._file(folder, path, name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._look.notes.append(f"{path}: it cannot be read ({error.strerror})")
+            return _opaque(found), status_of(found)
+
+    def _file(self, folder: OpenFolder, path: str, name: str) -> tuple[FileState, Status]:
+        most = self._limits.file_bytes
+        for _ in range(_TRIES):
+            data, before, after = folder.read_with_status(name, most)
+            if status_of(before) == status_of(after):
+                break
+        if len(data) > most:
+            return _opaque(after), status_of(after)
+        mode = stat.S_IMODE(after.st_mode)
+        status = _steady(after) if status_of(before) == status_of(after) else _NEVER
+        return FileState("file", mode, self._keep(data), len(data)), status
+
+    def _gone(self, path: str, *, hidden: bool = False) -> None:
+        """It is not there any more; or it is `hidden` by a new rule, and no longer ours to tell of."""
+        before = self._known.find(path)
+        if before is None:
+            return
+        if before.kind == "folder":
+            for inner in sorted(self._known.below(path), reverse=True):
+                self._gone(inner, hidden=hidden)
+        self._known.set(path, None)
+        for of_folders in (self._known.folders, self._known.rules, self._known.hidden):
+            of_folders.pop(f"{path}/", None)
+        self._look.dropped.append(path)
+        if not hidden:
+            self._look.changes.append(FileChange(path, before, None))
+
+    def _hidden(self, rules: IgnoreRules, path: str, folder: bool) -> bool:
+        return any(path.startswith(ours) for ours in self._skip) or rules.ignored(path, folder)
+
+    def _nameable(self, path: str) -> bool:
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            self._look.notes.append(f"{path!a}: its name is no UTF-8: it is not recorded")
+            return False
+        return True
+
+
+def status_of(found: os.stat_result) -> Status:
+    """The time of change is the system's own: a program that sets the time of a file cannot hide in it."""
+    when = found.st_ctime_ns if os.name != "nt" else found.st_mtime_ns
+    return when, found.st_size, found.st_ino
+
+
+def _steady(found: os.stat_result) -> Status:
+    """Its status, unless it was changed just now: it could change again, and its status stay the same."""
+    status = status_of(found)
+    room = _COARSE if status[0] % 1_000_000_000 == 0 else _FRESH
+    return _NEVER if status[0] > time.time_ns() - room else status
+
+
+def _opaque(found: os.stat_result) -> FileState:
+    mark = f"{found.st_size}-{found.st_mtime_ns}-{found.st_ino}"
+    return FileState("opaque", stat.S_IMODE(found.st_mode), mark, found.st_size)
+
+
+def _split(path: str) -> tuple[str, str]:
+    above, slash, name = path.rpartition("/")
+    return above + slash, name

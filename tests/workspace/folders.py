@@ -1,0 +1,52 @@
+"""Folders to test with: written, changed, and compared byte for byte, with modes and the targets of links."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.states import ChangeRecord, SnapshotLimits
+
+
+def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:
+    """Everything below a folder: what it is, its mode, its bytes."""
+    found: dict[str, tuple[str, int, bytes]] = {}
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            status = path.lstat()
+            mode = stat.S_IMODE(status.st_mode)
+            relative = path.relative_to(root).as_posix()
+            if path.is_symlink():
+                found[relative] = ("link", 0, os.fsencode(path.readlink()))
+            elif path.is_dir():
+                found[relative] = ("folder", mode, b"")
+            else:
+                found[relative] = ("file", mode, path.read_bytes())
+    return found
+
+
+def history_of(root: Path, *, limits: SnapshotLimits | None = None) -> WorkspaceHistory:
+    return WorkspaceHistory(root, root.parent / "snapshots", limits=limits or SnapshotLimits())
+
+
+def record(
+    history: WorkspaceHistory,
+    work: Callable[[], object],
+    *,
+    turn: str = "turn_1",
+    call: str = "call_1",
+    paths: Sequence[str] | None = None,
+) -> ChangeRecord | None:
+    """One call that does this work."""
+    history.begin(conversation="conv_1", turn=turn, step=1, call=call, paths=paths)
+    work()
+    return history.end(turn, call)
+
+
+def go_back(history: WorkspaceHistory, *records: ChangeRecord | None, force: bool = False) -> ChangeRecord:
+    told = [one for one in records if one is not None]
+    return history.revert(told, conversation="conv_1", turn="turn_1", force=force)

@@ -1,0 +1,406 @@
+"""B1, B3: what calls do to a folder is recorded, whoever does it, and can be taken back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import RevertConflict
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.states import SnapshotLimits
+from tests.workspace.folders import go_back, history_of, picture, record
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\n")
+    (root / "src" / "b.py").write_text("print(1)\n")
+    (root / "src" / "deep" / "c.bin").write_bytes(bytes(range(256)))
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    (root / "run.sh").chmod(0o755)
+    (root / "to-a").symlink_to("a.txt")
+    return root
+
+
+def paths_of(found: object) -> list[str]:
+    return [change.path for change in found.changes]  # type: ignore[attr-defined]
+
+
+def test_whatever_a_call_did_to_the_folder_is_told_and_taken_back(root: Path) -> None:
+    """B1, B3: writes, deletions, modes, links, new and deleted folders."""
+    before = picture(root)
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").write_text("one\nTWO\n")
+        shutil.rmtree(root / "src" / "deep")
+        (root / "run.sh").chmod(0o600)
+        (root / "to-a").unlink()
+        (root / "to-a").symlink_to("run.sh")
+        (root / "new" / "folder").mkdir(parents=True)
+        (root / "new" / "folder" / "x").write_text("x")
+        (root / "src" / "b.py").rename(root / "src" / "z.py")
+
+    told = record(history, work)
+    assert told is not None
+    assert paths_of(told) == [
+        "a.txt",
+        "new",
+        "new/folder",
+        "new/folder/x",
+        "run.sh",
+        "src/b.py",
+        "src/deep",
+        "src/deep/c.bin",
+        "src/z.py",
+        "to-a",
+    ]
+    after = picture(root)
+    back = go_back(history, told)
+    assert picture(root) == before
+    go_back(history, back)
+    assert picture(root) == after
+
+
+def test_a_file_that_becomes_a_folder_becomes_a_file_again(root: Path) -> None:
+    """B3"""
+    before = picture(root)
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").unlink()
+        (root / "a.txt").mkdir()
+        (root / "a.txt" / "inner").write_text("x")
+        shutil.rmtree(root / "src")
+        (root / "src").symlink_to("/etc")
+
+    told = record(history, work)
+    after = picture(root)
+    back = go_back(history, told)
+    assert picture(root) == before
+    go_back(history, back)
+    assert picture(root) == after
+
+
+def test_a_call_that_changes_nothing_leaves_no_record(root: Path) -> None:
+    """B1"""
+    history = history_of(root)
+    assert record(history, lambda: None) is None
+    assert record(history, lambda: os.utime(root / "a.txt")) is None
+    assert history.of_conversation("conv_1") == []
+
+
+def test_what_a_person_did_before_the_call_is_not_the_calls(root: Path) -> None:
+    """B1"""
+    history = history_of(root)
+    record(history, lambda: None)
+    (root / "mine.txt").write_text("mine")
+    told = record(history, lambda: (root / "a.txt").write_text("changed"))
+    assert told is not None
+    assert paths_of(told) == ["a.txt"]
+
+
+def test_named_paths_are_told_without_a_look_at_the_rest(root: Path) -> None:
+    """B1: of a tool that names its files, only those are looked at, with the folders it made for them."""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "p" / "q").mkdir(parents=True)
+        (root / "p" / "q" / "r.txt").write_text("r")
+        (root / "beside.txt").write_text("somebody else")
+
+    told = record(history, work, paths=["p/q/r.txt"])
+    assert told is not None
+    assert paths_of(told) == ["p", "p/q", "p/q/r.txt"]
+    go_back(history, told)
+    assert not (root / "p").exists()
+    assert (root / "beside.txt").exists()
+
+
+def test_calls_that_run_beside_each_other_are_one_record(root: Path) -> None:
+    """B1: nobody can tell which of them it was."""
+    history = history_of(root)
+    both = {"conversation": "conv_1", "turn": "turn_1", "step": 1}
+    history.begin(**both, call="one", paths=["a.txt"])  # type: ignore[arg-type]
+    (root / "a.txt").write_text("by the first")
+    history.begin(**both, call="two", paths=None)  # type: ignore[arg-type]
+    (root / "new.txt").write_text("by the second")
+    assert history.end("turn_1", "one") is None
+    told = history.end("turn_1", "two")
+    assert told is not None
+    assert told.calls == ("one", "two")
+    assert paths_of(told) == ["a.txt", "new.txt"]
+
+
+# ── what is not recorded ──────────────────────────────────────────────────────────────────────────
+
+
+def test_ignored_files_are_neither_recorded_nor_touched(root: Path) -> None:
+    """B1: the project's ignore rules, nested and negated; never its version control."""
+    (root / ".gitignore").write_text("*.log\n!keep.log\nsecret/\n/only-here\n")
+    (root / "src" / ".gitignore").write_text("generated.*\n")
+    (root / ".ignore").write_text("big/\n")
+    (root / ".git").mkdir()
+    history = history_of(root)
+
+    def work() -> None:
+        for name in ("x.log", "secret/key", "only-here", "src/generated.py", "big/data", ".git/config"):
+            (root / name).parent.mkdir(exist_ok=True)
+            (root / name).write_text("KEY")
+        for name in ("keep.log", "src/only-here"):
+            (root / name).write_text("seen")
+
+    told = record(history, work)
+    assert told is not None
+    assert paths_of(told) == ["keep.log", "src/only-here"]
+    assert b"KEY" not in history.file.read_bytes()
+    go_back(history, told)
+    assert (root / "secret" / "key").read_text() == "KEY"
+
+
+def test_a_call_cannot_hide_its_work_nor_make_old_files_look_new_by_ignore_rules(root: Path) -> None:
+    """B1 × B3: the rules that held before a call hold for what it did: going back deletes no old file."""
+    (root / ".gitignore").write_text("secret.txt\n")
+    (root / "secret.txt").write_text("mine, and old")
+    history = history_of(root)
+
+    def work() -> None:
+        (root / ".gitignore").write_text("a.txt\n")
+        (root / "a.txt").write_text("hidden from now on")
+
+    told = record(history, work)
+    assert told is not None
+    assert paths_of(told) == [".gitignore", "a.txt"]
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert (root / "secret.txt").read_text() == "mine, and old"
+
+
+def test_what_is_too_big_is_said(root: Path) -> None:
+    """B1: bounds are told, not silent; a file without recorded bytes is left alone by a revert."""
+    history = history_of(root, limits=SnapshotLimits(file_bytes=1000))
+
+    def work() -> None:
+        (root / "big").write_bytes(b"x" * 1001)
+        (root / "a.txt").write_text("changed")
+
+    told = record(history, work)
+    assert told is not None
+    assert any("big" in note for note in told.notes)
+    back = go_back(history, told)
+    assert (root / "big").exists()
+    assert any("big" in note for note in back.notes)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("limits", [SnapshotLimits(files=3), SnapshotLimits(seconds=0.0)])
+def test_a_folder_that_cannot_be_looked_through_is_said(root: Path, limits: SnapshotLimits) -> None:
+    """B1"""
+    history = history_of(root, limits=limits)
+    notes = history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    assert notes
+    assert "not recorded" in notes[0]
+    (root / "a.txt").write_text("changed")
+    told = history.end("turn_1", "c")
+    assert told is not None
+    assert told.notes == tuple(notes)
+    assert told.changes == ()
+
+
+def test_pipes_and_odd_names_do_no_harm(root: Path) -> None:
+    """B1"""
+    history = history_of(root)
+
+    def work() -> None:
+        os.mkfifo(root / "pipe")
+        Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt")).write_text("odd")
+
+    told = record(history, work)
+    assert told is not None
+    assert told.changes == ()
+    assert "UTF-8" in told.notes[0]
+
+
+def test_the_records_are_private(root: Path) -> None:
+    """B1: nobody else on the machine reads them."""
+    history = history_of(root)
+    record(history, lambda: (root / "a.txt").write_text("x"))
+    for path in history.file.parent.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert stat.S_IMODE(history.file.parent.stat().st_mode) == 0o700
+
+
+def test_records_inside_the_workspace_are_not_part_of_it(root: Path) -> None:
+    """B1"""
+    history = WorkspaceHistory(root, root / "chat.db-snapshots", skip=[root / "chat.db"])
+    record(history, lambda: None)
+    told = record(history, lambda: (root / "chat.db-wal").write_text("ours"))
+    assert told is None
+
+
+# ── the way back ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_somebody_else_changed_since_is_asked_about(root: Path) -> None:
+    """B3: nothing at all is changed; forced, it is, and can be taken back as well."""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").write_text("by the call")
+        (root / "run.sh").write_text("by the call")
+
+    told = record(history, work)
+    (root / "a.txt").write_text("by a person")
+    before = picture(root)
+    with pytest.raises(RevertConflict) as raised:
+        go_back(history, told)
+    assert [path for path, _ in raised.value.conflicts] == ["a.txt"]
+    assert picture(root) == before
+    back = go_back(history, told, force=True)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    go_back(history, back)
+    assert picture(root) == before
+
+
+def test_what_somebody_changed_in_between_is_asked_about(root: Path) -> None:
+    """B3: two calls changed it, and a person between them."""
+    history = history_of(root)
+    first = record(history, lambda: (root / "a.txt").write_text("1"))
+    (root / "a.txt").write_text("by a person")
+    second = record(history, lambda: (root / "a.txt").write_text("2"))
+    with pytest.raises(RevertConflict, match="in between"):
+        go_back(history, first, second)
+
+
+def test_a_folder_with_something_of_others_in_it_stays(root: Path) -> None:
+    """B3"""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "new").mkdir()
+        (root / "new" / "x").write_text("x")
+
+    told = record(history, work)
+    (root / "new" / "mine").write_text("mine")
+    back = go_back(history, told)
+    assert sorted(path.name for path in (root / "new").iterdir()) == ["mine"]
+    assert any("not empty" in note for note in back.notes)
+
+
+def test_a_link_put_in_the_way_leads_nowhere(root: Path) -> None:
+    """B3: nothing outside of the workspace is written or deleted, forced or not."""
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "c.bin").write_text("not yours")
+    history = history_of(root)
+    told = record(history, lambda: (root / "src" / "deep" / "c.bin").unlink())
+    (root / "src" / "deep").rmdir()
+    (root / "src" / "deep").symlink_to(outside)
+    for force in (False, True):
+        with pytest.raises(RevertConflict):
+            go_back(history, told, force=force)
+    assert picture(outside) == {"c.bin": ("file", 0o644, b"not yours")}
+    assert (root / "src" / "deep").is_symlink()
+
+
+def test_a_forced_revert_replaces_a_link_and_not_what_it_leads_to(root: Path) -> None:
+    """B3"""
+    before = picture(root)
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "c.bin").write_text("not yours")
+    history = history_of(root)
+    told = record(history, lambda: shutil.rmtree(root / "src" / "deep"))
+    (root / "src" / "deep").symlink_to(outside)
+    with pytest.raises(RevertConflict):
+        go_back(history, told)
+    go_back(history, told, force=True)
+    assert picture(root) == before
+    assert picture(outside) == {"c.bin": ("file", 0o644, b"not yours")}
+
+
+def test_a_link_is_restored_and_not_followed(root: Path) -> None:
+    """B3: a file that became a link out of the workspace is a file again, and what it led to is untouched."""
+    outside = root.parent / "outside.txt"
+    outside.write_text("not yours")
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").unlink()
+        (root / "a.txt").symlink_to(outside)
+
+    told = record(history, work)
+    go_back(history, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+    assert not (root / "a.txt").is_symlink()
+    assert outside.read_text() == "not yours"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_where_the_system_refuses_nothing_is_changed(root: Path) -> None:
+    """B3: all or nothing."""
+    history = history_of(root)
+
+    def work() -> None:
+        (root / "a.txt").write_text("x")
+        (root / "src" / "b.py").unlink()
+
+    told = record(history, work)
+    (root / "src").chmod(0o555)
+    before = picture(root)
+    try:
+        with pytest.raises(RevertConflict):
+            go_back(history, told)
+        assert picture(root) == before
+    finally:
+        (root / "src").chmod(0o755)
+
+
+# ── processes ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_that_outlived_its_program_is_recorded_when_the_turn_goes_on(root: Path) -> None:
+    """B1: what it did before the end is told, with the remark that nobody watched."""
+    history = history_of(root)
+    history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+    (root / "a.txt").write_text("half done")
+    history.close()  # and the process is gone
+    later = history_of(root)
+    later.settle("turn_1")
+    (told,) = later.of_turns(["turn_1"])
+    assert paths_of(told) == ["a.txt"]
+    assert "stopped" in told.notes[0]
+    go_back(later, told)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_two_programs_share_one_history(root: Path) -> None:
+    """B1: what one of them saw, the other one knows."""
+    one, other = history_of(root), history_of(root)
+    record(one, lambda: (root / "a.txt").write_text("by one"), turn="turn_1")
+    told = record(other, lambda: (root / "a.txt").write_text("by other"), turn="turn_2")
+    assert told is not None
+    assert told.changes[0].before is not None
+    assert one.contents(told.changes[0].before) == b"by one"
+    again = record(one, lambda: (root / "new").write_text("n"), turn="turn_3")
+    assert paths_of(again) == ["new"]
+
+
+def test_a_deleted_conversation_takes_its_bytes_along(root: Path) -> None:
+    """B1: what no record and no file needs any more is swept."""
+    history = history_of(root)
+    record(history, lambda: (root / "a.txt").write_text("a passing secret"))
+    (middle,) = history.of_conversation("conv_1")
+    secret = middle.changes[0].after
+    assert secret is not None
+    record(history, lambda: (root / "a.txt").write_text("the end"), call="call_2")
+    assert history.contents(secret) == b"a passing secret"
+    assert history.forget(["conv_1"]) >= 1
+    assert history.contents(secret) is None
+    assert history.of_conversation("conv_1") == []

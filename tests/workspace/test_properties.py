@@ -1,0 +1,239 @@
+"""B1–B3: for any sequence of writes, of a person beside, of reverts and reverts of reverts, with a kill at any
+step, the folder is byte for byte what the records say, and nothing outside of it is touched."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from dragoman.errors import RevertConflict
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.states import ChangeRecord
+from tests.workspace.folders import history_of, picture
+
+NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f/g/h"])
+_PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shrink a story about files takes minutes
+TEXTS = st.sampled_from([b"", b"one\n", b"two\r\n", b"\0\xff", b"x" * 200])
+
+
+def _clear(root: Path, name: str) -> Path:
+    """Make room for it, as a command would: what stands in its way goes."""
+    path = root / name
+    for above in reversed(path.relative_to(root).parents[:-1]):
+        if (root / above).is_symlink() or (root / above).is_file():
+            (root / above).unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    return path
+
+
+def write(root: Path, name: str, data: bytes, mode: int) -> None:
+    path = _clear(root, name)
+    if path.is_symlink():
+        path.unlink()
+    path.write_bytes(data)
+    path.chmod(mode)
+
+
+def link(root: Path, name: str, target: str) -> None:
+    path = _clear(root, name)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def remove(root: Path, name: str) -> None:
+    path = root / name
+    if any((root / above).is_symlink() for above in path.relative_to(root).parents):
+        return
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif path.parent.is_dir():
+        path.unlink(missing_ok=True)
+
+
+def move(root: Path, name: str, to: str) -> None:
+    source = root / name
+    linked = any((root / above).is_symlink() for above in source.relative_to(root).parents)
+    if not linked and source.is_file() and not source.is_symlink() and not to.startswith(f"{name}/"):
+        data = source.read_bytes()
+        source.unlink()
+        write(root, to, data, 0o640)
+
+
+def folder(root: Path, name: str, mode: int) -> None:
+    path = _clear(root, name)
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    path.chmod(mode)
+
+
+ACTIONS: st.SearchStrategy[Callable[[Path], None]] = st.one_of(
+    st.builds(
+        lambda n, d, m: lambda root: write(root, n, d, m),
+        NAMES,
+        TEXTS,
+        st.sampled_from([0o644, 0o755, 0o600]),
+    ),
+    st.builds(
+        lambda n, t: lambda root: link(root, n, t), NAMES, st.sampled_from(["a", "../../outside", "/tmp"])
+    ),
+    st.builds(lambda n: lambda root: remove(root, n), NAMES),
+    st.builds(lambda n, to: lambda root: move(root, n, to), NAMES, NAMES),
+    st.builds(lambda n, m: lambda root: folder(root, n, m), NAMES, st.sampled_from([0o755, 0o700])),
+)
+WORK = st.lists(ACTIONS, min_size=1, max_size=4)
+
+
+class Killed(BaseException):
+    """The process is gone: nothing is tidied up."""
+
+
+class AFolder(RuleBasedStateMachine):
+    """`expected` is the folder as it was around each record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.top = Path(tempfile.mkdtemp())
+        self.root = self.top / "work"
+        self.root.mkdir()
+        self.outside = self.top / "outside"
+        self.outside.mkdir()
+        (self.outside / "a").write_text("not yours")
+        self.history: WorkspaceHistory = history_of(self.root)
+        self.records: list[tuple[ChangeRecord, dict[str, tuple[str, int, bytes]]]] = []
+        self.calls = 0
+
+    def teardown(self) -> None:
+        self.history.close()
+        shutil.rmtree(self.top)
+
+    @rule(work=WORK, wide=st.booleans())
+    def a_call(self, work: list[Callable[[Path], None]], wide: bool) -> None:
+        before = picture(self.root)
+        self.calls += 1
+        name = f"call_{self.calls}"
+        self.history.begin(conversation="c", turn="t", step=1, call=name, paths=None)
+        for action in work:
+            action(self.root)
+        told = self.history.end("t", name)
+        assert (told is None) == (picture(self.root) == before)
+        if told is not None:
+            changed = {change.path for change in told.changes}
+            now = picture(self.root)
+            assert changed == {
+                path for path in before.keys() | now.keys() if before.get(path) != now.get(path)
+            }
+            self.records.append((told, before))
+
+    @rule(work=WORK)
+    def a_person(self, work: list[Callable[[Path], None]]) -> None:
+        for action in work:
+            action(self.root)
+
+    @rule()
+    def a_restart(self) -> None:
+        self.history.close()
+        self.history = history_of(self.root)
+
+    @precondition(lambda self: self.records)
+    @rule(force=st.booleans())
+    def back(self, force: bool) -> None:
+        """The last record: it may be a revert itself."""
+        told, before = self.records[-1]
+        now = picture(self.root)
+        try:
+            made = self.history.revert([told], conversation="c", turn="t", force=force)
+        except RevertConflict:
+            assert picture(self.root) == now
+            return
+        for change in told.changes:
+            kept = any(note.startswith(f"{change.path}:") for note in made.notes)
+            assert kept or picture(self.root).get(change.path) == before.get(change.path)
+        untouched = {path for path in now if not any(_concerns(c.path, path) for c in told.changes)}
+        assert {path: now[path] for path in untouched} == {
+            path: entry for path, entry in picture(self.root).items() if path in untouched
+        }
+        self.records[-1] = (made, now)
+
+    @precondition(lambda self: self.records)
+    @rule(at=st.integers(0, 12))
+    def back_with_a_kill(self, at: int) -> None:
+        """All or nothing, once the folder is opened again."""
+        told, _ = self.records[-1]
+        now = picture(self.root)
+        steps = 0
+
+        def die(step: int) -> None:
+            nonlocal steps
+            steps += 1
+            if steps > at:
+                raise Killed
+
+        try:
+            made = self.history.revert([told], conversation="c", turn="t", on_step=die)
+        except Killed:
+            self.history.close()
+            self.history = history_of(self.root)
+            made = self.history.of_conversation("c")[-1]
+            assert made.kind == "revert"
+            assert made.reverts == (told.id,)
+        except RevertConflict:
+            assert picture(self.root) == now
+            return
+        after = picture(self.root)
+        assert not [path for path in after if ".dragoman-" in path]
+        assert self.history.revert([made], conversation="c", turn="t").changes == tuple(
+            _inverse(change) for change in made.changes
+        )
+        assert picture(self.root) == now
+        self.records.pop()
+
+    @invariant()
+    def nothing_outside_is_touched(self) -> None:
+        assert picture(self.outside) == {"a": ("file", 0o644, b"not yours")}
+
+
+def _concerns(changed: str, path: str) -> bool:
+    return path == changed or path.startswith(f"{changed}/") or changed.startswith(f"{path}/")
+
+
+def _inverse(change: object) -> object:
+    from dragoman.workspace.states import FileChange
+
+    assert isinstance(change, FileChange)
+    return FileChange(change.path, change.after, change.before)
+
+
+TestAFolder = AFolder.TestCase
+TestAFolder.settings = settings(max_examples=60, stateful_step_count=12, deadline=None, phases=_PHASES)
+
+
+@given(steps=st.lists(WORK, min_size=1, max_size=5))
+@settings(max_examples=40, deadline=None, phases=_PHASES)
+def test_all_calls_together_are_taken_back_and_done_again(steps: list[list[Callable[[Path], None]]]) -> None:
+    """B3: to before the first of several, and forward again."""
+    with tempfile.TemporaryDirectory() as top:
+        root = Path(top) / "work"
+        root.mkdir()
+        write(root, "a", b"in the beginning", 0o644)
+        history = history_of(root)
+        before = picture(root)
+        told = []
+        for number, work in enumerate(steps):
+            history.begin(conversation="c", turn=f"t{number}", step=1, call="x", paths=None)
+            for action in work:
+                action(root)
+            told.append(history.end(f"t{number}", "x"))
+        after = picture(root)
+        made = history.revert([one for one in told if one], conversation="c", turn="t")
+        assert picture(root) == before
+        history.revert([made], conversation="c", turn="t")
+        assert picture(root) == after
+        history.close()
