@@ -299,7 +299,7 @@ def test_a_link_put_in_the_way_leads_nowhere(root: Path) -> None:
     outside.mkdir()
     (outside / "c.bin").write_text("not yours")
     history = history_of(root)
-    told = record(history, lambda: (root / "src" / "deep" / "c.bin").unlink())
+    told = record(history, (root / "src" / "deep" / "c.bin").unlink)
     (root / "src" / "deep").rmdir()
     (root / "src" / "deep").symlink_to(outside)
     for force in (False, True):

@@ -76,7 +76,8 @@ class OpenFolder:
             before = os.fstat(file.fileno())
             if not stat.S_ISREG(before.st_mode):
                 raise OSError(errno.EINVAL, "it is no regular file")
-            return file.read(most + 1), before, os.fstat(file.fileno())
+            data = file.read(min(before.st_size, most) + 1)  # room is made for all that is asked for
+            return data, before, os.fstat(file.fileno())
 
     def status(self, name: str) -> os.stat_result:
         """Of the thing itself, also where it is a link."""

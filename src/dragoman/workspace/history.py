@@ -97,6 +97,8 @@ class WorkspaceHistory:
                     look = self._look(file, records, paths)
                     rules = look.rules if wide else None
                     notes = [] if wide else look.notes
+                    if look.stopped:
+                        wide, notes = False, [f"{look.stopped}: what this call changes is not recorded"]
             except LookStopped as stopped:
                 self._load(file)
                 wide, notes = False, [f"{stopped}: what this call changes is not recorded"]
@@ -164,8 +166,10 @@ class WorkspaceHistory:
         self, file: SnapshotFile, records: Records, record: OpenRecord, rules: IgnoreReader | None
     ) -> None:
         if record.wide is not None:
-            notes = self._look(file, records, None, earlier=rules).notes
-            record.notes += [note for note in notes if note not in record.notes]
+            look = self._look(file, records, None, earlier=rules)
+            if look.stopped:
+                look.notes.append(f"{look.stopped}: not everything that was changed is recorded")
+            record.notes += [note for note in look.notes if note not in record.notes]
         if record.paths:
             self._look(file, records, record.paths)
 
@@ -378,7 +382,7 @@ class WorkspaceHistory:
         complete = file.get("complete") is not None
         if paths is None:
             look = self._look_at_all(looker, earlier)
-            if not complete:
+            if not complete and not look.stopped:
                 file.set("complete", "yes")
         else:
             look = looker.named(paths, all_ignored=all_ignored)

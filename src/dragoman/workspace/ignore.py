@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 IGNORE_FILES = (".gitignore", ".ignore")  # the later one wins
 VERSION_CONTROL = frozenset((".git", ".hg", ".svn", ".jj"))  # never ours to touch, whatever a file says
-_USUAL = ("node_modules/", ".venv/", "__pycache__/", ".mypy_cache/", ".pytest_cache/", ".ruff_cache/")
+# Folders that hold what tools made and can make again: left out unless an ignore file says otherwise.
+MADE = frozenset(("node_modules", ".venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"))
 _LONGEST = 1_000_000  # bytes of an ignore file
 
 
@@ -39,7 +40,7 @@ class IgnoreRules:
             verdict = spec.check_file(shown[length:]).include
             if verdict is not None:
                 return verdict
-        return False
+        return folder and name in MADE
 
 
 @dataclass(slots=True)
@@ -55,10 +56,9 @@ class IgnoreReader:
     by_folder: dict[str, IgnoreRules] = field(default_factory=dict)
 
     def root(self, folder: OpenFolder, names: Collection[str]) -> IgnoreRules:
-        chain = [(0, self._spec("\n".join(_USUAL).encode()))]
-        if ".git" in names and (text := _read_exclude(folder)) is not None:
-            chain.append((0, self._spec(text)))
-        return self._within(folder, "", names, IgnoreRules(tuple(chain)))
+        text = _read_exclude(folder) if ".git" in names else None
+        chain = ((0, self._spec(text)),) if text is not None else ()
+        return self._within(folder, "", names, IgnoreRules(chain))
 
     def below(self, above: IgnoreRules, folder: OpenFolder, path: str, names: Collection[str]) -> IgnoreRules:
         """The rules in a folder; `path` ends with a slash."""

@@ -26,7 +26,11 @@ _TRIES = 3  # readings of a file that changes while it is read
 
 
 class LookStopped(Exception):
-    """The folder is too big, or there was no time. The text says which."""
+    """The folder is too big. The text says how."""
+
+
+class _OutOfTime(Exception):
+    """What was seen until now counts; the rest is for the next look."""
 
 
 @dataclass(slots=True)
@@ -74,6 +78,7 @@ class Look:
     seen: list[tuple[str, FileState, Status]] = field(default_factory=list)  # to be remembered
     dropped: list[str] = field(default_factory=list)  # to be forgotten
     notes: list[str] = field(default_factory=list)
+    stopped: str = ""  # why not everything was seen: what was seen is right all the same
     rules: IgnoreReader = field(default_factory=IgnoreReader)
 
 
@@ -102,6 +107,8 @@ class Looker:
         root = open_root(self._root)
         try:
             self._folder(root, "", None, 0)
+        except _OutOfTime:
+            self._look.stopped = f"looking through the folder took longer than {self._limits.seconds:g} s"
         finally:
             root.close()
         return self._look
@@ -129,8 +136,8 @@ class Looker:
         same = rules.same_as(self._known.rules.get(path))
         was_hidden = self._known.hidden.get(path, set()) if same else set()
         below: list[str] = []
-        present: set[str] = set()
         hidden: set[str] = set()
+        gone = inside.keys() - names
         for entry in entries:
             name = entry.name
             if name in was_hidden:
@@ -139,21 +146,23 @@ class Looker:
             try:
                 found = entry.stat(follow_symlinks=False)
             except OSError:
-                continue  # gone already
+                gone.add(name)
+                continue
             known = inside.get(name)
             is_folder = stat.S_ISDIR(found.st_mode)
             if same and known is not None and not is_folder and known[0] == status_of(found):
-                present.add(name)
                 continue
             if not (same and known is not None) and self._hidden(rules, path + name, is_folder):
                 hidden.add(name)
-            elif self._nameable(path + name) and self._see(folder, path, name, found):
-                present.add(name)
-                if is_folder:
-                    below.append(name)
+            elif not self._nameable(path + name) or not self._see(folder, path, name, found):
+                gone.add(name)
+            elif is_folder:
+                below.append(name)
         self._known.rules[path], self._known.hidden[path] = rules, hidden
-        for name in [name for name in inside if name not in present]:
-            self._gone(path + name, hidden=name in hidden)
+        for name in hidden & inside.keys():
+            self._gone(path + name, hidden=True)
+        for name in gone:
+            self._gone(path + name)
         self._check_bounds()
         for name in below:
             self._down(folder, path, name, rules, depth)
@@ -176,7 +185,7 @@ class Looker:
         if self._known.count > self._limits.files:
             raise LookStopped(f"the folder has more than {self._limits.files:,} files that are not ignored")
         if time.monotonic() > self._end:
-            raise LookStopped(f"looking through the folder took longer than {self._limits.seconds:g} s")
+            raise _OutOfTime
 
     # ── a path ────────────────────────────────────────────────────────────────────────────────────
 

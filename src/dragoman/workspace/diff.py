@@ -1,0 +1,273 @@
+"""Changes of files as unified diffs, with renames; and lines word by word, for who shows them in colours."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal, TypeAlias
+
+from dragoman.workspace.states import FileChange, FileState
+
+Status: TypeAlias = Literal["added", "deleted", "modified", "renamed"]
+Opcode: TypeAlias = tuple[str, int, int, int, int]
+
+CONTEXT = 3  # lines around a change
+_MOST_LINES = 20_000  # on both sides: what is longer is shown as replaced
+_LONGEST = 400_000  # characters of one file's diff
+_ALIKE = 0.6  # of their lines: then a file that came is one that went
+_PAIRS = 2_500  # that are compared for it
+_TEXT = 2_000_000  # bytes of a file whose lines are compared
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+@dataclass(slots=True, frozen=True)
+class FileDiff:
+    """What happened to one file. `text` is a unified diff that `git apply` and `patch` understand."""
+
+    path: str
+    status: Status
+    text: str
+    added: int = 0  # lines
+    removed: int = 0
+    binary: bool = False
+    old_path: str | None = None  # of one that was renamed
+    truncated: bool = False  # the text does not hold all of it
+
+
+@dataclass(slots=True, frozen=True)
+class Side:
+    """One side of a diff: None for `data` where the bytes were not recorded."""
+
+    state: FileState
+    data: bytes | None
+
+    @property
+    def mode(self) -> str:
+        bits = {"link": 0o120000, "folder": 0o040000}.get(self.state.kind, 0o100000)
+        return f"{bits | self.state.mode:06o}"
+
+
+def diff_of(changes: Sequence[FileChange], contents: Callable[[FileState], bytes | None]) -> list[FileDiff]:
+    """Files only: folders come and go with them."""
+
+    def side(state: FileState | None) -> Side | None:
+        return None if state is None or state.kind == "folder" else Side(state, contents(state))
+
+    pairs = [(change.path, side(change.before), side(change.after)) for change in changes]
+    gone = {path: before for path, before, after in pairs if before is not None and after is None}
+    came = {path: after for path, before, after in pairs if after is not None and before is None}
+    renames = _renames(gone, came)
+    moved = set(renames.values())
+    found = []
+    for path, before, after in pairs:
+        if path in moved or (before is None and after is None):
+            continue
+        old = renames.get(path)
+        found.append(_file_diff(path, gone[old] if old else before, after, old))
+    return sorted(found, key=lambda one: one.path)
+
+
+def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:
+    """Of one file that would be written: what a question shows."""
+    before = Side(FileState("file", 0o644), old) if old is not None else None
+    after = Side(FileState("file", 0o644), new) if new is not None else None
+    return _file_diff(path, before, after, None)
+
+
+def joined(diffs: Sequence[FileDiff], longest: int | None = None) -> str:
+    """One text; cut off, and that said, where it is longer."""
+    text = "".join(one.text for one in diffs)
+    if longest is None or len(text) <= longest:
+        return text
+    cut = text[:longest].rpartition("\n")[0]
+    return f"{cut}\n… {len(text) - len(cut):,} more characters are not shown\n"
+
+
+# ── one file ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str | None) -> FileDiff:
+    status: Status = "renamed" if old_path else "modified"
+    if before is None or after is None:
+        status = "added" if before is None else "deleted"
+    a, b = _quoted(old_path or path, "a/"), _quoted(path, "b/")
+    head = [f"diff --git {a} {b}"]
+    if before is None and after is not None:
+        head.append(f"new file mode {after.mode}")
+    elif after is None and before is not None:
+        head.append(f"deleted file mode {before.mode}")
+    elif before is not None and after is not None and before.mode != after.mode:
+        head += [f"old mode {before.mode}", f"new mode {after.mode}"]
+    if old_path is not None:
+        head += [f"rename from {_quoted(old_path)}", f"rename to {_quoted(path)}"]
+    sides = [one.data for one in (before, after) if one is not None]
+    if any(data is None or _binary(data) for data in sides):
+        unequal = len(sides) < 2 or sides[0] is None or sides[0] != sides[1]
+        names = f"{a if before else '/dev/null'} and {b if after else '/dev/null'}"
+        body = [f"Binary files {names} differ"] if unequal else []
+        return FileDiff(path, status, _lines([*head, *body]), binary=True, old_path=old_path)
+    old, new = (lines_of(one.data or b"") if one is not None else [] for one in (before, after))
+    opcodes = opcodes_of(old, new)
+    added = sum(j2 - j1 for tag, _, _, j1, j2 in opcodes if tag != "equal")
+    removed = sum(i2 - i1 for tag, i1, i2, _, _ in opcodes if tag != "equal")
+    body = []
+    if added or removed:
+        body = [f"--- {a if before else '/dev/null'}", f"+++ {b if after else '/dev/null'}"]
+        body += _hunks(old, new, opcodes)
+    text = _lines([*head, *body])
+    truncated = len(text) > _LONGEST
+    if truncated:
+        text = text[:_LONGEST].rpartition("\n")[0] + "\n"
+    return FileDiff(path, status, text, added, removed, False, old_path, truncated)
+
+
+def _hunks(old: Sequence[str], new: Sequence[str], opcodes: Sequence[Opcode]) -> Iterator[str]:
+    for group in _grouped(opcodes):
+        i1, i2, j1, j2 = group[0][1], group[-1][2], group[0][3], group[-1][4]
+        yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
+        for tag, a1, a2, b1, b2 in group:
+            if tag == "equal":
+                for line in old[a1:a2]:
+                    yield from _line(" ", line)
+                continue
+            for line in old[a1:a2]:
+                yield from _line("-", line)
+            for line in new[b1:b2]:
+                yield from _line("+", line)
+
+
+def _grouped(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
+    """Changes with so much around them; those that are near each other together."""
+    group: list[Opcode] = []
+    for place, (tag, i1, i2, j1, j2) in enumerate(opcodes):
+        if tag != "equal":
+            group.append((tag, i1, i2, j1, j2))
+            continue
+        first, last = place == 0, place == len(opcodes) - 1
+        if not first:
+            group.append((tag, i1, min(i2, i1 + CONTEXT), j1, min(j2, j1 + CONTEXT)))
+        if i2 - i1 <= 2 * CONTEXT and not first and not last:
+            group[-1] = (tag, i1, i2, j1, j2)
+            continue
+        if any(one[0] != "equal" for one in group):
+            yield group
+        group = [] if last else [(tag, max(i1, i2 - CONTEXT), i2, max(j1, j2 - CONTEXT), j2)]
+    if any(one[0] != "equal" for one in group):
+        yield group
+
+
+def _range(start: int, end: int) -> str:
+    length = end - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"
+
+
+def _line(mark: str, line: str) -> Iterator[str]:
+    if line.endswith("\n"):
+        yield mark + line[:-1]
+    else:
+        yield mark + line
+        yield "\\ No newline at end of file"
+
+
+def opcodes_of(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
+    """How one list of lines becomes the other. What is equal at both ends is found first: of a long file
+    with one change, little is left to compare."""
+    start, most = 0, min(len(old), len(new))
+    while start < most and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < most - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    found: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
+    if len(a) + len(b) > _MOST_LINES and a and b:
+        found.append(("replace", start, start + len(a), start, start + len(b)))
+    elif a or b:
+        matched = SequenceMatcher(None, a, b, autojunk=len(a) + len(b) > 2000).get_opcodes()
+        found += [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in matched]
+    if end:
+        found.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
+    return found
+
+
+def words(old: str, new: str) -> tuple[list[tuple[bool, str]], list[tuple[bool, str]]]:
+    """Two lines in pieces, each with whether it differs."""
+    a, b = _WORD.findall(old), _WORD.findall(new)
+    left: list[tuple[bool, str]] = []
+    right: list[tuple[bool, str]] = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if i1 < i2:
+            left.append((tag != "equal", "".join(a[i1:i2])))
+        if j1 < j2:
+            right.append((tag != "equal", "".join(b[j1:j2])))
+    return left, right
+
+
+# ── renames ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _renames(gone: dict[str, Side], came: dict[str, Side]) -> dict[str, str]:
+    """What came, with what it was before: the same bytes, or most of the same lines."""
+    found: dict[str, str] = {}
+    left = dict(gone)
+    for path, side in came.items():
+        same = [one for one, before in left.items() if before.state.content == side.state.content]
+        if same and side.state.size:
+            found[path] = min(same, key=lambda one: (_name(one) != _name(path), one))
+            del left[found[path]]
+    others = [path for path in came if path not in found]
+    if len(others) * len(left) > _PAIRS:
+        return found
+    scores = sorted(
+        ((_likeness(left[old], came[new]), new, old) for new in others for old in left), reverse=True
+    )
+    for score, new, old in scores:
+        if score >= _ALIKE and new not in found and old in left:
+            found[new] = old
+            del left[old]
+    return found
+
+
+def _likeness(one: Side, other: Side) -> float:
+    if one.state.kind != other.state.kind or one.data is None or other.data is None:
+        return 0.0
+    if max(len(one.data), len(other.data)) > _TEXT or _binary(one.data) or _binary(other.data):
+        return 0.0
+    a, b = Counter(lines_of(one.data)), Counter(lines_of(other.data))
+    total = a.total() + b.total()
+    return 2 * (a & b).total() / total if total else 0.0
+
+
+# ── texts ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lines_of(data: bytes) -> list[str]:
+    """Lines with their ends. What is no UTF-8 is shown as well as it can be."""
+    *lines, last = data.decode(errors="replace").split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def _binary(data: bytes) -> bool:
+    return b"\0" in data[:8000]
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _quoted(path: str, prefix: str = "") -> str:
+    """As git writes names that would break a line."""
+    whole = prefix + path
+    if all(character.isprintable() and character not in '"\\' for character in whole):
+        return whole
+    escaped = whole.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return '"' + "".join(c if c.isprintable() else f"\\{ord(c):03o}" for c in escaped) + '"'

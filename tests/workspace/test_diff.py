@@ -1,0 +1,143 @@
+"""B2: what a change is, as a text that people read and `git apply` understands."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.workspace.blame import blame
+from dragoman.workspace.diff import diff_of, diff_texts, joined, words
+from tests.workspace.folders import go_back, history_of, picture, record
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "\tc", "d\r"]), max_size=30).map("\n".join)
+
+
+@given(old=LINES, new=LINES)
+@settings(max_examples=200, deadline=None)
+def test_a_diff_says_exactly_how_one_text_becomes_the_other(old: str, new: str) -> None:
+    """B2: read by rules of the format alone, it makes the new text of the old one."""
+    diff = diff_texts("f", old.encode(), new.encode())
+    assert _patched(old, diff.text) == new
+    assert (diff.text.count("\n@@") > 0) == (old != new)
+
+
+def _patched(old: str, diff: str) -> str:
+    lines = old.splitlines(keepends=True) if "\r" not in old else [x + "\n" for x in old.split("\n")]
+    if "\r" in old:
+        lines[-1] = lines[-1][:-1]
+        lines = [line for line in lines if line]
+    made: list[str] = []
+    at = 0
+    body = diff.split("\n")[:-1]
+    for place, line in enumerate(body):
+        bare = place + 1 < len(body) and body[place + 1].startswith("\\")
+        text = line[1:] + ("" if bare else "\n")
+        if line.startswith("@@"):
+            start, _, length = line.split()[1][1:].partition(",")
+            first = int(start) - (0 if length == "0" else 1)
+            made += lines[at:first]
+            at = first
+        elif line.startswith(" "):
+            assert lines[at] == text
+            made.append(text)
+            at += 1
+        elif line.startswith("-") and not line.startswith("---"):
+            assert lines[at] == text
+            at += 1
+        elif line.startswith("+") and not line.startswith("+++"):
+            made.append(text)
+    return "".join(made + lines[at:])
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+def test_git_applies_the_diff_of_a_call(tmp_path: Path) -> None:
+    """B2: new and deleted files, modes and renames included."""
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
+    (root / "gone.txt").write_text("gone")
+    (root / "run.sh").write_text("echo\n")
+    (root / "old name.py").write_text("".join(f"x = {n}\n" for n in range(20)))
+    shutil.copytree(root, tmp_path / "copy")
+    history = history_of(root)
+
+    def work() -> None:
+        text = (root / "long.txt").read_text()
+        (root / "long.txt").write_text(text.replace("line 3\n", "three\n").replace("line 90\n", ""))
+        (root / "gone.txt").unlink()
+        (root / "run.sh").chmod(0o755)
+        (root / "new").mkdir()
+        (root / "new" / "file").write_text("no end of line")
+        (root / "old name.py").rename(root / "moved.py")
+        (root / "moved.py").write_text((root / "moved.py").read_text() + "y = 1\n")
+
+    told = record(history, work)
+    assert told is not None
+    diffs = diff_of(told.changes, history.contents)
+    assert {one.path: one.status for one in diffs} == {
+        "gone.txt": "deleted",
+        "long.txt": "modified",
+        "moved.py": "renamed",
+        "new/file": "added",
+        "run.sh": "modified",
+    }
+    subprocess.run(
+        ["git", "apply", "--unidiff-zero", "-"],
+        cwd=tmp_path / "copy",
+        input=joined(diffs).encode(),
+        check=True,
+    )
+    assert picture(tmp_path / "copy") == picture(root)
+
+
+def test_binary_files_are_said_to_differ() -> None:
+    """B2"""
+    diff = diff_texts("f", b"\0\1", b"\0\2")
+    assert diff.binary
+    assert "Binary files a/f and b/f differ" in diff.text
+
+
+def test_a_long_file_is_compared_in_no_time() -> None:
+    """B2: thousands of lines without a stutter, also where everything changed."""
+    old = "".join(f"line {n}\n" for n in range(60_000)).encode()
+    began = time.monotonic()
+    assert diff_texts("f", old, old.replace(b"line 30000\n", b"")).removed == 1
+    everything = diff_texts("f", old, old.replace(b"line", b"LINE"))
+    assert everything.removed == 60_000
+    assert everything.truncated
+    assert time.monotonic() - began < 10
+
+
+def test_names_that_would_break_a_line_are_quoted() -> None:
+    """B2: a file cannot write lines of its own into a diff by its name."""
+    assert 'diff --git "a/x\\n+evil" "b/x\\n+evil"' in diff_texts("x\n+evil", b"", b"y").text
+
+
+def test_lines_are_told_apart_word_by_word() -> None:
+    """B2"""
+    old, new = words("the old cat", "the new cat")
+    assert old == [(False, "the "), (True, "old"), (False, " cat")]
+    assert new == [(False, "the "), (True, "new"), (False, " cat")]
+
+
+def test_a_line_is_told_by_who_wrote_it(tmp_path: Path) -> None:
+    """B3: the turn that wrote a line; nobody for a person's, for old ones, and for what was taken back."""
+    root = tmp_path / "work"
+    root.mkdir()
+    file = root / "f"
+    file.write_text("old\n")
+    history = history_of(root)
+    record(history, lambda: file.write_text("old\nby one\n"), turn="turn_1")
+    file.write_text("by a person\nold\nby one\n")
+    record(history, lambda: file.write_text("by a person\nold\nby one\nby two\n"), turn="turn_2", paths=["f"])
+    third = record(history, lambda: file.write_text("nonsense\n"), turn="turn_3")
+    go_back(history, third)
+    found = blame("f", file.read_bytes(), history.of_path("f"), history.contents)
+    turns = [(line.text, line.record.turn if line.record else None) for line in found]
+    assert turns == [("by a person", None), ("old", None), ("by one", "turn_1"), ("by two", "turn_2")]
