@@ -29,6 +29,7 @@ from dragoman.plugins.limits import Budget, RoundLimit
 from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.plugins.pause import Pause
 from dragoman.plugins.privacy import Privacy
+from dragoman.plugins.snapshots import Snapshots, histories_for
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
 from dragoman.store.address import StoreFile, StoreServer, store_address
@@ -36,6 +37,7 @@ from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import concerns, parse_rule
+from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Review, Tool, tool
 from dragoman.tools.toolbox import Group, Source, Toolbox
 from dragoman.turn.agent import Agent
@@ -48,8 +50,10 @@ from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.services import GrantCache, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
+from dragoman.turn.way_back import WayBack
 from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.wire import Model
+from dragoman.workspace.states import SnapshotLimits
 
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.runtime")
@@ -98,6 +102,8 @@ class Runtime:
         titles_by_model: bool = False,
         small_model: str | None = None,
         workspace: str | Path | None = None,
+        snapshots: bool | SnapshotLimits = True,
+        snapshot_folder: str | Path | None = None,
         adopts: bool = True,
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
@@ -105,6 +111,8 @@ class Runtime:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = _store(store)
+        folder = _folder(workspace)
+        self.histories = histories_for(store, folder, snapshots, snapshot_folder)
         find_model, self._close_models = _models(model, self.store)
         built_in: list[Plugin] = [
             *([ToolHistory(tool_history)] if tool_history != "full" else []),
@@ -116,6 +124,7 @@ class Runtime:
             Length(continuations),
             Pause(),
             Titles(by_model=titles_by_model),
+            *([Snapshots(self.histories.here)] if self.histories.here is not None else []),
         ]
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
@@ -145,7 +154,7 @@ class Runtime:
             on_reject=on_reject,
             review=review,
             concurrency=concurrency,
-            workspace=_folder(workspace),
+            workspace=folder,
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
@@ -156,7 +165,8 @@ class Runtime:
         )
         self.commands = Commands(self.services, self.driver)
         self._retention = _checked_retention(retention) if adopts else None
-        self._engine = Engine(self.store, self.bus, self.driver, self.commands)
+        self.way_back = WayBack(self.store, self.histories)
+        self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
         if tasks is not None:
             tasks.join(self.services, self._engine)
 
@@ -164,6 +174,7 @@ class Runtime:
         for rule in self._denials_of_nothing():
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         await self.store.open()
+        await self.way_back.finish_moves()
         await self.driver.open()
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
@@ -176,6 +187,7 @@ class Runtime:
         await self.driver.close()
         await self.services.toolbox.close()
         await self.store.close()
+        self.histories.close()
         await self._close_models()
 
     def _denials_of_nothing(self) -> list[Rule]:
@@ -259,6 +271,7 @@ class Runtime:
                         async with asyncio.timeout(_PATIENCE):
                             await self.turn(row.id).reached("cancelled")
         await self.store.delete_conversation(conversation)
+        await in_thread(lambda: self.histories.forget(within))
         for inner in within:
             self.driver.forget(inner)
         self.services.grants.forget()

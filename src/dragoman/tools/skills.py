@@ -137,7 +137,7 @@ def _rules(skills: dict[str, Skill]) -> str:
 
 
 def _load_skill(skills: dict[str, Skill], accepts: Callable[[Path, bytes], bool] | None) -> Tool:
-    @tool(permission="skills", pattern="name", replay="safe", timeout=20)
+    @tool(permission="skills", writes="nothing", pattern="name", replay="safe", timeout=20)
     def load_skill(
         name: Annotated[str, Field(description="a skill of the index")],
         file: Annotated[str | None, Field(description="a file that the skill names, if not its text")] = None,

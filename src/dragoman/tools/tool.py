@@ -21,6 +21,7 @@ from dragoman.tools.docstring import summary
 from dragoman.tools.permissions import literal
 from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
 from dragoman.tools.workspace import inside
+from dragoman.workspace.diff import FileDiff
 
 Replay: TypeAlias = Literal["never", "ask", "safe"]
 """What may be done with a call that had started when the process died: leave it be, ask, run it again."""
@@ -30,9 +31,13 @@ Review: TypeAlias = Literal["never", "on_error", "always"]
 
 REVIEWS: tuple[Review, ...] = ("never", "on_error", "always")  # the stricter, the later
 
+Writes: TypeAlias = Literal["nothing", "named", "anything"]
+"""What a call may change in the workspace: nothing, the paths that its patterns name, or anything."""
+
 Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends in one
 RunFunction: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
 Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
+Preview: TypeAlias = Callable[[Arguments, Path | None], Sequence[FileDiff]]
 
 
 @dataclass(slots=True)
@@ -89,6 +94,8 @@ class Tool:
     timeout: float = 120.0
     sequential: bool = False
     cancellable: bool = False  # its own work may be stopped half-way
+    writes: Writes = "anything"
+    preview: Preview | None = None  # what it would write, for the person who is asked
     repeats: bool = False  # polling: the loop guard leaves it alone
     identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
     wider: Patterns | None = None  # patterns that cover more than one call, for a person who is asked
@@ -136,6 +143,8 @@ def tool(
     timeout: float = ...,
     sequential: bool = ...,
     cancellable: bool = ...,
+    writes: Writes = ...,
+    preview: Preview | None = ...,
     repeats: bool = ...,
     identity: Callable[[Arguments], JsonValue] | None = ...,
     wider: Patterns | None = ...,
@@ -235,7 +244,8 @@ def _tool(
 
 def _check(tool: str, options: Mapping[str, Any]) -> None:
     """A word that is misspelled here would be met only when it is too late."""
-    for name, words in (("replay", get_args(Replay)), ("review", get_args(Review))):
+    known = {"replay": Replay, "review": Review, "writes": Writes}
+    for name, words in ((name, get_args(kind)) for name, kind in known.items()):
         if name in options and options[name] not in words:
             raise ConfigError(f"tool {tool}: {name} is one of {', '.join(words)}, not {options[name]!r}")
     for name in ("timeout", "max_lines", "max_bytes"):

@@ -25,6 +25,7 @@ from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.settings import changed
 from dragoman.turn.steps.finalize import answer_of, finish_of
+from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 
@@ -49,6 +50,7 @@ class Engine:
     bus: EventBus
     driver: Driver
     commands: Commands
+    way_back: WayBack
 
 
 class SendOptions(TypedDict, total=False):
@@ -230,6 +232,18 @@ class TurnHandle:
         whole = result if isinstance(result, ToolResult) else ToolResult(result)
         await self._engine.commands.deliver(call, whole, failed=failed)
 
+    # ── the workspace ─────────────────────────────────────────────────────────────────────────────
+
+    async def diff(self) -> WorkspaceDiff:
+        """What its calls did to the files of the workspace."""
+        return await self._engine.way_back.diff_turn(self.id)
+
+    async def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """Go back to before this turn, files and conversation, or files alone: what it and the turns after
+        it did is taken back. RevertConflict, and nothing is changed, where somebody else changed one of the
+        files since, unless `force` says to go on. What was said stays on the tree, as a branch."""
+        return await self._engine.way_back.revert_turn(self.id, files_only=files_only, force=force)
+
     # ── where it is ───────────────────────────────────────────────────────────────────────────────
 
     def _here(self) -> LiveTurn | None:
@@ -311,6 +325,19 @@ class ConversationHandle:
         """Look at another branch: its newest message becomes the leaf."""
         tree = await self.tree()
         await self._store.set_leaf(self.id, tree.tip(message), 0.0)
+
+    async def diff(self) -> WorkspaceDiff:
+        """What its turns did to the files of the workspace, less what was taken back."""
+        return await self._engine.way_back.diff_conversation(self.id)
+
+    async def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """Go back to before a message, as `TurnHandle.revert` does to before a turn."""
+        await self._own(message)
+        return await self._engine.way_back.revert_message(message, files_only=files_only, force=force)
+
+    async def redo(self, *, force: bool = False) -> Reverted:
+        """Take the last revert back."""
+        return await self._engine.way_back.redo(self.id, force=force)
 
     async def questions(self) -> list[Question]:
         return await self._store.questions(conversation=self.id)

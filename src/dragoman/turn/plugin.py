@@ -205,6 +205,14 @@ class Plugin:
         """Before a call is judged and run, in registration order. May change its arguments, refuse it,
         skip it, or have a person asked. An error ends the turn."""
 
+    async def before_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        """Right before an allowed call runs here, in registration order: whoever was asked has answered, and
+        the call is stored as started. Not for calls that a client runs. An error ends the turn."""
+
+    async def after_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        """Right after it ran, in reverse registration order, whatever came of it, also where the turn is
+        cancelled; before its result is looked at. An error ends the turn."""
+
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
         """After a call ran, in reverse registration order. What it returns takes the place of the result;
         None leaves it. An error ends the turn."""
@@ -244,6 +252,8 @@ class Hooks:
         self.turn_end = _that_override(active, "on_turn_end")
         self.before_calls = _that_override(active, "before_calls")
         self.before_tool = _that_override(active, "before_tool")
+        self.before_run = _that_override(active, "before_run")
+        self.after_run = _that_override(active, "after_run")[::-1]
         self.after_tool = _that_override(active, "after_tool")[::-1]
         self.system_prompt = _that_override(active, "system_prompt")
         self.request_params = _that_override(active, "request_params")
@@ -271,6 +281,14 @@ class Hooks:
             check_json(made, _made_by(plugin, "a call"))
             if planned.skipped is not None or planned.refused is not None:
                 return
+
+    async def see_start(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        for plugin in self.before_run:
+            await plugin.before_run(call, tool, turn)
+
+    async def see_end(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        for plugin in self.after_run:
+            await plugin.after_run(call, tool, turn)
 
     async def see_result(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult:
         """`after_tool`, the last plugin first. Returns what they leave of the result."""

@@ -13,6 +13,7 @@ Choice = Annotated[str, Field(min_length=1, max_length=200)]
 
 @tool(
     permission="basics.ask_person",
+    writes="nothing",
     replay="safe",
     cancellable=True,
     examples=[

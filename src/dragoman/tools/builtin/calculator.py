@@ -59,6 +59,7 @@ CONSTANTS = {"pi": math.pi, "e": math.e}
 
 @tool(
     permission="basics.calculator",
+    writes="nothing",
     replay="safe",
     timeout=5,
     examples=[

@@ -15,6 +15,7 @@ from dragoman.tools.tool import tool
 
 @tool(
     permission="basics.current_time",
+    writes="nothing",
     replay="safe",
     repeats=True,
     timeout=5,

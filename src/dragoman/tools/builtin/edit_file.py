@@ -15,6 +15,7 @@ from dragoman.tools.workspace import path_patterns, replace_inside, wider_paths
 # Run again after a crash, it finds another version than it was given and changes nothing twice.
 @tool(
     permission="files.write",
+    writes="named",
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

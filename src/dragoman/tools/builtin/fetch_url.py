@@ -45,6 +45,7 @@ def fetcher(
     @tool(
         name="fetch_url",
         permission="web.fetch",
+        writes="nothing",
         pattern=_patterns,
         wider=_wider,
         replay="safe",

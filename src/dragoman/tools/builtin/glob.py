@@ -21,6 +21,7 @@ _MOST = 500
 
 @tool(
     permission="files.read",
+    writes="nothing",
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

@@ -18,7 +18,8 @@ from dragoman.errors import ToolFailed
 from dragoman.tools.builtin import matcher
 from dragoman.tools.builtin.glob import FILES, SKIPPED, fits
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import OpenFolder, below, path_patterns, walk, wider_paths
+from dragoman.tools.workspace import below, path_patterns, walk, wider_paths
+from dragoman.workspace.folder import OpenFolder
 
 _BIGGEST = 1_000_000  # bytes of a file that is searched
 _MOST = 200  # lines in all
@@ -27,6 +28,7 @@ _TIME = 20.0  # seconds for the search
 
 @tool(
     permission="files.read",
+    writes="nothing",
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

@@ -7,13 +7,15 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import Entry, below, entries_inside, path_patterns, wider_paths
+from dragoman.tools.workspace import below, entries_inside, path_patterns, wider_paths
+from dragoman.workspace.folder import Entry
 
 _MOST = 1000
 
 
 @tool(
     permission="files.read",
+    writes="nothing",
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

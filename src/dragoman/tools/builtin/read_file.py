@@ -17,6 +17,7 @@ _PAGE = 40_000  # bytes: less than what a model is shown of a result
 
 @tool(
     permission="files.read",
+    writes="nothing",
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

@@ -20,6 +20,7 @@ class TodoItem(BaseModel):
 
 @tool(
     permission="basics.todo",
+    writes="nothing",
     replay="safe",
     timeout=5,
     examples=[

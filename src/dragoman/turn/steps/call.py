@@ -230,8 +230,16 @@ class CallRun:
         self._log.publish(e.CallStart(call.id, call.tool, running.arguments, tool.client, running.started))
 
     async def _run(self, call: ToolCall, tool: Tool, permit: Permit, decided: _Decided) -> Outcome:
-        """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         await self._began(call, tool, permit, decided)
+        hooks, view = self._prepared.hooks, self._prepared.view
+        await hooks.see_start(call, tool, view)
+        try:
+            return await self._execute(call, tool, permit)
+        finally:
+            await hooks.see_end(call, tool, view)
+
+    async def _execute(self, call: ToolCall, tool: Tool, permit: Permit) -> Outcome:
+        """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         context = CallContext(self._prepared, tool, self._id, self._grants)
         task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)

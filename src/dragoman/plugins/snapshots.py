@@ -1,0 +1,118 @@
+"""Records what calls do to the workspace, so that it can be shown as a diff and taken back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from dragoman.errors import DragomanError
+from dragoman.messages.parts import ToolCall, ToolResult
+from dragoman.store.address import StoreFile, StoreServer, store_address
+from dragoman.store.store import Store
+from dragoman.tools.thread import in_thread
+from dragoman.tools.tool import Tool
+from dragoman.turn.plugin import Cleanup, Plugin
+from dragoman.turn.view import TurnView
+from dragoman.workspace.diff import diff_of, joined
+from dragoman.workspace.histories import Histories
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.states import DEFAULT_LIMITS, ChangeRecord, SnapshotLimits
+
+T = TypeVar("T")
+_SHOWN = 20_000  # characters of the diff that goes with a result; the whole is recorded
+_FAULTS = (DragomanError, OSError, sqlite3.Error)
+
+
+class Snapshots(Plugin):
+    """Looks at the folder and not at the tool: right before a call that may write, and right after it.
+
+    What cannot be recorded is told in a notice, and stops nobody.
+    """
+
+    def __init__(self, history: WorkspaceHistory) -> None:
+        self._history = history
+        self._begun: dict[str, set[str]] = {}  # by turn: calls that run
+        self._told: dict[str, set[str]] = {}
+        self._records: dict[str, ChangeRecord] = {}  # by call, until its result is looked at
+
+    async def on_turn_start(self, turn: TurnView) -> Cleanup:
+        if turn.resumed and self._history.is_there:
+            await self._attempt(turn, lambda: self._history.settle(turn.id))
+
+        async def clean_up() -> None:
+            for call in self._begun.pop(turn.id, set()):  # it was stopped before its end could be seen
+                await self._attempt(turn, lambda call=call: self._history.end(turn.id, call))  # type: ignore[misc]
+            self._told.pop(turn.id, None)
+
+        return clean_up
+
+    async def before_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        if tool.writes == "nothing":
+            return
+        paths = list(tool.patterns(call.arguments)) if tool.writes == "named" else None
+        self._begun.setdefault(turn.id, set()).add(call.id)
+        notes = await self._attempt(
+            turn,
+            lambda: self._history.begin(
+                conversation=turn.conversation.id,
+                turn=turn.id,
+                step=turn.turn.step,
+                call=call.id,
+                paths=paths,
+            ),
+        )
+        self._tell(turn, notes or [])
+
+    async def after_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
+        if call.id not in self._begun.get(turn.id, ()):
+            return
+        record = await self._attempt(turn, lambda: self._history.end(turn.id, call.id))
+        self._begun[turn.id].discard(call.id)
+        if record is not None:
+            self._tell(turn, record.notes)
+            self._records[call.id] = record
+
+    async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
+        """The diff goes with the result, for people; the model does not read it."""
+        record = self._records.pop(call.id, None)
+        if record is None or not record.changes or "diff" in result.metadata:
+            return None
+        diffs = await self._attempt(turn, lambda: diff_of(record.changes, self._history.contents))
+        if not diffs:
+            return None
+        return replace(result, metadata={**result.metadata, "diff": joined(diffs, _SHOWN)})
+
+    async def _attempt(self, turn: TurnView, work: Callable[[], T]) -> T | None:
+        try:
+            return await in_thread(work)
+        except _FAULTS as error:
+            self._tell(turn, [f"what calls change is not recorded: {error}"])
+            return None
+
+    def _tell(self, turn: TurnView, notes: tuple[str, ...] | list[str]) -> None:
+        """Each once in a turn."""
+        told = self._told.setdefault(turn.id, set())
+        for note in notes:
+            if note not in told:
+                told.add(note)
+                turn.notice(note, "snapshots")
+
+
+def histories_for(
+    place: str | Path | StoreFile | StoreServer | Store,
+    workspace: Path | None,
+    snapshots: bool | SnapshotLimits,
+    folder: str | Path | None,
+) -> Histories:
+    """Where what turns do to the workspace is recorded: beside the store, if that is a file."""
+    address = store_address(place) if isinstance(place, str | Path) else place
+    skip: list[Path] = []
+    if isinstance(address, StoreFile):
+        skip = [address.path]
+        folder = folder or address.folder(address.path.parent) / "snapshots"
+    limits = snapshots if isinstance(snapshots, SnapshotLimits) else DEFAULT_LIMITS
+    wanted = workspace if snapshots else None
+    return Histories(Path(folder) if folder is not None else None, wanted, limits=limits, skip=skip)

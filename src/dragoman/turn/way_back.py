@@ -1,0 +1,283 @@
+"""What turns did to the workspace, and the way back: files and conversation together, or files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from dragoman.conversation.tree import Tree
+from dragoman.errors import BadRequest, NotFound, TurnBusy
+from dragoman.messages.message import Message
+from dragoman.store.store import Store
+from dragoman.tools.thread import in_thread
+from dragoman.tools.workspace import read_inside, steps_of
+from dragoman.workspace.blame import BlamedLine, blame
+from dragoman.workspace.diff import FileDiff, diff_of, joined
+from dragoman.workspace.histories import Histories
+from dragoman.workspace.history import WorkspaceHistory
+from dragoman.workspace.states import ChangeRecord, FileChange, compose
+
+T = TypeVar("T")
+_BLAMED = 5_000_000  # bytes of a file whose lines are told
+
+
+@dataclass(slots=True, frozen=True)
+class WorkspaceDiff:
+    """What was done to the files. `notes` say what of it could not be recorded."""
+
+    files: list[FileDiff] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """As `git diff` would write it."""
+        return joined(self.files)
+
+
+@dataclass(slots=True, frozen=True)
+class Reverted:
+    """What a revert did."""
+
+    conversation: str
+    paths: list[str] = field(default_factory=list)  # that were changed
+    notes: list[str] = field(default_factory=list)  # what was left as it is
+    leaf: str | None = None  # where the conversation stands now
+    moved: bool = False  # whether it stood elsewhere before
+
+
+@dataclass(slots=True, frozen=True)
+class _Point:
+    """A place in a conversation: what comes after it, and the message before it."""
+
+    conversation: str
+    turn: str
+    turns: frozenset[str]  # that began after it, or go through it
+    calls: frozenset[str]
+    after: frozenset[str]  # messages
+    leaf: str | None
+    first_call: str | None = None  # where it lies within a reply: before this call
+    reply_calls: frozenset[str] = frozenset()  # of that reply
+
+
+class WayBack:
+    def __init__(self, store: Store, histories: Histories) -> None:
+        self._store = store
+        self._histories = histories
+
+    # ── diffs ─────────────────────────────────────────────────────────────────────────────────────
+
+    async def diff_turn(self, turn: str) -> WorkspaceDiff:
+        """What its calls changed, all together."""
+        live = (await self._store.turn(turn)).live
+        return await in_thread(lambda: self._diff_turn(turn, settled=not live))
+
+    def _diff_turn(self, turn: str, *, settled: bool) -> WorkspaceDiff:
+        here = self._histories.here
+        if settled and here is not None and here.is_there:
+            here.settle(turn)
+        history = self._histories.of_turn(turn)
+        return _diff(history, history.of_turns([turn]) if history is not None else [])
+
+    async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
+        """What all its turns changed, less what was taken back."""
+        await self._store.conversation(conversation)
+        here = self._histories.here
+        if here is None:
+            return WorkspaceDiff()
+        return await in_thread(lambda: _diff(here, here.of_conversation(conversation)))
+
+    async def blame(self, path: str) -> list[BlamedLine]:
+        """Each line of a file of the workspace, with the record that wrote it."""
+        history = self._recorded()
+        name = "/".join(steps_of(path))
+
+        def read() -> list[BlamedLine]:
+            now = read_inside(history.root, name, _BLAMED)
+            return blame(name, now, history.of_path(name), history.contents)
+
+        return await in_thread(read)
+
+    # ── back ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def revert_turn(self, turn: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """To before the message that it answers, or, where it answers it once more, before its answer."""
+        row = await self._store.turn(turn)
+        tree = await self._tree(row.conversation)
+        question = tree[row.message]
+        if question.turn == turn:
+            first = [question]
+        else:
+            own = [message for message in tree if message.turn == turn]
+            first = [message for message in own if message.parent == row.message] or own[:1]
+        return await self._revert(self._point(tree, turn, first), files_only, force)
+
+    async def revert_message(
+        self, message: str, *, files_only: bool = False, force: bool = False
+    ) -> Reverted:
+        """To before a message: a person's, or a reply."""
+        found = await self._store.message(message)
+        tree = await self._tree(found.conversation)
+        return await self._revert(self._point(tree, found.turn or "", [found]), files_only, force)
+
+    async def revert_call(self, call: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """To before a call; the conversation, to before the reply that holds it."""
+        _, conversation, _ = await self._store.call(call)
+        tree = await self._tree(conversation)
+        for message in tree:
+            if any(one.id == call for one in message.calls):
+                point = self._point(tree, message.turn or "", [message], first_call=call)
+                return await self._revert(point, files_only, force)
+        raise NotFound("call", call)
+
+    async def redo(self, conversation: str, *, force: bool = False) -> Reverted:
+        """Take the last revert of a conversation back."""
+        history = self._recorded()
+        info = await self._store.conversation(conversation)
+        records = await in_thread(lambda: history.of_conversation(conversation))
+        record = _to_redo(records)
+        if record is None:
+            raise BadRequest("there is nothing to do again: nothing was taken back here")
+        leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
+        made = await in_thread(
+            lambda: history.revert(
+                [record], conversation=conversation, turn=record.turn, force=force, leaf=leaf
+            )
+        )
+        return await self._moved(history, made, info.leaf)
+
+    async def finish_moves(self) -> None:
+        """Conversations that a program did not live to move, though it had brought their files back."""
+        history = self._histories.here
+        if history is None or not history.is_there:
+            return
+        for record in await in_thread(history.waiting_leaves):
+            try:
+                await self._move(history, record)
+            except NotFound:  # deleted meanwhile
+                await in_thread(lambda record=record: history.leaf_moved(record.id))  # type: ignore[misc]
+
+    def _recorded(self) -> WorkspaceHistory:
+        if self._histories.here is None:
+            raise BadRequest("nothing is recorded here: there is no workspace, or [snapshots] are off")
+        return self._histories.here
+
+    async def _revert(self, point: _Point, files_only: bool, force: bool) -> Reverted:
+        for row in await self._store.turns(point.conversation):
+            if row.live and row.id in point.turns:
+                raise TurnBusy(row.id)
+        info = await self._store.conversation(point.conversation)
+        moves = not files_only and info.leaf in point.after and point.leaf is not None
+        history = self._histories.here
+        if history is None:
+            if files_only:
+                self._recorded()
+            if moves and point.leaf is not None:
+                await self._store.set_leaf(point.conversation, point.leaf, 0.0)
+            return Reverted(point.conversation, leaf=point.leaf if moves else info.leaf, moved=moves)
+        leaf = (info.leaf, point.leaf) if moves else None
+        made = await in_thread(lambda: self._revert_files(history, point, force, leaf))
+        done = await self._moved(history, made, info.leaf)
+        if not files_only and point.leaf is None:
+            done.notes.append("it was the first message: the conversation stays where it is")
+        return done
+
+    def _revert_files(
+        self,
+        history: WorkspaceHistory,
+        point: _Point,
+        force: bool,
+        leaf: tuple[str | None, str | None] | None,
+    ) -> ChangeRecord:
+        for turn in point.turns:
+            history.settle(turn)
+        self._check_folder(history, point)
+        records = _after(point, history.of_conversation(point.conversation))
+        return history.revert(
+            records, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf
+        )
+
+    def _check_folder(self, history: WorkspaceHistory, point: _Point) -> None:
+        for turn in point.turns:
+            other = self._histories.of_turn(turn)
+            if other is not None and other is not history:
+                other.close()
+                raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
+
+    async def _moved(self, history: WorkspaceHistory, record: ChangeRecord, leaf: str | None) -> Reverted:
+        if record.leaf_after is not None:
+            await self._move(history, record)
+        return Reverted(
+            record.conversation,
+            [change.path for change in record.changes],
+            list(record.notes),
+            record.leaf_after or leaf,
+            record.leaf_after is not None,
+        )
+
+    async def _move(self, history: WorkspaceHistory, record: ChangeRecord) -> None:
+        if record.leaf_after is not None:
+            await self._store.set_leaf(record.conversation, record.leaf_after, 0.0)
+        await in_thread(lambda: history.leaf_moved(record.id))
+
+    async def _tree(self, conversation: str) -> Tree:
+        messages, _ = await self._store.messages(conversation)
+        return Tree(messages)
+
+    @staticmethod
+    def _point(tree: Tree, turn: str, first: Sequence[Message], first_call: str | None = None) -> _Point:
+        after = _below(tree, [message.id for message in first])
+        messages = [tree[id] for id in after]
+        return _Point(
+            first[0].conversation if first else "",
+            turn,
+            frozenset(message.turn for message in messages if message.turn is not None),
+            frozenset(call.id for message in messages for call in message.calls),
+            frozenset(after),
+            first[0].parent if first else None,
+            first_call,
+            frozenset(call.id for message in first for call in message.calls),
+        )
+
+
+def _below(tree: Tree, tops: Iterable[str]) -> list[str]:
+    """These messages and all that follow them, on every branch."""
+    found = list(tops)
+    for id in found:
+        found += tree.children(id)
+    return found
+
+
+def _after(point: _Point, records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
+    """What was done after a point, and what was taken back of that."""
+    wanted = [one for one in records if one.kind == "calls" and point.calls & set(one.calls)]
+    if point.first_call is not None:
+        start = min((one.id for one in wanted if point.first_call in one.calls), default=None)
+        if start is None:  # a call that changed nothing has no record: what came after its reply counts
+            wanted = [one for one in wanted if not point.reply_calls & set(one.calls)]
+        wanted = [one for one in wanted if start is None or one.id >= start]
+    ids = {one.id for one in wanted}
+    for record in records:
+        if record.kind == "revert" and ids & set(record.reverts):
+            wanted.append(record)
+            ids.add(record.id)
+    return sorted(wanted, key=lambda one: one.id)
+
+
+def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
+    reverts = {one.id: one for one in records if one.kind == "revert"}
+    taken = {id for one in reverts.values() for id in one.reverts}
+    for record in reversed(list(reverts.values())):
+        again = len(record.reverts) == 1 and record.reverts[0] in reverts
+        if record.id not in taken and not again:
+            return record
+    return None
+
+
+def _diff(history: WorkspaceHistory | None, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
+    if history is None:
+        return WorkspaceDiff()
+    changes: list[FileChange] = [change for record in records for change in record.changes]
+    notes = dict.fromkeys(note for record in records for note in record.notes)
+    contents: Callable[..., bytes | None] = history.contents
+    return WorkspaceDiff(diff_of(compose(changes), contents), list(notes))

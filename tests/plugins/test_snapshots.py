@@ -1,0 +1,251 @@
+"""B1, B3: what the calls of a turn did to the workspace is recorded, shown, and taken back with what was
+said, whichever tool it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Runtime, ToolContext, allow_once, tool
+from dragoman.errors import BadRequest, RevertConflict, TurnBusy
+from dragoman.tools.builtin import BUILTIN
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.wire.scripted import calls, says
+from dragoman.workspace.states import SnapshotLimits
+from tests.patience import eventually
+from tests.runtimes import runtime_with
+from tests.workspace.folders import picture
+
+
+@tool
+def scribble(name: str, text: str, context: ToolContext) -> str:
+    """A tool of one's own, of which nothing is known."""
+    assert context.workspace is not None
+    (context.workspace / name).write_text(text)
+    return "done"
+
+
+@tool(writes="nothing")
+def look(context: ToolContext) -> str:
+    """Says that it writes nothing."""
+    return "seen"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.txt").write_text("one\n")
+    return work
+
+
+def opened(tmp_path: Path, script: Any, **options: Any) -> Runtime:
+    tools = [scribble, look, BUILTIN["files"](), BUILTIN["shell"]()]
+    return runtime_with(tmp_path, script, tools=tools, workspace=tmp_path / "work", **options)
+
+
+async def finished(chat: ConversationHandle, text: str = "go") -> TurnHandle:
+    turn = await chat.send(text)
+    await turn.result()
+    return turn
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        calls("write_file", path="new.txt", text="new\n"),
+        calls("shell", command="echo new > new.txt"),
+        calls("scribble", name="new.txt", text="new\n"),
+    ],
+)
+async def test_whatever_tool_wrote_it_is_told(tmp_path: Path, work: Path, call: Any) -> None:
+    """B1: built-in, shell and own tools; in the diff of the turn, and beside the result."""
+    async with opened(tmp_path, [call, says("done")]) as runtime:
+        turn = await finished(await runtime.conversation())
+        diff = await turn.diff()
+        assert [(one.path, one.status, one.added) for one in diff.files] == [("new.txt", "added", 1)]
+        assert "+new" in diff.text
+        (made,) = [call for message in (await turn.result()).messages for call in message.calls]
+        assert made.result is not None
+        assert "+new" in str(made.result.metadata["diff"])
+        assert "+new" not in made.result.text
+
+
+async def test_a_turn_that_only_reads_leaves_nothing(tmp_path: Path, work: Path) -> None:
+    """B1: where no tool may write nothing is looked at, and nothing is made."""
+    async with opened(tmp_path, [calls("look"), calls("read_file", path="a.txt"), says("done")]) as runtime:
+        turn = await finished(await runtime.conversation())
+        assert (await turn.diff()).files == []
+        assert runtime.histories.here is not None
+        assert not runtime.histories.here.file.exists()
+
+
+async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -> None:
+    """B3: files and conversation go back together; what was said stays as a branch; a revert is reverted."""
+    script = [
+        says("hello"),
+        calls("shell", command="rm a.txt; mkdir d; echo x > d/x; chmod 700 d"),
+        says("ok"),
+    ]
+    async with opened(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        await finished(chat, "hi")
+        leaf = (await chat.info()).leaf
+        before = picture(work)
+        turn = await finished(chat, "delete it")
+        after, last = picture(work), (await chat.info()).leaf
+
+        done = await turn.revert()
+        assert picture(work) == before
+        assert (await chat.info()).leaf == leaf == done.leaf
+        assert [m.text for m in await chat.messages()] == ["hi", "hello"]
+        assert len(await chat.tree()) == 5
+        assert (await chat.diff()).files == []
+
+        await chat.redo()
+        assert picture(work) == after
+        assert (await chat.info()).leaf == last
+
+        await turn.revert()
+        assert picture(work) == before
+        with pytest.raises(BadRequest, match="nothing to do again"):
+            await (await runtime.conversation()).redo()
+
+
+async def test_files_alone_go_back(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    async with opened(tmp_path, [says("hello"), calls("shell", command="rm a.txt"), says("ok")]) as runtime:
+        chat = await runtime.conversation()
+        await finished(chat)
+        turn = await finished(chat)
+        leaf = (await chat.info()).leaf
+        done = await turn.revert(files_only=True)
+        assert done.paths == ["a.txt"]
+        assert (work / "a.txt").exists()
+        assert (await chat.info()).leaf == leaf
+
+
+async def test_back_to_before_an_earlier_turn_takes_the_later_ones_along(tmp_path: Path, work: Path) -> None:
+    """B3: also over one that was taken back by itself before."""
+    script = [
+        *(calls("shell", command="echo 1 >> a.txt"), says("1")),
+        *(calls("shell", command="echo 2 >> a.txt"), says("2")),
+        *(calls("shell", command="echo 3 >> a.txt"), says("3")),
+    ]
+    async with opened(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        first = await finished(chat)
+        second = await finished(chat)
+        await second.revert()
+        await finished(chat)
+        assert (work / "a.txt").read_text() == "one\n1\n3\n"
+        await first.revert()
+        assert (work / "a.txt").read_text() == "one\n"
+
+
+async def test_back_to_before_a_single_call(tmp_path: Path, work: Path) -> None:
+    """B3: what the calls before it did stays."""
+    script = [
+        calls("write_file", path="x", text="x"),
+        calls("write_file", path="y", text="y"),
+        calls("shell", command="echo z > z"),
+        says("ok"),
+    ]
+    async with opened(tmp_path, script) as runtime:
+        turn = await finished(await runtime.conversation())
+        made = [call for message in (await turn.result()).messages for call in message.calls]
+        second = next(call for call in made if call.arguments.get("path") == "y")
+        done = await runtime.way_back.revert_call(second.id)
+        assert sorted(picture(work)) == ["a.txt", "x"]
+        assert done.moved
+
+
+async def test_what_a_person_changed_since_is_asked_about(tmp_path: Path, work: Path) -> None:
+    """B3 × B1: neither files nor conversation move."""
+    async with opened(
+        tmp_path, [says("hi"), calls("shell", command="echo 2 > a.txt"), says("ok")]
+    ) as runtime:
+        chat = await runtime.conversation()
+        await finished(chat)
+        turn = await finished(chat)
+        (work / "a.txt").write_text("by a person")
+        leaf = (await chat.info()).leaf
+        with pytest.raises(RevertConflict, match=r"a\.txt"):
+            await turn.revert()
+        assert (work / "a.txt").read_text() == "by a person"
+        assert (await chat.info()).leaf == leaf
+        await turn.revert(force=True)
+        assert (work / "a.txt").read_text() == "one\n"
+
+
+async def test_what_a_person_did_while_they_were_asked_is_not_the_calls(tmp_path: Path, work: Path) -> None:
+    """B1 × P1: a question may be open for days; the folder is looked at when the call runs."""
+    async with opened(tmp_path, [calls("shell", command="echo 2 > b.txt"), says("ok")], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        (work / "a.txt").write_text("by a person, meanwhile")
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+        assert [one.path for one in (await turn.diff()).files] == ["b.txt"]
+
+
+async def test_a_turn_that_runs_cannot_be_taken_back(tmp_path: Path, work: Path) -> None:
+    """B3: TurnBusy; and a turn that is cancelled can."""
+    script = [calls("shell", command="echo 2 > a.txt; sleep 60")]
+    async with opened(tmp_path, script) as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.start":
+                await eventually(lambda: (work / "a.txt").read_text() == "2\n")
+                with pytest.raises(TurnBusy):
+                    await turn.revert()
+                await turn.cancel()
+        await turn.revert()
+        assert (work / "a.txt").read_text() == "one\n"
+
+
+async def test_what_is_not_recorded_is_said(tmp_path: Path, work: Path) -> None:
+    """B1: as a notice while it happens, and with the diff."""
+    (work / "b.txt").write_text("b")
+    script = [calls("shell", command="echo 2 > a.txt"), says("ok")]
+    async with opened(tmp_path, script, snapshots=SnapshotLimits(files=1)) as runtime:
+        turn = await runtime.send("go")
+        notices = [event.text async for event in turn.events() if event.type == "notice"]
+        assert any("not recorded" in text for text in notices)
+        assert "not recorded" in (await turn.diff()).notes[0]
+
+
+async def test_without_recording_the_conversation_still_goes_back(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    script = [says("hi"), calls("shell", command="echo 2 > a.txt"), says("ok")]
+    async with opened(tmp_path, script, snapshots=False) as runtime:
+        chat = await runtime.conversation()
+        await finished(chat)
+        leaf = (await chat.info()).leaf
+        turn = await finished(chat)
+        done = await turn.revert()
+        assert done.leaf == leaf
+        assert (work / "a.txt").read_text() == "2\n"
+        with pytest.raises(BadRequest, match="nothing is recorded"):
+            await turn.revert(files_only=True)
+
+
+async def test_a_deleted_conversation_takes_its_records_along(tmp_path: Path, work: Path) -> None:
+    """B1: also from a program that is in another folder."""
+    async with opened(tmp_path, [calls("shell", command="echo 2 > a.txt"), says("ok")]) as runtime:
+        chat = await runtime.conversation()
+        turn = await finished(chat)
+        history = runtime.histories.here
+        assert history is not None
+        assert history.of_turns([turn.id])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with Runtime(tmp_path / "chat.db", workspace=elsewhere, adopts=False) as other:
+        with pytest.raises(BadRequest, match="worked in"):
+            await other.turn(turn.id).revert()
+        assert [one.path for one in (await other.turn(turn.id).diff()).files] == ["a.txt"]
+        await other.delete(chat.id)
+    assert history.of_turns([turn.id]) == []
+    history.close()
