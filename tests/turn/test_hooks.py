@@ -170,7 +170,7 @@ def test_every_hook_says_when_it_runs_and_what_its_errors_do() -> None:
         for name, member in inspect.getmembers(Plugin, inspect.isfunction)
         if name.startswith(("on_", "before_", "after_")) or name in ("system_prompt", "request_params")
     ]
-    assert len(hooks) == 14
+    assert len(hooks) == 16
     for hook in hooks:
         text = inspect.getdoc(hook) or ""
         assert len(text) > 60, hook.__name__

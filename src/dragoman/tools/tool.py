@@ -66,6 +66,7 @@ class ToolContext:
     permits: Callable[[str], bool]  # whether what the tool found, such as a file below a folder, may be shown
     require_permission: Callable[..., Any]  # (pattern, question): asks a person if no rule allows it
     complete: Callable[[Request], Awaitable[Message]]  # asks the model something beside the conversation
+    seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     workspace: Path | None = None
 
     @property

@@ -77,12 +77,46 @@ def read_inside(workspace: Path | None, path: str, most: int) -> bytes:
         return folder.read(name, most)
 
 
+def read_if_there(workspace: Path | None, path: str, most: int) -> bytes | None:
+    """The same; None where there is no such file."""
+    above, name = _file(path)
+    with _explained(workspace, path):
+        try:
+            with _open_folder(workspace, above) as folder:
+                return folder.read(name, most)
+        except FileNotFoundError:
+            return None
+
+
+def remove_inside(workspace: Path | None, path: str, expected: bytes) -> None:
+    """Delete a file that still is what it was."""
+    above, name = _file(path)
+    with _writing, _explained(workspace, path), _open_folder(workspace, above) as folder:
+        if folder.read(name, len(expected) + 1) != expected:
+            raise ToolFailed(f"{path} was changed meanwhile: read it again")
+        folder.remove(name)
+
+
+def mode_inside(workspace: Path | None, path: str) -> int:
+    """The rights of a file that may be written."""
+    above, name = _file(path)
+    with _explained(workspace, path), _open_folder(workspace, above) as folder:
+        return folder.mode(name)
+
+
 def replace_inside(
-    workspace: Path | None, path: str, most: int, change: Callable[[bytes | None], bytes], *, create: bool
+    workspace: Path | None,
+    path: str,
+    most: int,
+    change: Callable[[bytes | None], bytes],
+    *,
+    create: bool,
+    mode: int | None = None,
 ) -> bytes:
     """Put what `change` makes of a file's bytes in their place, whole or not at all. → the new bytes
 
-    It is given None where there is no such file. Nobody else in this process writes in between.
+    It is given None where there is no such file; that gets `mode`. Nobody else in this process writes in
+    between.
     """
     above, name = _file(path)
     with _writing, _explained(workspace, path), _open_folder(workspace, above, create=create) as folder:
@@ -92,7 +126,7 @@ def replace_inside(
             old = None
         new = change(old)
         if new != old:
-            folder.put(name, new, None if old is None else folder.mode(name))
+            folder.put(name, new, mode if old is None else folder.mode(name))
         return new
 
 

@@ -133,7 +133,7 @@ def test_nothing_escapes_where_the_system_cannot_go_step_by_step(
 ) -> None:
     """C8: as on Windows, where only a race is left."""
     monkeypatch.setattr("dragoman.workspace.folder._STEPWISE", False)
-    monkeypatch.setattr("dragoman.tools.workspace._NO_LINKS", 0)
+    monkeypatch.setattr("dragoman.workspace.folder._NO_LINKS", 0)
     root = workspace(tmp_path)
     assert read_inside(root, "sub/../sub/b.py", 100).startswith(b"def")
     assert replace_inside(root, "new/c", 100, lambda old: b"c", create=True) == b"c"

@@ -9,8 +9,8 @@ from dragoman.tools.toolbox import Group
 _FILES = """\
 Paths are relative to the workspace folder and never lead out of it.
 Read a file before you change it: edit_file and write_file want the version that read_file shows, and refuse \
-a file that has changed since. Change one file once per step; the result gives the version \
-for the next change."""
+a file that has changed since, as apply_patch does. Change one file once per step; the result gives the \
+version for the next change."""
 
 _SHELL = """\
 shell runs in the workspace folder, and nothing can be typed into it. Use the file tools to read and \
@@ -36,6 +36,7 @@ def basics_group() -> Group:
 
 
 def files_group() -> Group:
+    from dragoman.tools.builtin.apply_patch import apply_patch
     from dragoman.tools.builtin.edit_file import edit_file
     from dragoman.tools.builtin.glob import glob
     from dragoman.tools.builtin.grep import grep
@@ -43,7 +44,7 @@ def files_group() -> Group:
     from dragoman.tools.builtin.read_file import read_file
     from dragoman.tools.builtin.write_file import write_file
 
-    tools = (list_directory, read_file, write_file, edit_file, glob, grep)
+    tools = (list_directory, read_file, write_file, edit_file, apply_patch, glob, grep)
     return Group("files", tools, rules=_FILES)
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.tools.builtin.textfile import MOST, text_file
-from dragoman.tools.tool import ToolContext, tool
+from dragoman.tools.builtin.textfile import MOST, seen_versions, text_file
+from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import path_patterns, read_inside, wider_paths
 
 _PAGE = 40_000  # bytes: less than what a model is shown of a result
@@ -36,7 +36,7 @@ def read_file(
     context: ToolContext,
     start: Annotated[int, Field(ge=1, description="the first line wanted")] = 1,
     lines: Annotated[int, Field(ge=1, le=1900, description="how many lines")] = 1000,
-) -> str:
+) -> ToolOutput:
     """Read a text file of the workspace. The first line of the result says which lines these are, how many
     there are, and the file's version, which edit_file and write_file ask for."""
     file = text_file(path, read_inside(context.workspace, path, MOST))
@@ -47,7 +47,8 @@ def read_file(
     head = f"[{path}: lines {start} to {start - 1 + len(page)} of {len(whole)}, version {file.version}]"
     if not whole:
         head = f"[{path} is empty, version {file.version}]"
-    return "\n".join([head, *page, *cut])
+    text = "\n".join([head, *page, *cut])
+    return ToolOutput(text, metadata=seen_versions({path: file.version}))
 
 
 def _page(wanted: list[str]) -> tuple[list[str], list[str]]:

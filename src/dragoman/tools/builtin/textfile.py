@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from dragoman.errors import ToolFailed
+from pydantic import JsonValue
 
+from dragoman.errors import ToolFailed
+from dragoman.tools.tool import ToolOutput
+from dragoman.tools.workspace import steps_of
+from dragoman.workspace.diff import diff_texts, joined
+
+_SHOWN = 20_000  # characters of a diff that goes with a result
 MOST = 5_000_000  # bytes of a file that is read or written as text
 
 
@@ -45,6 +52,19 @@ def check_version(path: str, data: bytes, version: str) -> None:
         raise ToolFailed(
             f"{path} is not as it was when you read it (its version is not {version}): read it again"
         )
+
+
+def seen_versions(versions: dict[str, str]) -> dict[str, JsonValue]:
+    """For a result: which versions of which files this conversation knows from now on. It is read again from
+    the stored messages, so it is still known after a restart (`ToolContext.seen_version`)."""
+    return {"versions": {"/".join(steps_of(path)): version for path, version in versions.items()}}
+
+
+def output_of_write(text: str, written: Sequence[tuple[str, bytes | None, bytes | None]]) -> ToolOutput:
+    """The text for the model; for people, the diff of each file: its path, what it was, what it is."""
+    diffs = [diff_texts(path, old, new) for path, old, new in written if old != new]
+    known = {path: version_of(new) for path, _, new in written if new is not None}
+    return ToolOutput(text, metadata={"diff": joined(diffs, _SHOWN), **seen_versions(known)})
 
 
 def encoded(path: str, text: str) -> bytes:

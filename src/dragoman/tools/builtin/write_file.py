@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from dragoman.errors import ToolFailed
-from dragoman.tools.builtin.textfile import MOST, check_version, encoded, version_of
-from dragoman.tools.tool import ToolContext, tool
-from dragoman.tools.workspace import path_patterns, replace_inside, wider_paths
+from dragoman.messages.parts import Arguments
+from dragoman.tools.builtin.textfile import MOST, check_version, encoded, output_of_write, version_of
+from dragoman.tools.tool import ToolContext, ToolOutput, tool
+from dragoman.tools.workspace import path_patterns, read_if_there, replace_inside, wider_paths
+from dragoman.workspace.diff import FileDiff, diff_texts
+
+
+def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
+    """The file as it is now, and as it would be."""
+    path = path_patterns(arguments)[0]
+    return [diff_texts(path, read_if_there(workspace, path, MOST), encoded(path, str(arguments["text"])))]
 
 
 # Run again after a crash, it finds its own text and is content, or the version it was given and goes on.
 @tool(
     permission="files.write",
     writes="named",
+    preview=preview,
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",
@@ -49,12 +60,15 @@ def write_file(
     version: Annotated[
         str | None, Field(description="for a file that exists: the version that read_file gave")
     ] = None,
-) -> str:
+) -> ToolOutput:
     """Write a whole text file in the workspace. Leave `version` out for a new file; a file that exists is
     replaced only if it still is the version you read. For a small change use edit_file."""
     wanted = encoded(path, text)
+    before: bytes | None = None
 
     def change(old: bytes | None) -> bytes:
+        nonlocal before
+        before = old
         if old is None and version:
             raise ToolFailed(f"{path} is gone since you read it: leave version out to write it anew")
         if old is not None and old != wanted:
@@ -64,4 +78,5 @@ def write_file(
         return wanted
 
     replace_inside(context.workspace, path, MOST, change, create=not version)
-    return f"wrote {path}: {len(text)} characters, version {version_of(wanted)}"
+    said = f"wrote {path}: {len(text)} characters, version {version_of(wanted)}"
+    return output_of_write(said, [(path, before, wanted)])

@@ -48,6 +48,7 @@ class CallContext:
             permits=lambda pattern: may_be_shown(self._tool, pattern, self._known_authority()),
             require_permission=self._require_permission,
             complete=self._prepared.view.complete,
+            seen_version=self._seen_version,
             workspace=self._prepared.services.workspace,
         )
 
@@ -139,6 +140,15 @@ class CallContext:
     async def _put_file(self, data: bytes, media_type: str, name: str | None = None) -> File:
         blob = await self._log.store.put_blob(data)
         return File(media_type, blob=blob, name=name, size=len(data))
+
+    def _seen_version(self, path: str) -> str | None:
+        """From the results of earlier calls, as they are stored."""
+        for message in reversed(self._log.path):
+            for call in reversed(message.calls):
+                versions = call.result.metadata.get("versions") if call.result is not None else None
+                if isinstance(versions, dict) and isinstance(seen := versions.get(path), str):
+                    return seen
+        return None
 
     async def _read_output(self, call: str) -> str:
         """The whole output of a call of this conversation, if a person did not withhold it."""

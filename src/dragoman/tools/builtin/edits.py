@@ -1,0 +1,97 @@
+"""Finds the place of an edit in a text: exactly, or although white space at the ends of lines differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.errors import ToolFailed
+
+
+@dataclass(slots=True, frozen=True)
+class Replaced:
+    """The new text, how many places were changed, and whether the place was found only by its words."""
+
+    text: str
+    count: int
+    loosely: bool = False
+
+
+def replace_piece(path: str, text: str, old: str, new: str, *, everywhere: bool = False) -> Replaced:
+    """ToolFailed where it is not clear what is meant."""
+    if old == new:
+        raise ToolFailed("old and new are the same text: there is nothing to do")
+    count = _occurrences(text, old)
+    if count > 1 and not everywhere:
+        raise ToolFailed(
+            f"old is {count} times in {path}: give more of the text around it, or set everywhere to true"
+        )
+    if count:
+        return Replaced(text.replace(old, new), text.count(old))
+    return _replace_loosely(path, text, old, new, everywhere)
+
+
+def find_lines(lines: list[str], wanted: list[str], start: int = 0) -> tuple[list[int], bool]:
+    """Where these lines stand, exactly, else by their words alone: without the white space around them."""
+    exact = _places(lines, wanted, start)
+    if exact or not any(line.strip() for line in wanted):
+        return exact, False
+    bare = _places([line.strip() for line in lines], [line.strip() for line in wanted], start)
+    return bare, bool(bare)
+
+
+def indented_like(found: list[str], wanted: list[str], new: list[str]) -> list[str]:
+    """New lines with the indentation of the place where they go, in place of the one that was given."""
+    meant: dict[str, str] = {}
+    for there, asked in zip(found, wanted, strict=True):
+        if there.strip():
+            meant.setdefault(_indent(asked), _indent(there))
+    moved = []
+    for line in new:
+        own = _indent(line)
+        known = next((one for one in sorted(meant, key=len, reverse=True) if own.startswith(one)), None)
+        moved.append(line if known is None or not line.strip() else meant[known] + line[len(known) :])
+    return moved
+
+
+def _replace_loosely(path: str, text: str, old: str, new: str, everywhere: bool) -> Replaced:
+    lines, wanted = text.split("\n"), old.removesuffix("\n").split("\n")
+    places, _ = find_lines(lines, wanted)
+    if not places:
+        raise ToolFailed(f"old is not in {path}: it must be there exactly, with every space and line end")
+    if len(places) > 1 and not everywhere:
+        raise ToolFailed(
+            f"old is not in {path} as it is given, and without regard to white space it is {len(places)} "
+            "times: give more of the text around it"
+        )
+    ends = old.endswith("\n")
+    fresh = (new.removesuffix("\n") if ends else new).split("\n") if new else []
+    if not ends and not new:
+        fresh = [""]
+    for place in reversed(places):
+        there = lines[place : place + len(wanted)]
+        lines[place : place + len(wanted)] = indented_like(there, wanted, fresh)
+    return Replaced("\n".join(lines), len(places), loosely=True)
+
+
+def _places(lines: list[str], wanted: list[str], start: int) -> list[int]:
+    found: list[int] = []
+    at, size = start, len(wanted)
+    while at <= len(lines) - size:
+        if lines[at : at + size] == wanted:
+            found.append(at)
+            at += max(size, 1)
+        else:
+            at += 1
+    return found
+
+
+def _occurrences(text: str, piece: str) -> int:
+    """Also those that overlap: `aa` is twice in `aaa`, and it is not clear which one is meant."""
+    count = at = 0
+    while (at := text.find(piece, at) + 1) > 0:
+        count += 1
+    return count
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -1,0 +1,169 @@
+"""B2, C6: patches as models write them, applied whole or not at all, and edits that find their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.parts import Arguments
+from dragoman.tools.builtin.apply_patch import apply_patch
+from dragoman.tools.builtin.edit_file import edit_file
+from dragoman.tools.builtin.patch_text import apply_hunks, parse_patch
+from dragoman.tools.protected import changes_program
+from dragoman.workspace.diff import diff_texts
+from tests.tools.builtin.folder import refused, told, version, workspace
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return workspace(tmp_path)
+
+
+UNIFIED = """\
+diff --git a/a.txt b/a.txt
+--- a/a.txt
++++ b/a.txt
+@@ -1,3 +1,3 @@
+ one
+-two
++2
+ three
+--- /dev/null
++++ b/new/n.txt
+@@ -0,0 +1,2 @@
++first
++second
+\\ No newline at end of file
+"""
+
+MARKED = """\
+*** Begin Patch
+*** Update File: a.txt
+@@
+ one
+-two
++2
+*** Add File: new/n.txt
++first
++second
+*** Update File: sub/b.py
+*** Move to: sub/c.py
+@@ def b():
+-    return 2
++    return 3
+*** End Patch
+"""
+
+
+async def test_a_unified_diff_is_applied(root: Path) -> None:
+    """C6"""
+    said = await told(root, apply_patch, patch=UNIFIED)
+    assert (root / "a.txt").read_text() == "one\n2\nthree\n"
+    assert (root / "new" / "n.txt").read_text() == "first\nsecond"
+    assert "changed a.txt" in said
+    assert f"version {await version(root, 'a.txt')}" in said
+
+
+async def test_a_marked_patch_is_applied(root: Path) -> None:
+    """C6: with a rename, which keeps the rights of the file."""
+    (root / "sub" / "b.py").chmod(0o750)
+    await told(root, apply_patch, patch=MARKED)
+    assert (root / "a.txt").read_text() == "one\n2\nthree\n"
+    assert (root / "new" / "n.txt").read_text() == "first\nsecond\n"
+    assert not (root / "sub" / "b.py").exists()
+    assert (root / "sub" / "c.py").read_text() == "def b():\n    return 3\n"
+    assert (root / "sub" / "c.py").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [
+        ("nothing", "there is no change"),
+        (UNIFIED.replace("-two", "-TWO"), "not in a.txt"),
+        (MARKED.replace("a.txt", "q.txt"), "there is no q.txt"),
+        (MARKED.replace("new/n.txt", "alias.txt"), "link"),
+        (MARKED.replace("sub/c.py", "../out.py"), "out of the workspace"),
+        (MARKED.replace("Add File: new/n.txt", "Add File: a.txt"), "named twice"),
+    ],
+)
+async def test_what_does_not_fit_changes_nothing(root: Path, patch: str, why: str) -> None:
+    """C6, C8: of several files none."""
+    assert why in await refused(root, apply_patch, patch=patch)
+    assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert (root / "sub" / "b.py").exists()
+    assert not (root / "new").exists()
+
+
+def test_every_file_of_a_patch_has_to_be_allowed() -> None:
+    """P11: deleting and renaming included; what is the program's own is asked about."""
+    patch = "*** Begin Patch\n*** Delete File: ./x/../AGENTS.md\n*** End Patch"
+    assert list(apply_patch.patterns({"patch": patch})) == ["AGENTS.md"]
+    arguments: Arguments = {"patch": MARKED.replace("sub/c.py", "tools/c.py")}
+    patterns = apply_patch.patterns(arguments)
+    assert list(patterns) == ["a.txt", "new/n.txt", "sub/b.py", "tools/c.py"]
+    assert changes_program(apply_patch.permission, patterns)
+    with pytest.raises(ToolFailed):
+        apply_patch.patterns({"patch": "what it touches cannot be told"})
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "  c", "-- d", "++ e", "@@"]), max_size=25)
+
+
+@given(old=LINES, new=LINES)
+def test_our_own_diffs_are_patches(old: list[str], new: list[str]) -> None:
+    """B2: what a diff says can be applied, whatever the lines look like."""
+    before, after = ("".join(f"{line}\n" for line in lines) for lines in (old, new))
+    diff = diff_texts("f", before.encode(), after.encode())
+    if before == after:
+        return
+    (patch,) = parse_patch(diff.text)
+    assert apply_hunks(patch, before)[0] == after
+
+
+# ── edit_file ─────────────────────────────────────────────────────────────────────────────────────
+
+CODE = "class A:\n    def f(self):\n        if x:\n            return 1\n"
+
+
+async def test_an_edit_finds_its_place_by_words_and_says_so(root: Path) -> None:
+    """C6: with another indentation, which the new lines get as well."""
+    (root / "code.py").write_text(CODE)
+    word = await version(root, "code.py")
+    said = await told(
+        root,
+        edit_file,
+        path="code.py",
+        old="if x:\n    return 1",
+        new="if x and y:\n    log()\n    return 2",
+        version=word,
+    )
+    assert "found by its words" in said
+    assert (root / "code.py").read_text() == CODE.replace("if x:", "if x and y:").replace(
+        "            return 1", "            log()\n            return 2"
+    )
+
+
+async def test_a_place_that_is_not_the_only_one_by_its_words_is_refused(root: Path) -> None:
+    """C6"""
+    (root / "code.py").write_text("  x = 1\n    x = 1\n")
+    word = await version(root, "code.py")
+    assert "2 times" in await refused(
+        root, edit_file, path="code.py", old="x = 1\n", new="x = 2\n", version=word
+    )
+
+
+async def test_several_edits_are_made_together_or_not_at_all(root: Path) -> None:
+    """C6"""
+    word = await version(root, "a.txt")
+    edits = [{"old": "one", "new": "1"}, {"old": "1\ntwo", "new": "1\n2"}]
+    wrong = [*edits, {"old": "four", "new": "4"}]
+    failed = await refused(root, edit_file, path="a.txt", edits=wrong, version=word)  # type: ignore[arg-type]
+    assert "edit 3 of 3" in failed
+    assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
+    said = await told(root, edit_file, path="a.txt", edits=edits, version=word)  # type: ignore[arg-type]
+    assert "replaced 2 times" in said
+    assert (root / "a.txt").read_text() == "1\n2\nthree\n"
