@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from dragoman.config.build import store_of
+from dragoman.config.build import snapshot_options, store_of, workspace_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
@@ -18,12 +18,17 @@ _PAGE = 200
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Runtime]:
-    """To look and to answer. With `create`, a store that is not there yet is made."""
+async def open_store(
+    settings: Settings, *, create: bool = False, workspace: bool = False
+) -> AsyncIterator[Runtime]:
+    """To look and to answer. With `create`, a store that is not there yet is made. With `workspace`, what was
+    done to the files of that folder can be looked at, and taken back."""
     address = store_of(settings)
     if not create and not address.is_there:
         raise ConfigError(f"there is no database {address} yet: name another one with --store")
-    async with Runtime(address, adopts=False) as runtime:
+    folder = workspace_of(settings) if workspace else None
+    options = snapshot_options(settings, address)
+    async with Runtime(address, adopts=False, workspace=folder, **options) as runtime:
         yield runtime
 
 

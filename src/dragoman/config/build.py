@@ -28,6 +28,7 @@ from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.agent import Agent, Limits
 from dragoman.turn.drivers.jobs import TurnLimits
 from dragoman.wire.wire import Model
+from dragoman.workspace.states import SnapshotLimits
 
 if TYPE_CHECKING:
     from dragoman.providers.models import Models
@@ -129,10 +130,26 @@ def build_runtime(
         rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
         bounds=_protected(settings, workspace, address),
         workspace=workspace,
+        **snapshot_options(settings, address),
         **_runtime_options(values),
         **more,
     )
     return Built(runtime, [*warnings, *_find_idle_rules(runtime)])
+
+
+def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
+    """What a runtime is told about the record of the workspace: whether, how much, and where."""
+    table = settings.values.get("snapshots", {})
+    limits = SnapshotLimits()
+    limits = replace(
+        limits,
+        file_bytes=table.get("max_file_size", limits.file_bytes),
+        files=table.get("max_files", limits.files),
+        seconds=table.get("max_seconds", limits.seconds),
+        days=table.get("keep_days", limits.days),
+    )
+    folder = store.folder(data_folder()) / "snapshots"
+    return {"snapshots": limits if table.get("enabled", True) else False, "snapshot_folder": folder}
 
 
 def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:

@@ -23,6 +23,7 @@ from dragoman.config.tables import (
     LimitsTable,
     RetentionTable,
     ServerTable,
+    SnapshotsTable,
     WorkersTable,
 )
 from dragoman.errors import ConfigError
@@ -30,6 +31,7 @@ from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable
 from dragoman.runtime import Runtime
 from dragoman.tools.mcp.servers import McpServer
+from dragoman.workspace.states import DEFAULT_LIMITS
 
 BEGIN = "<!-- made by `python -m dragoman.config.reference`: change the code, not this -->"
 END = "<!-- the reference ends -->"
@@ -55,6 +57,7 @@ def sections() -> tuple[Section, ...]:
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
         Section("`[retention]`", RetentionTable, {}, {}),
+        Section("`[snapshots]`", SnapshotsTable, _DEFAULTS["snapshots"], {}),
         Section("`[mcp.NAME]`", McpServer, _of_fields(McpServer), {}),
         Section("`[providers.NAME]`", ProviderTable, _of_fields(Provider), _PROVIDER),
         Section(
@@ -171,6 +174,14 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "migrate": True,
         "workspace": ComputedDefault("the folder of the settings"),
         "tools": ("basics", "files", "shell", "web", "browser"),
+        "snapshots": None,  # a table here, and a word for a runtime
+    },
+    "snapshots": {
+        "enabled": True,
+        "max_file_size": DEFAULT_LIMITS.file_bytes,
+        "max_files": DEFAULT_LIMITS.files,
+        "max_seconds": DEFAULT_LIMITS.seconds,
+        "keep_days": DEFAULT_LIMITS.days,
     },
     "server": {
         "host": "127.0.0.1",
@@ -211,6 +222,7 @@ _TOP = {
     "server": "`dragoman serve`",
     "workers": "what a process of several does, and how many turns run at once",
     "retention": "what is deleted by itself, and when",
+    "snapshots": "what turns do to the workspace is recorded: [the way back](way-back.md)",
     "providers": "who serves models, over the built-in catalog",
     "families": "open models by a pattern of their names, whoever serves them",
 }

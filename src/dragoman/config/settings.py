@@ -43,7 +43,10 @@ __all__ = [
 ]
 
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
-_MERGED = ("limits", "agents", "mcp", "server", "retention", "providers", "families", "options", "private")
+_MERGED = (
+    *("limits", "agents", "mcp", "server", "retention", "snapshots"),
+    *("providers", "families", "options", "private"),
+)
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
 _NOT_SETTINGS = ("CONFIG", "TRUST", "CACHE", "RECORDINGS")  # variables of ours that are something else
 
@@ -273,7 +276,7 @@ def _from_environment(environment: Mapping[str, str], errors: list[str]) -> list
             found.append((variable, {key: str(Path(text).expanduser().absolute())}))
         elif key in hints:
             found.append((variable, {key: _value(text)}))
-        elif table in ("server", "limits", "retention") and rest in get_type_hints(hints[table]):
+        elif table in ("server", "limits", "retention", "snapshots") and rest in get_type_hints(hints[table]):
             found.append((variable, {table: {rest: _value(text)}}))
         else:
             errors += _misspelled(variable, key, hints)

@@ -105,6 +105,14 @@ class WorkersTable(TypedDict, total=False):
     per_node: Annotated[Positive, Field(description="turns at once in one process")]
     per_person: Annotated[Positive, Field(description="turns of one person at once, on all nodes")]
     per_provider: Annotated[Positive, Field(description="turns at once with one provider, on all nodes")]
+class SnapshotsTable(TypedDict, total=False):
+    """What turns do to the workspace is recorded, so that it can be shown and taken back."""
+
+    enabled: Annotated[bool, Field(description="false: nothing is recorded")]
+    max_file_size: Annotated[Positive, Field(description="bytes of a file that is recorded")]
+    max_files: Annotated[Positive, Field(description="files that are not ignored; in a bigger folder, none")]
+    max_seconds: Annotated[Amount, Field(description="for one look through the folder")]
+    keep_days: Annotated[Positive, Field(description="after which records are deleted")]
 
 
 @with_config(extra="forbid", strict=True)
@@ -163,5 +171,6 @@ class ConfigTable(TypedDict, total=False):
     server: ServerTable
     workers: WorkersTable
     retention: RetentionTable
+    snapshots: SnapshotsTable
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]

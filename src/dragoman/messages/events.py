@@ -259,6 +259,7 @@ class CallAsked:
     rules: list[str] = field(default_factory=list)  # what "always" would add, in words
     choices: list[str] = field(default_factory=list)
     schema: dict[str, JsonValue] = field(default_factory=dict)  # what edited arguments, or a reply, must fit
+    diff: str = ""  # what it would do to files, where the tool can tell
     seq: int = 0
     type: Literal["call.asked"] = "call.asked"
 

@@ -26,21 +26,10 @@ async def rerun(session: Session, model: str) -> TurnHandle:
 
 
 async def edit(session: Session, argument: str) -> TurnHandle | None:
-    last = await _last_message(session)
+    last = await last_message(session)
     session.notify("your message as it shall be; Enter sends it")
     text = await session.keyboard.message(default=last.text)
     return await session.here.edit(last.id, text) if text.strip() else None
-
-
-async def undo(session: Session, argument: str) -> None:
-    last = await _last_message(session)
-    if last.parent is None:
-        session.notify(f"that was the beginning: a new conversation. The old one is {session.here.id}")
-        settings = await session.settings()
-        session.start_new()
-        return await session.change(**settings)
-    await session.runtime.store.set_leaf(session.here.id, last.parent, 0.0)
-    return session.notify(f"back before “{one_line(last.text, 60)}”; /branches leads there again")
 
 
 async def branches(session: Session, number: str) -> None:
@@ -90,7 +79,7 @@ async def open(session: Session, id: str) -> TurnHandle | None:
     return await session.open((await find_conversation(session.runtime.store, id)).id)
 
 
-async def _last_message(session: Session) -> Message:
+async def last_message(session: Session) -> Message:
     """The person's last one on this branch."""
     for message in reversed(await session.here.messages()):
         if message.role == "user" and message.author is None:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from dragoman.cli.chat import branch_commands as branches
 from dragoman.cli.chat import conversation_commands as here
+from dragoman.cli.chat import file_commands as files
 from dragoman.cli.chat.session import Session
 from dragoman.errors import BadRequest
 from dragoman.turn.handles import TurnHandle
@@ -50,7 +51,9 @@ COMMANDS: dict[str, Command] = {
     "thoughts": Command("/thoughts", "show what the model thinks, or only its first line", here.thoughts),
     "rerun": Command("/rerun [MODEL]", "a new version of the last answer", branches.rerun),
     "edit": Command("/edit", "a new version of what you said last", branches.edit),
-    "undo": Command("/undo", "go back before what you said last; nothing is lost", branches.undo),
+    "undo": Command("/undo [force]", "go back before what you said last, files too", files.undo),
+    "redo": Command("/redo [force]", "take the last /undo back", files.redo),
+    "diff": Command("/diff [all]", "what the last turn did to your files; the whole talk", files.diff),
     "branches": Command("/branches [N]", "the versions of this conversation; go to one", branches.branches),
     "fork": Command("/fork", "go on in a copy of this conversation", branches.fork),
     "attach": Command("/attach FILE", "send a file with your next message", here.attach),

@@ -9,12 +9,14 @@ from rich.rule import Rule
 from rich.text import Text
 
 from dragoman.cli.terminal.causes import cause
+from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import format_json, head, one_line, plain
 from dragoman.messages.parts import Arguments, CallState, File, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.tools.permissions import rules_in_words
 
 LINES = 12  # of arguments or of a result
+DIFF_LINES = 40
 ASKED_LINES = 200  # where a person decides about them
 
 _COLOURS = {
@@ -44,7 +46,11 @@ def call_card(
     title.append(f" · {state}", colour)
     if seconds is not None:
         title.append(f" · {seconds:.1f} s", "dim")
+    diff = result.metadata.get("diff") if result is not None and state is CallState.COMPLETED else None
     parts: list[RenderableType] = [Text(head(format_json(arguments), LINES))]
+    if isinstance(diff, str) and diff:
+        shown = arguments if len(format_json(arguments)) <= 80 else _without_texts(arguments)
+        parts = [*([Text(head(format_json(shown), LINES))] if shown else []), render_diff(diff, DIFF_LINES)]
     if original is not None and original != arguments:
         parts.append(Text(f"the model had asked for {one_line(format_json(original))}", "dim"))
     if result is not None:
@@ -61,12 +67,19 @@ def question_card(question: Question, agent: str | None = None) -> Panel:
         title.append(f" · called by {one_line(agent)}")
     text = question.text.removesuffix(f" (always would mean: {rules_in_words(question.rules)})")
     parts: list[RenderableType] = [Text(plain(text).strip(), "bold")]
-    if question.kind != "tool" and question.arguments:
+    if question.diff:
+        parts.append(render_diff(question.diff, ASKED_LINES))
+    elif question.kind != "tool" and question.arguments:
         parts.append(Text(head(format_json(question.arguments), ASKED_LINES)))
     if question.result is not None:
         parts += [Rule(style="dim"), *_render_result(question.result, ASKED_LINES)]
     parts.append(Text(cause(question), "dim"))
     return _panel(Group(*parts), title, "yellow")
+
+
+def _without_texts(arguments: Arguments) -> Arguments:
+    """What the diff does not show: the short ones."""
+    return {name: value for name, value in arguments.items() if len(format_json(value)) <= 80}
 
 
 def describe_file(file: File) -> str:

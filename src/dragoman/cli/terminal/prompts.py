@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.cli.terminal.causes import cause
 from dragoman.cli.terminal.follow import prompt_until_settled
-from dragoman.cli.terminal.text import format_json, plain
+from dragoman.cli.terminal.text import format_json, head, plain, visible
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
 from dragoman.messages.questions import (
@@ -43,6 +43,7 @@ UNATTENDED: dict[str, Answer] = {
     "tool": reject("nobody was there to answer"),
 }
 
+DIFF_LINES = 200  # of what would be written
 KEYS: dict[str, str] = {
     "approve": "y once, c in this conversation, a always, n WHY",
     "loop": "y once more, c in this conversation, s WHY stops the calls, n WHY",
@@ -105,6 +106,8 @@ class LinePrompts:
 
 async def _read_line(question: Question) -> str:
     about = f"  {question.tool} {format_json(question.arguments)}\n" if question.kind != "tool" else ""
+    if question.diff:
+        about = f"  {question.tool}\n{head(visible(question.diff), DIFF_LINES)}\n"
     result = f"  → {plain(question.result.text)}\n" if question.result is not None else ""
     choices = "".join(f"  - {plain(choice)}\n" for choice in question.choices)
     keys = f"  {KEYS[question.kind]}\n" if question.kind in KEYS else ""

@@ -23,6 +23,11 @@ def plain(text: str) -> str:
     return _CONTROL.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n")))
 
 
+def visible(text: str) -> str:
+    """Safe to print, and nothing in it can hide: what would control a terminal is written as its number."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
 def one_line(text: str, most: int = 200) -> str:
     """The beginning, on one line."""
     line = " ".join(plain(text).split())
@@ -42,7 +47,7 @@ def format_json(value: JsonValue, width: int = 80) -> str:
     written as its number."""
     short = json.dumps(value, ensure_ascii=False)
     text = short if len(short) <= width else json.dumps(value, ensure_ascii=False, indent=2)
-    return _CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return visible(text)
 
 
 def print_json(value: JsonValue, stream: TextIO | None = None, *, indent: int | None = None) -> None:

@@ -38,10 +38,13 @@ def event_of(question: Question) -> CallAsked:
         [str(rule) for rule in question.rules],
         list(question.choices),
         question.schema,
+        question.diff,
     )
 
 
-def question_to_run(log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode) -> Question:
+def question_to_run(
+    log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mode, *, diff: str = ""
+) -> Question:
     """May this call run? Only where the rules alone want it asked would a rule make that unnecessary."""
     kind: Kind = "loop" if ask.because == "loop" else "run" if mode == "manual" else "approve"
     texts = [reason.text for reason in ask.reasons if reason.text] or [_WORDS[kind].format(tool=call.tool)]
@@ -65,6 +68,7 @@ def question_to_run(log: TurnLog, call: ToolCall, tool: Tool, ask: Ask, mode: Mo
         rules=rules,
         wider=wider,
         schema=tool.parameters.schema,
+        diff=diff,
     )
 
 
@@ -127,6 +131,7 @@ def _question(  # noqa: PLR0917 - what every question has
     choices: tuple[str, ...] = (),
     schema: dict[str, JsonValue],
     result: ToolResult | None = None,
+    diff: str = "",
 ) -> Question:
     """The same one, asked again after a crash, has the same id."""
     return Question(
@@ -147,6 +152,7 @@ def _question(  # noqa: PLR0917 - what every question has
         choices=choices,
         schema=schema,
         result=result,
+        diff=diff,
         fingerprint=tool.fingerprint,
         asked=log.now(),
     )

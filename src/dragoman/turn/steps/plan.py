@@ -6,8 +6,10 @@ person is asked about is exactly what would run. The same way is gone again when
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
@@ -16,13 +18,18 @@ from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
 from dragoman.tools.execute import Permit
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknown_tool
+from dragoman.tools.result import whole_text
+from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_to_run
 from dragoman.turn.steps.prepare import PreparedTurn
+from dragoman.workspace.diff import joined
 
+_log = logging.getLogger("dragoman.turn")
+_SHOWN = 200_000  # characters of a diff in a question
 _PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 
@@ -81,7 +88,7 @@ async def plan(prepared: PreparedTurn, offer: Offer, call: ToolCall, grants: Seq
         case Refuse(text):
             return Answered(call, CallState.REJECTED, text)
         case Ask() as ask:
-            return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode))
+            return await _asking(prepared, call, tool, ask)
         case Run(because):
             return Ready(call, tool, Permit(call.hash, because))
 
@@ -114,7 +121,7 @@ async def plan_answered(
                 return fitted
             call, tool = fitted  # a plugin changed what the person wrote: they have to see that
             ask = Ask((Reason("plugin", "A plugin changed the arguments. May they run as they are now?"),))
-            return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode))
+            return await _asking(prepared, call, tool, ask)
         wishes = planned.wishes
     authority = await _authority(prepared, tool, wishes, None)
     verdict = _authorized(tool, call, authority)
@@ -123,7 +130,7 @@ async def plan_answered(
     if isinstance(verdict, Ask):
         new = tuple(reason for reason in verdict.reasons if not _covered(reason, question))
         if new:
-            return Asking(call, question_to_run(prepared.log, call, tool, Ask(new), prepared.mode))
+            return await _asking(prepared, call, tool, Ask(new))
     who = answer.by or "a person"
     return Ready(call, tool, Permit(call.hash, f"answer: {who} allowed it ({answer.scope})"))
 
@@ -177,6 +184,24 @@ async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall)
     if planned.refused is not None:
         return Answered(call, CallState.REJECTED, planned.refused)
     return planned
+
+
+async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) -> Asking:
+    """With what it would write, before anything is written."""
+    diff = await _diff(tool, call, prepared.services.workspace) if tool.preview is not None else ""
+    return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode, diff=diff))
+
+
+async def _diff(tool: Tool, call: ToolCall, workspace: Path | None) -> str:
+    """Nothing where the call would fail: that is told when it does."""
+    preview = tool.preview
+    assert preview is not None
+    try:
+        diffs = await in_thread(lambda: preview(call.arguments, workspace))
+        return whole_text(joined(diffs, _SHOWN))
+    except Exception as error:  # a tool's own function: the question is asked all the same
+        _log.debug("%s cannot tell what it would write: %s", tool.name, error)
+        return ""
 
 
 def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask | Refuse:

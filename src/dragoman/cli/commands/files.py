@@ -1,0 +1,164 @@
+"""`dragoman diff`, `revert`, `redo` and `blame`: shows what turns did to the files, and takes it back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+import typer
+from pydantic import JsonValue
+from rich.console import Console
+
+from dragoman.cli.lookup import LAST, find_conversation, open_store
+from dragoman.cli.terminal.diffs import render_diff
+from dragoman.cli.terminal.text import one_line, plain, print_json, visible
+from dragoman.config.settings import Settings
+from dragoman.errors import BadRequest, NotFound, RevertConflict
+from dragoman.runtime import Runtime
+from dragoman.store.store import Store
+from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.workspace.blame import BlamedLine
+
+
+def show_diff(what: str, settings: Settings, *, as_json: bool) -> None:
+    diff = asyncio.run(_read_diff(what, settings))
+    if as_json:
+        print_json({"files": [asdict(one) for one in diff.files], "notes": [*diff.notes]}, indent=2)
+        return
+    for note in diff.notes:
+        print(f"· {plain(note)}", file=sys.stderr)
+    if not diff.files:
+        print("Nothing was done to the files.", file=sys.stderr)
+        return
+    if not sys.stdout.isatty():
+        sys.stdout.buffer.write(diff.text.encode(errors="replace"))
+        return
+    os.environ.setdefault("LESS", "-RFX")
+    console = Console()
+    text = render_diff(diff.text)
+    long = diff.text.count("\n") > console.height
+    with console.pager(styles=True) if long else nullcontext():
+        console.print(text)
+
+
+async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
+    async with open_store(settings, workspace=True) as runtime:
+        turn = await _find_turn(runtime.store, what)
+        if turn is not None:
+            return await runtime.way_back.diff_turn(turn)
+        conversation = await find_conversation(runtime.store, what)
+        return await runtime.way_back.diff_conversation(conversation.id)
+
+
+def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> None:
+    async def go(runtime: Runtime, force: bool) -> Reverted:
+        back, store = runtime.way_back, runtime.store
+        turn = await _find_turn(store, what)
+        if turn is not None:
+            return await back.revert_turn(turn, files_only=files_only, force=force)
+        try:
+            message = await store.message(what)
+        except NotFound:
+            return await back.revert_call(what, files_only=files_only, force=force)
+        return await back.revert_message(message.id, files_only=files_only, force=force)
+
+    _report(_carry_out(settings, go, force))
+
+
+def redo(conversation: str, settings: Settings, *, force: bool) -> None:
+    async def go(runtime: Runtime, force: bool) -> Reverted:
+        found = await find_conversation(runtime.store, conversation)
+        return await runtime.way_back.redo(found.id, force=force)
+
+    _report(_carry_out(settings, go, force))
+
+
+def _carry_out(
+    settings: Settings, go: Callable[[Runtime, bool], Awaitable[Reverted]], force: bool
+) -> Reverted:
+    """At a terminal, a person is asked whether what others did may be lost."""
+
+    async def run(force: bool) -> Reverted:
+        async with open_store(settings, workspace=True) as runtime:
+            return await go(runtime, force)
+
+    try:
+        return asyncio.run(run(force))
+    except RevertConflict as error:
+        if not sys.stdin.isatty():
+            raise
+        for path, why in error.conflicts:
+            print(f"  {visible(path)}: {why}", file=sys.stderr)
+        typer.confirm("Go back all the same? These changes would be lost", abort=True, err=True)
+        return asyncio.run(run(True))
+
+
+def _report(done: Reverted) -> None:
+    for path in done.paths:
+        print(visible(path))
+    for note in done.notes:
+        print(f"· {plain(note)}", file=sys.stderr)
+    where = ", and the conversation is back before it" if done.moved else ""
+    print(f"{len(done.paths)} files changed{where}; `dragoman redo` takes that back.", file=sys.stderr)
+
+
+def show_blame(file: Path, settings: Settings, *, as_json: bool) -> None:
+    lines, asked = asyncio.run(_read_blame(file, settings))
+    if as_json:
+        print_json([_report_line(line, asked) for line in lines], indent=2)
+        return
+    for number, line in enumerate(lines, 1):
+        when = datetime.fromtimestamp(line.record.created).strftime("%Y-%m-%d %H:%M") if line.record else ""
+        why = one_line(asked.get(_turn(line), ""), 30)
+        print(f"{_turn(line):<26} {when:<16} {why:<30} {number:>5} {visible(line.text)}")
+
+
+async def _read_blame(file: Path, settings: Settings) -> tuple[list[BlamedLine], dict[str, str]]:
+    """The lines, and what each turn was asked."""
+    async with open_store(settings, workspace=True) as runtime:
+        history = runtime.histories.here
+        if history is None:
+            raise BadRequest("nothing is recorded here: [snapshots] are off")
+        lines = await runtime.way_back.blame(_path_inside(file, history.root))
+        asked: dict[str, str] = {}
+        for turn in {_turn(line) for line in lines} - {""}:
+            try:
+                row = await runtime.store.turn(turn)
+                asked[turn] = (await runtime.store.message(row.message)).text
+            except NotFound:
+                continue
+        return lines, asked
+
+
+def _report_line(line: BlamedLine, asked: dict[str, str]) -> JsonValue:
+    return {"text": line.text, "turn": _turn(line) or None, "asked": asked.get(_turn(line))}
+
+
+def _path_inside(file: Path, root: Path) -> str:
+    """By its own name, or by the one that links on the way lead to."""
+    for whole in (file.absolute(), file.resolve()):
+        if whole.is_relative_to(root):
+            return whole.relative_to(root).as_posix()
+    raise BadRequest(f"{file} is not in the workspace {root}")
+
+
+def _turn(line: BlamedLine) -> str:
+    return line.record.turn if line.record is not None else ""
+
+
+async def _find_turn(store: Store, what: str) -> str | None:
+    """The turn of this id, or the latest one; None where it is the id of something else."""
+    if what == LAST:
+        for row in reversed(await store.turns((await find_conversation(store, LAST)).id)):
+            return row.id
+        raise NotFound("turn", LAST, "nothing was said yet")
+    try:
+        return (await store.turn(what)).id
+    except NotFound:
+        return None

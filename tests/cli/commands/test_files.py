@@ -1,0 +1,90 @@
+"""B3: `dragoman diff`, `revert`, `redo` and `blame`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dragoman.tools.builtin import shell_group
+from dragoman.wire.scripted import calls, says
+from tests.cli.program import Ended, program
+from tests.runtimes import runtime_with
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("one\ntwo\n")
+    return tmp_path / "work"
+
+
+async def _changed(folder: Path) -> str:
+    """A conversation whose second turn changed a file. → that turn"""
+    script = [says("hello"), calls("shell", command="echo three >> a.txt; echo n > new.txt"), says("done")]
+    async with runtime_with(folder, script, tools=[shell_group()], workspace=folder / "work") as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("hi")).result()
+        turn = await chat.send("add a line")
+        await turn.result()
+        return turn.id
+
+
+async def _program(folder: Path, *words: str) -> Ended:
+    where = ("--store", str(folder / "chat.db"), "--workspace", str(folder / "work"))
+    return await program(*words, *where, folder=folder)
+
+
+async def test_a_diff_is_shown_taken_back_and_done_again(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    turn = await _changed(tmp_path)
+    shown = await _program(tmp_path, "diff")
+    assert "+three\n" in shown.out
+    assert "\x1b" not in shown.out
+    assert json.loads((await _program(tmp_path, "diff", turn, "--json")).out)["files"][0]["path"] == "a.txt"
+
+    back = await _program(tmp_path, "revert", "last")
+    assert back.out.split() == ["a.txt", "new.txt"]
+    assert (work / "a.txt").read_text() == "one\ntwo\n"
+    assert not (work / "new.txt").exists()
+    assert "add a line" not in (await _program_without_folder(tmp_path, "show", "last")).out
+    subprocess.run(["git", "apply", "-"], cwd=work, input=shown.out.encode(), check=True)  # noqa: ASYNC221
+    assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+    (work / "a.txt").write_text("one\ntwo\n")
+    (work / "new.txt").unlink()
+
+    await _program(tmp_path, "redo")
+    assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+async def _program_without_folder(folder: Path, *words: str) -> Ended:
+    return await program(*words, "--store", str(folder / "chat.db"), folder=folder)
+
+
+async def test_a_conflict_is_an_error_that_names_the_files(tmp_path: Path, work: Path) -> None:
+    """B3: without a terminal nobody can be asked."""
+    turn = await _changed(tmp_path)
+    (work / "a.txt").write_text("mine")
+    refused = await _program(tmp_path, "revert", turn, "--files-only")
+    assert refused.status == 1
+    assert "a.txt" in refused.err
+    assert (work / "new.txt").exists()
+    assert (await _program(tmp_path, "revert", turn, "--files-only", "--force")).status == 0
+    assert (work / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    turn = await _changed(tmp_path)
+    found = await _program(tmp_path, "blame", str(work / "a.txt"))
+    first, _, third = found.out.splitlines()
+    assert turn not in first
+    assert third.startswith(turn)
+    assert "add a line" in third
+    outside = await _program(tmp_path, "blame", str(tmp_path / "chat.db"))
+    assert outside.status == 1
+    assert "not in the workspace" in outside.err
