@@ -32,6 +32,7 @@ from dragoman.server.routes import (
     queue,
     tools,
     turns,
+    way_back,
 )
 from dragoman.server.shapes import CurrentModel, Problem
 
@@ -77,7 +78,20 @@ def routes() -> FastAPI:
 def _included() -> tuple[BaseRoute, ...]:
     """Once for all applications: FastAPI builds validators anew wherever a router is included."""
     whole = APIRouter(responses=_REFUSALS)
-    nouns = (conversations, turns, messages, queue, calls, events, questions, tools, models, files, people)
+    nouns = (
+        conversations,
+        turns,
+        way_back,
+        messages,
+        queue,
+        calls,
+        events,
+        questions,
+        tools,
+        models,
+        files,
+        people,
+    )
     for noun in nouns:
         whole.include_router(noun.router, prefix="/api")
     return (*whole.routes,)

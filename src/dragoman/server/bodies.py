@@ -134,6 +134,17 @@ class Cancel(Body):
     reason: str = ""
 
 
+class Revert(Body):
+    files_only: Annotated[bool, Field(description="leave the conversation where it is")] = False
+    force: Annotated[
+        bool, Field(description="also where somebody changed a file since: that is lost then")
+    ] = False
+
+
+class Redo(Body):
+    force: Annotated[bool, Field(description="also where somebody changed a file since")] = False
+
+
 # ── calls and questions ───────────────────────────────────────────────────────────────────────────
 
 

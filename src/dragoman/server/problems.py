@@ -19,6 +19,7 @@ from dragoman.errors import (
     ConfigError,
     DragomanError,
     NotFound,
+    RevertConflict,
     StoreUnavailable,
     TurnBusy,
     TurnEnded,
@@ -60,6 +61,9 @@ def problem_of(error: DragomanError) -> JSONResponse:
     match error:
         case NotFound():
             return problem(404, detail)
+        case RevertConflict(conflicts=conflicts):
+            listed = [{"path": path, "why": why} for path, why in conflicts]
+            return problem(409, detail, conflicts=listed)
         case TurnBusy() | TurnEnded() | AlreadyAnswered():
             return problem(409, detail)
         case TurnSetAside():

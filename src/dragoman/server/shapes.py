@@ -13,6 +13,7 @@ from dragoman.messages.questions import MODES, Mode, Question, Rule
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
+from dragoman.workspace.diff import FileDiff
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "model": {"type": "string"},
@@ -144,6 +145,24 @@ class Cancelled:
 @dataclass(slots=True)
 class Done:
     ok: bool = True
+
+
+@dataclass(slots=True)
+class DiffView:
+    """What was done to files, each as a unified diff. `notes` say what could not be recorded."""
+
+    files: list[FileDiff]
+    notes: list[str]
+
+
+@dataclass(slots=True)
+class RevertView:
+    """The paths that were changed, what was left as it is, and where the conversation stands now."""
+
+    paths: list[str]
+    notes: list[str]
+    leaf: str | None
+    moved: bool
 
 
 @dataclass(slots=True)

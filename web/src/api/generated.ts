@@ -70,6 +70,8 @@ export interface components {
             schema: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @default  */
+            diff: string;
             /** @default 0 */
             seq: number;
             /**
@@ -368,6 +370,11 @@ export interface components {
             /** @description of the arguments that were seen: checked if given */
             hash?: string | null;
         };
+        /** @description What was done to files, each as a unified diff. `notes` say what could not be recorded. */
+        DiffView: {
+            files: components["schemas"]["FileDiff"][];
+            notes: string[];
+        };
         Done: {
             /** @default true */
             ok: boolean;
@@ -463,6 +470,22 @@ export interface components {
              * @constant
              */
             type: "file";
+        };
+        /** @description What happened to one file. `text` is a unified diff that `git apply` and `patch` understand. */
+        FileDiff: {
+            path: string;
+            /** @enum {string} */
+            status: "added" | "deleted" | "modified" | "renamed";
+            text: string;
+            /** @default 0 */
+            added: number;
+            /** @default 0 */
+            removed: number;
+            /** @default false */
+            binary: boolean;
+            old_path: string | null;
+            /** @default false */
+            truncated: boolean;
         };
         Fork: {
             /** @description the last message of the copy */
@@ -787,6 +810,8 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             result: components["schemas"]["ToolResult"] | null;
+            /** @default  */
+            diff: string;
             fingerprint: string | null;
             /** @default 0 */
             asked: number;
@@ -810,6 +835,8 @@ export interface components {
             schema: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+            /** @default  */
+            diff: string;
             /** @default 0 */
             seq: number;
             /**
@@ -896,6 +923,13 @@ export interface components {
              */
             type: "reasoning.start";
         };
+        Redo: {
+            /**
+             * @description also where somebody changed a file since
+             * @default false
+             */
+            force?: boolean;
+        };
         /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
         Rerun: {
             /** @description as PROVIDER/MODEL */
@@ -938,6 +972,25 @@ export interface components {
             value?: components["schemas"]["JsonValue"];
             /** @default false */
             failed?: boolean;
+        };
+        Revert: {
+            /**
+             * @description leave the conversation where it is
+             * @default false
+             */
+            files_only?: boolean;
+            /**
+             * @description also where somebody changed a file since: that is lost then
+             * @default false
+             */
+            force?: boolean;
+        };
+        /** @description The paths that were changed, what was left as it is, and where the conversation stands now. */
+        RevertView: {
+            paths: string[];
+            notes: string[];
+            leaf: string | null;
+            moved: boolean;
         };
         /** @description `permission` is a tool's permission word, `pattern` what it is used on. The last match wins. */
         "Rule-Input": {
@@ -1277,12 +1330,14 @@ export type Credentials = components['schemas']['Credentials'];
 export type CurrentModel = components['schemas']['CurrentModel'];
 export type DaySpent = components['schemas']['DaySpent'];
 export type Decision = components['schemas']['Decision'];
+export type DiffView = components['schemas']['DiffView'];
 export type Done = components['schemas']['Done'];
 export type Edit = components['schemas']['Edit'];
 export type Error = components['schemas']['Error'];
 export type ErrorRaised = components['schemas']['ErrorRaised'];
 export type FileInput = components['schemas']['File-Input'];
 export type FileOutput = components['schemas']['File-Output'];
+export type FileDiff = components['schemas']['FileDiff'];
 export type Fork = components['schemas']['Fork'];
 export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];
@@ -1323,8 +1378,11 @@ export type Reasoning = components['schemas']['Reasoning'];
 export type ReasoningDelta = components['schemas']['ReasoningDelta'];
 export type ReasoningEnd = components['schemas']['ReasoningEnd'];
 export type ReasoningStart = components['schemas']['ReasoningStart'];
+export type Redo = components['schemas']['Redo'];
 export type Rerun = components['schemas']['Rerun'];
 export type Result = components['schemas']['Result'];
+export type Revert = components['schemas']['Revert'];
+export type RevertView = components['schemas']['RevertView'];
 export type RuleInput = components['schemas']['Rule-Input'];
 export type RuleOutput = components['schemas']['Rule-Output'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];

@@ -1,0 +1,95 @@
+"""B2, B3 over HTTP: what turns did to the files, the question that shows it before, and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.tools.builtin import files_group, shell_group
+from dragoman.wire.scripted import Line, calls, says
+from tests.patience import eventually
+from tests.server.site import Site, served
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = [says("hello"), calls("shell", command="echo two >> a.txt"), says("done")]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("one\n")
+    return tmp_path / "work"
+
+
+async def _over(site: Site, turn: str) -> None:
+    await site.runtime.turn(turn).result()
+
+
+async def test_a_turn_is_shown_taken_back_and_done_again(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    tools = [files_group(), shell_group()]
+    async with served(tmp_path, SCRIPT, tools=tools, workspace=work) as site:
+        id = await site.conversation()
+        await _over(site, await site.say("hi", id))
+        leaf = (await site.get(f"/api/conversations/{id}"))["leaf"]
+        turn = await site.say("add", id)
+        await _over(site, turn)
+
+        (file,) = (await site.get(f"/api/turns/{turn}/diff"))["files"]
+        assert (file["path"], file["status"], file["added"]) == ("a.txt", "modified", 1)
+        assert "+two" in file["text"]
+        assert (await site.get(f"/api/conversations/{id}/diff"))["files"] == [file]
+
+        done = await site.post(f"/api/turns/{turn}/revert")
+        assert done == {"paths": ["a.txt"], "notes": [], "leaf": leaf, "moved": True}
+        assert (work / "a.txt").read_text() == "one\n"
+        assert (await site.get(f"/api/conversations/{id}"))["leaf"] == leaf
+        await site.post(f"/api/conversations/{id}/redo")
+        assert (work / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_conflicts_are_named_with_409(tmp_path: Path, work: Path) -> None:
+    """B3"""
+    async with served(tmp_path, SCRIPT[1:], tools=[shell_group()], workspace=work) as site:
+        turn = await site.say("add")
+        await _over(site, turn)
+        (work / "a.txt").write_text("mine")
+        refused = await site.ask("POST", f"/api/turns/{turn}/revert", {"files_only": True})
+        assert refused.status == 409
+        assert refused.body["conflicts"] == [{"path": "a.txt", "why": "it was changed since"}]
+        await site.post(f"/api/turns/{turn}/revert", {"files_only": True, "force": True})
+        assert (work / "a.txt").read_text() == "one\n"
+
+
+async def test_what_is_not_there_is_404(tmp_path: Path, work: Path) -> None:
+    """B3; of what is somebody else's, `test_safety.py` sees to it."""
+    async with served(tmp_path, SCRIPT[1:], tools=[shell_group()], workspace=work) as site:
+        for path in ("turns/turn_none/diff", "conversations/conv_none/diff"):
+            assert (await site.ask("GET", f"/api/{path}")).status == 404
+        for path in ("turns/turn_none", "messages/msg_none", "calls/call_none"):
+            assert (await site.ask("POST", f"/api/{path}/revert", {})).status == 404
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (calls("write_file", path="new.txt", text="all new\n"), "+all new"),
+        (calls("apply_patch", patch="--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n"), "+two"),
+    ],
+)
+async def test_a_question_shows_what_would_be_written(
+    tmp_path: Path, work: Path, call: Line, line: str
+) -> None:
+    """B2: before anything is written."""
+    script = [call, says("done")]
+    async with served(tmp_path, script, tools=[files_group()], workspace=work, allow=()) as site:
+        turn = await site.say("write")
+        question = await site.question()
+        assert line in question["diff"].splitlines()
+        assert [path.name for path in work.iterdir()] == ["a.txt"]  # noqa: ASYNC240
+        assert (work / "a.txt").read_text() == "one\n"
+        await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
+        await _over(site, turn)
+        await eventually(lambda: "\n".join(p.read_text() for p in work.iterdir()).find(line[1:]) >= 0)
