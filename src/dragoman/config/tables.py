@@ -105,6 +105,9 @@ class WorkersTable(TypedDict, total=False):
     per_node: Annotated[Positive, Field(description="turns at once in one process")]
     per_person: Annotated[Positive, Field(description="turns of one person at once, on all nodes")]
     per_provider: Annotated[Positive, Field(description="turns at once with one provider, on all nodes")]
+
+
+@with_config(extra="forbid", strict=True)
 class SnapshotsTable(TypedDict, total=False):
     """What turns do to the workspace is recorded, so that it can be shown and taken back."""
 

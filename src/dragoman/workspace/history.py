@@ -68,6 +68,7 @@ class WorkspaceHistory:
         self._opened: SnapshotFile | None = None
         self._known = Known()
         self._generation: str | None = None  # of the last look that `_known` is of
+        self._loaded: set[str] | None = set()  # paths of which all is known that there is; None: of all
         self._running: dict[str, _Running] = {}
         self._too_big: tuple[float, str] | None = None
 
@@ -360,13 +361,26 @@ class WorkspaceHistory:
                     raise
 
     def _load(self, file: SnapshotFile) -> None:
-        """Another program may have looked since."""
+        """Another program may have looked since: then what is known is read again, when it is needed."""
         generation = file.get("generation") or "0"
         if generation != self._generation:
-            known = Known(parsed=self._known.parsed)
+            self._known = Known(parsed=self._known.parsed)
+            self._generation, self._loaded = generation, set()
+
+    def _load_known(self, file: SnapshotFile, paths: Sequence[str] | None) -> None:
+        """A look at a few paths of a big folder need not wait for all the others."""
+        if self._loaded is None:
+            return
+        if paths is None:
             for path, state, status in file.load_files():
-                known.set(path, state, status)
-            self._known, self._generation = known, generation
+                self._known.set(path, state, status)
+            self._loaded = None
+            return
+        for wanted in paths:
+            if wanted not in self._loaded:
+                for path, state, status in file.load_files(wanted):
+                    self._known.set(path, state, status)
+                self._loaded.add(wanted)
 
     def _look(
         self,
@@ -378,6 +392,7 @@ class WorkspaceHistory:
         all_ignored: bool = False,
     ) -> Look:
         """In a transaction. Everything, or these paths; what is found changed becomes part of the history."""
+        self._load_known(file, paths)
         looker = Looker(self.root, self._known, self.limits, file.put, self._skip)
         complete = file.get("complete") is not None
         if paths is None:

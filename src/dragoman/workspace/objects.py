@@ -116,10 +116,17 @@ class SnapshotFile:
 
     # ── the last look ─────────────────────────────────────────────────────────────────────────────
 
-    def load_files(self) -> Iterator[tuple[str, FileState, Status]]:
+    def load_files(self, path: str | None = None) -> Iterator[tuple[str, FileState, Status]]:
+        """Everything, or what is known of one path, of the folders it is in, and of what is below it."""
         query = "SELECT path, kind, mode, object, size, changed, bytes, inode FROM files"
-        for path, kind, mode, object, size, *status in self.db.execute(query):
-            yield path, FileState(kind, mode, object, size), cast(Status, tuple(status))
+        values: list[str] = []
+        if path is not None:
+            steps = path.split("/")
+            values = ["/".join(steps[:end]) for end in range(1, len(steps) + 1)]
+            query += f" WHERE path IN ({', '.join('?' * len(values))}) OR (path > ? AND path < ?)"
+            values += [f"{path}/", f"{path}0"]  # 0 comes right after the slash
+        for found, kind, mode, object, size, *status in self.db.execute(query, values).fetchall():
+            yield found, FileState(kind, mode, object, size), cast(Status, tuple(status))
 
     def save_files(self, rows: Iterable[tuple[str, FileState, Status]]) -> None:
         self.db.executemany(
