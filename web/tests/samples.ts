@@ -70,6 +70,7 @@ export function question(id: string, about: string, more: Partial<Question> = {}
     choices: [],
     schema: {},
     result: null,
+    diff: "",
     fingerprint: null,
     asked: 0,
     answer: null,

@@ -6,6 +6,7 @@ import type {
   Cancelled,
   ConversationChange,
   Decision,
+  DiffView,
   Done,
   GrantList,
   GroupList,
@@ -17,6 +18,7 @@ import type {
   QueuedTurn,
   QueueView,
   Result,
+  RevertView,
   TurnInfo,
 } from "./generated";
 import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Summary, TextPart, Tree, UsageReport } from "./types";
@@ -55,6 +57,10 @@ export const changeQueued = (turn: string, parts: Said): Promise<QueuedTurn> => 
 export const reorder = (id: string, turns: string[]): Promise<QueueView> => put(at`/api/conversations/${id}/queue`, { turns });
 export const withdraw = (turn: string, message: number): Promise<void> =>
   remove(at`/api/turns/${turn}/steering/${String(message)}`);
+export const turnDiff = (turn: string): Promise<DiffView> => get(at`/api/turns/${turn}/diff`);
+export const revertFiles = (turn: string, force: boolean): Promise<RevertView> =>
+  post(at`/api/turns/${turn}/revert`, { files_only: true, force });
+export const redo = (id: string): Promise<RevertView> => post(at`/api/conversations/${id}/redo`, {});
 export const goOn = (turn: string): Promise<TurnInfo> => post(at`/api/turns/${turn}/continue`, {});
 
 export const deliver = (call: string, result: Result): Promise<Done> =>

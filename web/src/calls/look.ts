@@ -1,6 +1,6 @@
 /** How each state of a call looks: its icon and its tone. */
 
-import type { CallState, JsonObject } from "../api/types";
+import type { CallState, JsonObject, ToolResult } from "../api/types";
 import type { IconName } from "../parts/icons";
 
 export type Tone = "calm" | "busy" | "warn" | "good" | "bad";
@@ -27,3 +27,9 @@ export function briefly(values: JsonObject, length = 90): string {
 }
 
 export const pretty = (value: unknown): string => JSON.stringify(value, null, 2);
+
+/** What a call did to files, as a diff; nothing where it did nothing. */
+export function diffOf(result: ToolResult | null | undefined): string {
+  const diff = result?.metadata?.diff;
+  return typeof diff === "string" ? diff : "";
+}
