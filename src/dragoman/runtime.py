@@ -174,7 +174,7 @@ class Runtime:
         for rule in self._denials_of_nothing():
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
         await self.store.open()
-        await self.way_back.finish_moves()
+        await self.way_back.open()
         await self.driver.open()
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
@@ -187,7 +187,7 @@ class Runtime:
         await self.driver.close()
         await self.services.toolbox.close()
         await self.store.close()
-        self.histories.close()
+        await in_thread(self.histories.close)  # a look may be under way
         await self._close_models()
 
     def _denials_of_nothing(self) -> list[Rule]:
@@ -271,7 +271,7 @@ class Runtime:
                         async with asyncio.timeout(_PATIENCE):
                             await self.turn(row.id).reached("cancelled")
         await self.store.delete_conversation(conversation)
-        await in_thread(lambda: self.histories.forget(within))
+        await self.way_back.forget(within)
         for inner in within:
             self.driver.forget(inner)
         self.services.grants.forget()

@@ -29,6 +29,11 @@ def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:
     return found
 
 
+def stored(history: WorkspaceHistory) -> bytes:
+    """Every byte that is kept; short texts are not compressed."""
+    return b"".join(path.read_bytes() for path in sorted(history.file.parent.iterdir()))
+
+
 def history_of(root: Path, *, limits: SnapshotLimits | None = None) -> WorkspaceHistory:
     return WorkspaceHistory(root, root.parent / "snapshots", limits=limits or SnapshotLimits())
 

@@ -325,6 +325,24 @@ def test_a_forced_revert_replaces_a_link_and_not_what_it_leads_to(root: Path) ->
     assert picture(outside) == {"c.bin": ("file", 0o644, b"not yours")}
 
 
+def test_a_path_that_leads_out_is_not_even_looked_at(root: Path) -> None:
+    """B1 × C8: what a tool names may be nonsense: it is refused later, and no byte of it is kept before."""
+    (root.parent / "secret.txt").write_text("the secret beside the workspace")
+    (root / "out").symlink_to(root.parent)
+    history = history_of(root)
+    named = [
+        "../secret.txt",
+        "a/../../secret.txt",
+        "out/secret.txt",
+        "/secret.txt",
+        "x\0y",
+        "n" * 300,
+        "d/" * 200,
+    ]
+    assert record(history, lambda: None, paths=named) is None
+    assert b"beside the workspace" not in history.file.read_bytes()
+
+
 def test_a_link_is_restored_and_not_followed(root: Path) -> None:
     """B3: a file that became a link out of the workspace is a file again, and what it led to is untouched."""
     outside = root.parent / "outside.txt"

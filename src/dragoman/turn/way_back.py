@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import BadRequest, NotFound, TurnBusy
+from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
 from dragoman.messages.message import Message
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
@@ -19,6 +22,7 @@ from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
 
 T = TypeVar("T")
+_log = logging.getLogger("dragoman.turn")
 _BLAMED = 5_000_000  # bytes of a file whose lines are told
 
 
@@ -146,16 +150,28 @@ class WayBack:
         )
         return await self._moved(history, made, info.leaf)
 
-    async def finish_moves(self) -> None:
-        """Conversations that a program did not live to move, though it had brought their files back."""
+    async def open(self) -> None:
+        """Finish what another program did not live to do, and drop what is too old. What is wrong with the
+        records keeps nobody from talking."""
         history = self._histories.here
         if history is None or not history.is_there:
             return
-        for record in await in_thread(history.waiting_leaves):
-            try:
-                await self._move(history, record)
-            except NotFound:  # deleted meanwhile
-                await in_thread(lambda record=record: history.leaf_moved(record.id))  # type: ignore[misc]
+        try:
+            for record in await in_thread(history.waiting_leaves):
+                try:
+                    await self._move(history, record)
+                except NotFound:  # deleted meanwhile
+                    await in_thread(partial(history.leaf_moved, record.id))
+            await in_thread(history.forget)
+        except (OSError, sqlite3.Error, StoreUnavailable) as error:
+            _log.warning("what was done to the workspace cannot be read: %s", error)
+
+    async def forget(self, conversations: Sequence[str]) -> None:
+        """They were deleted, and so is what is recorded of them."""
+        try:
+            await in_thread(lambda: self._histories.forget(conversations))
+        except (OSError, sqlite3.Error, StoreUnavailable) as error:
+            _log.warning("what deleted conversations did to the workspace could not be deleted: %s", error)
 
     def _recorded(self) -> WorkspaceHistory:
         if self._histories.here is None:
@@ -198,7 +214,8 @@ class WayBack:
         )
 
     def _check_folder(self, history: WorkspaceHistory, point: _Point) -> None:
-        for turn in point.turns:
+        """Where nothing is recorded here, it may be elsewhere: files of another folder are not ours to move."""
+        for turn in () if history.of_turns(list(point.turns)) else point.turns:
             other = self._histories.of_turn(turn)
             if other is not None and other is not history:
                 other.close()

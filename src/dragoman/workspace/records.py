@@ -70,6 +70,8 @@ class Records:
 
     def close(self, record: OpenRecord, *, interrupted: bool = False) -> ChangeRecord | None:
         """What happened since it was opened. None, and no row, where there is nothing to tell."""
+        if not self._db.execute("SELECT 1 FROM records WHERE id = ?", (record.id,)).fetchone():
+            return None  # its conversation was deleted meanwhile
         deltas = self._file.deltas(record.start)
         changes = compose([change for position, change in deltas if record.covers(position, change.path)])
         if interrupted and any(change.path.rpartition("/")[2] in IGNORE_FILES for change in changes):

@@ -117,7 +117,9 @@ class Looker:
         """These paths and the folders they are in. With `all_ignored` also what the rules leave out."""
         self._begin(None)
         for path in dict.fromkeys(paths):
-            self._path([step for step in path.split("/") if step not in ("", ".")], all_ignored)
+            steps = [step for step in path.split("/") if step not in ("", ".")]
+            if ".." not in steps and "\0" not in path and len(steps) <= DEEPEST:  # else no path of ours
+                self._path(steps, all_ignored)
         return self._look
 
     def _begin(self, earlier: IgnoreReader | None) -> None:
