@@ -214,7 +214,7 @@ class WayBack:
         )
 
     def _check_folder(self, history: WorkspaceHistory, point: _Point) -> None:
-        """Where nothing is recorded here, it may be elsewhere: files of another folder are not ours to move."""
+        """Where nothing is recorded here, it may be in another folder, which is not ours to change."""
         for turn in () if history.of_turns(list(point.turns)) else point.turns:
             other = self._histories.of_turn(turn)
             if other is not None and other is not history:
