@@ -35,11 +35,10 @@ from dragoman.plugins.tool_history import ToolHistory
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
-from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import concerns, parse_rule
 from dragoman.tools.thread import in_thread
-from dragoman.tools.tool import Review, Tool, tool
-from dragoman.tools.toolbox import Group, Source, Toolbox
+from dragoman.tools.tool import Review, Tool
+from dragoman.tools.toolbox import Group, Source, Toolbox, grouped
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
@@ -128,7 +127,7 @@ class Runtime:
         ]
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
-        groups, sources = _groups(tools)
+        groups, sources = grouped(_listed("tools", tools))
         if tasks is not None:
             groups.append(Group("agents", (tasks.tool,)))
         self.services = Services(
@@ -283,6 +282,7 @@ class Runtime:
         for each in deleted:
             self.driver.forget(each)
         if deleted:
+            await self.way_back.forget(deleted)
             self.services.grants.forget()
             days = self._retention / (24 * 3600)
             _log.warning("%d conversations were deleted: untouched for %.3g days", len(deleted), days)
@@ -330,25 +330,6 @@ def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     if "" in named:
         raise ConfigError("an agent needs a name: Agent(name=…)")
     return named
-
-
-def _groups(
-    tools: Iterable[Tool | Group | Source | Callable[..., Any]],
-) -> tuple[list[Group], list[Source]]:
-    """Loose tools make a group of their own, first; then the groups, in the order given; then the sources."""
-    loose: list[Tool] = []
-    groups: list[Group] = []
-    sources: list[Source] = []
-    for one in _listed("tools", tools):
-        if isinstance(one, Group):
-            groups.append(one)
-        elif isinstance(one, Source):
-            sources.append(one)
-        else:
-            loose.append(one if isinstance(one, Tool) else tool(one))
-    own = [Group("tools", tuple(loose))] if loose else []
-    any_at_all = own or groups or sources
-    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources
 
 
 def _store(place: str | Path | StoreFile | StoreServer | Store) -> Store:

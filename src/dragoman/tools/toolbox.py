@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
@@ -15,6 +15,7 @@ from dragoman.messages.request import ToolSpec
 from dragoman.tools.permissions import hidden
 from dragoman.tools.repair import repair_name
 from dragoman.tools.tool import Tool
+from dragoman.tools.tool import tool as make_tool
 
 
 @dataclass(slots=True, frozen=True)
@@ -128,3 +129,24 @@ def _twice(names: Iterable[str]) -> str:
 def _with_group(group: str, tool: str) -> str:
     """A name that every provider takes."""
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', group)[: 63 - len(tool)]}_{tool}"[-64:]
+
+
+def grouped(
+    tools: Iterable[Tool | Group | Source | Callable[..., Any]],
+) -> tuple[list[Group], list[Source]]:
+    """Loose tools make a group of their own, first; then the groups, in the order given; then the sources."""
+    from dragoman.tools.builtin.read_output import read_output
+
+    loose: list[Tool] = []
+    groups: list[Group] = []
+    sources: list[Source] = []
+    for one in tools:
+        if isinstance(one, Group):
+            groups.append(one)
+        elif isinstance(one, Source):
+            sources.append(one)
+        else:
+            loose.append(one if isinstance(one, Tool) else make_tool(one))
+    own = [Group("tools", tuple(loose))] if loose else []
+    any_at_all = own or groups or sources
+    return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources

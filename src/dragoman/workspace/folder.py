@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,3 +197,11 @@ def kind_of(mode: int) -> EntryKind:
     if stat.S_ISDIR(mode):
         return "folder"
     return "file" if stat.S_ISREG(mode) else "other"
+
+
+def paths_inside(root: Path, paths: Iterable[Path]) -> Iterator[str]:
+    """As the paths in the workspace begin; those outside of it are left out."""
+    for path in paths:
+        relative = os.path.relpath(path.resolve(), root)
+        if relative != "." and not relative.startswith(".."):
+            yield Path(relative).as_posix()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -11,12 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from dragoman.errors import RevertConflict
+from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader
+from dragoman.workspace.journal import drop_journal, read_journal, write_journal
 from dragoman.workspace.lock import locked
-from dragoman.workspace.objects import SnapshotFile, dump_state, load_state
+from dragoman.workspace.objects import SnapshotFile
 from dragoman.workspace.records import OpenRecord, Records
 from dragoman.workspace.revert import carry_out, inverse, plan_revert, remove_left_overs
 from dragoman.workspace.states import (
@@ -63,7 +63,7 @@ class WorkspaceHistory:
         self.file = folder / f"{name}.db"
         self.limits = limits
         self._clock = clock
-        self._skip = [*_inside(self.root, [folder, *skip])]
+        self._skip = [*paths_inside(self.root, [folder, *skip])]
         self._guard = threading.Lock()
         self._opened: SnapshotFile | None = None
         self._known = Known()
@@ -240,12 +240,12 @@ class WorkspaceHistory:
                 leaf_after=after,
                 created=self._clock(),
             )
-            number = self._write_journal(file, record, moves=leaf is not None)
+            number = write_journal(file, record, moves=leaf is not None)
             try:
                 left = carry_out(self.root, plan.changes, file.read, self.limits, on_step=on_step)
             except Exception as error:
                 self._undo(file, record)
-                file.db.execute("DELETE FROM journal WHERE id = ?", (number,))
+                drop_journal(file, number)
                 if isinstance(error, OSError):
                     raise RevertConflict([(str(error.filename or "a file"), str(error.strerror))]) from error
                 raise
@@ -274,7 +274,7 @@ class WorkspaceHistory:
             kept = tuple(change for change in done if change.before != change.after)
             record = replace(record, changes=kept, notes=(*record.notes, *left))
             id = records.add_revert(record, moves_leaf=moves)
-            file.db.execute("DELETE FROM journal WHERE id = ?", (number,))
+            drop_journal(file, number)
         return replace(record, id=id)
 
     def _undo(self, file: SnapshotFile, record: ChangeRecord) -> None:
@@ -282,48 +282,17 @@ class WorkspaceHistory:
         carry_out(self.root, inverse(record.changes), file.read, self.limits, repeated=True)
         remove_left_overs(self.root, [change.path for change in record.changes])
 
-    def _write_journal(self, file: SnapshotFile, record: ChangeRecord, *, moves: bool) -> int:
-        body: dict[str, Any] = {
-            "changes": [[one.path, dump_state(one.before), dump_state(one.after)] for one in record.changes],
-            "conversation": record.conversation,
-            "turn": record.turn,
-            "reverts": record.reverts,
-            "notes": record.notes,
-            "leaf": [record.leaf_before, record.leaf_after] if moves else None,
-            "created": record.created,
-        }
-        cursor = file.db.execute("INSERT INTO journal (body) VALUES (?)", (json.dumps(body),))
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
-
     def _recover(self, file: SnapshotFile, records: Records) -> None:
         """A revert that was under way when its program died is done to its end, or taken back."""
-        for number, text in file.db.execute("SELECT id, body FROM journal ORDER BY id").fetchall():
-            body = json.loads(text)
-            leaf = body["leaf"]
-            record = ChangeRecord(
-                0,
-                "revert",
-                body["conversation"],
-                body["turn"],
-                reverts=tuple(body["reverts"]),
-                changes=tuple(
-                    FileChange(path, load_state(before), load_state(after))
-                    for path, before, after in body["changes"]
-                ),
-                notes=tuple(body["notes"]),
-                leaf_before=leaf[0] if leaf else None,
-                leaf_after=leaf[1] if leaf else None,
-                created=body["created"],
-            )
+        for number, record, moves in read_journal(file):
             remove_left_overs(self.root, [change.path for change in record.changes])
             try:
                 left = carry_out(self.root, record.changes, file.read, self.limits, repeated=True)
             except OSError:
                 self._undo(file, record)
-                file.db.execute("DELETE FROM journal WHERE id = ?", (number,))
+                drop_journal(file, number)
             else:
-                self._finish(file, records, number, record, left, moves=leaf is not None)
+                self._finish(file, records, number, record, left, moves=moves)
 
     # ── forgetting ────────────────────────────────────────────────────────────────────────────────
 
@@ -427,11 +396,3 @@ class WorkspaceHistory:
         watched = {path for record in records.opened() for path in record.paths}
         named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
         return [change for change in changes if change.before is not None or change.path in named]
-
-
-def _inside(root: Path, paths: Iterable[Path]) -> Iterator[str]:
-    """As the paths in the workspace begin; those outside of it are left out."""
-    for path in paths:
-        relative = os.path.relpath(path.resolve(), root)
-        if relative != "." and not relative.startswith(".."):
-            yield Path(relative).as_posix()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -88,3 +89,16 @@ async def test_blame_names_the_turn_and_what_it_was_asked(tmp_path: Path, work: 
     outside = await _program(tmp_path, "blame", str(tmp_path / "chat.db"))
     assert outside.status == 1
     assert "not in the workspace" in outside.err
+
+
+async def test_what_is_deleted_takes_its_records_along(tmp_path: Path, work: Path) -> None:
+    """B1: `dragoman rm`, from whichever folder it is typed."""
+    await _changed(tmp_path)
+    (kept,) = (tmp_path / "chat.db.files" / "snapshots").glob("*.db")
+    with sqlite3.connect(kept) as db:
+        assert db.execute("SELECT count(*) FROM records").fetchone() == (1,)
+    conversation = (await _program_without_folder(tmp_path, "list")).out.split("\t")[0]
+    assert (await _program_without_folder(tmp_path, "rm", conversation, "--yes")).status == 0
+    with sqlite3.connect(kept) as db:
+        assert db.execute("SELECT count(*) FROM records").fetchone() == (0,)
+    db.close()

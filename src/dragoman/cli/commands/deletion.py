@@ -31,7 +31,9 @@ def delete_conversations(names: Sequence[str], settings: Settings, *, dry_run: b
                 if await _runs(runtime.store, id):
                     raise BadRequest(f"{id} is running: stop it first, or wait for its end")
             for id in [] if dry_run else found:
+                within = await runtime.store.within(id)
                 await runtime.store.delete_conversation(id)
+                await runtime.way_back.forget(within)
             return list(found.values())
 
     for conversation in asyncio.run(delete()):
@@ -76,7 +78,9 @@ async def _untouched(settings: Settings, before: float) -> list[Conversation]:
 
 async def _delete_untouched(settings: Settings, before: float) -> list[str]:
     async with open_store(settings) as runtime:
-        return await runtime.store.delete_untouched(before)
+        deleted = await runtime.store.delete_untouched(before)
+        await runtime.way_back.forget(deleted)
+        return deleted
 
 
 def _line(conversation: Conversation) -> str:
