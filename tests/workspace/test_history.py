@@ -239,10 +239,16 @@ def test_the_records_are_private(root: Path) -> None:
 
 def test_records_inside_the_workspace_are_not_part_of_it(root: Path) -> None:
     """B1"""
-    history = WorkspaceHistory(root, root / "chat.db-snapshots", skip=[root / "chat.db"])
+    history = WorkspaceHistory(root, root / "chat.db.files" / "snapshots", skip=[root / "chat.db"])
     record(history, lambda: None)
-    told = record(history, lambda: (root / "chat.db-wal").write_text("ours"))
-    assert told is None
+
+    def work() -> None:
+        (root / "chat.db").write_text("ours")
+        (root / "chat.db.txt").write_text("not ours, though it is called like it")
+
+    told = record(history, work)
+    assert told is not None
+    assert paths_of(told) == ["chat.db.txt"]
 
 
 # ── the way back ──────────────────────────────────────────────────────────────────────────────────

@@ -329,6 +329,7 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
         Rule("files.write", f"{_within(workspace, trust_answers().file)}*", "deny"),
     ]
     stored = [f"{_within(workspace, store.path)}*"] if isinstance(store, StoreFile) else []
+    stored += [f"{_within(workspace, store.folder(data_folder()))}/*"]
     if (folder := folder_of(store.blobs)) is not None and (within := _within(workspace, folder)) != ".":
         stored += [within, f"{within}/*"]
     rules += [Rule(f"files.{what}", pattern, "deny") for pattern in stored for what in ("read", "write")]

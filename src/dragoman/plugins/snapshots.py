@@ -11,6 +11,7 @@ from typing import TypeVar
 from dragoman.errors import DragomanError
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.store.address import StoreFile, StoreServer, store_address
+from dragoman.store.blobs.place import folder_of
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
@@ -111,8 +112,11 @@ def histories_for(
     address = store_address(place) if isinstance(place, str | Path) else place
     skip: list[Path] = []
     if isinstance(address, StoreFile):
-        skip = [address.path]
+        name = address.path.name
+        skip = [address.path.with_name(name + end) for end in ("", "-wal", "-shm", "-journal", ".files")]
         folder = folder or address.folder(address.path.parent) / "snapshots"
+    if isinstance(address, StoreFile | StoreServer) and (blobs := folder_of(address.blobs)) is not None:
+        skip.append(blobs)
     limits = snapshots if isinstance(snapshots, SnapshotLimits) else DEFAULT_LIMITS
     wanted = workspace if snapshots else None
     return Histories(Path(folder) if folder is not None else None, wanted, limits=limits, skip=skip)

@@ -46,7 +46,7 @@ class WorkspaceHistory:
     """Everything here blocks: call it in a thread. One look at a time, over all programs.
 
     `folder` is where the records are kept: private, and never inside what is recorded, or left out of it
-    (`skip`: beginnings of whole paths).
+    (`skip`: files and folders).
     """
 
     def __init__(

@@ -97,7 +97,7 @@ class Looker:
         self._known = known
         self._limits = limits
         self._keep = keep
-        self._skip = skip  # beginnings of paths that are ours: the store
+        self._skip = skip  # what is ours, with what is below: the store
         self._look = Look()
         self._end = 0.0
 
@@ -305,7 +305,8 @@ class Looker:
             self._look.changes.append(FileChange(path, before, None))
 
     def _hidden(self, rules: IgnoreRules, path: str, folder: bool) -> bool:
-        return any(path.startswith(ours) for ours in self._skip) or rules.ignored(path, folder)
+        ours = any(path == one or path.startswith(f"{one}/") for one in self._skip)
+        return ours or rules.ignored(path, folder)
 
     def _nameable(self, path: str) -> bool:
         try:
