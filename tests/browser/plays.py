@@ -82,6 +82,7 @@ PLAYS: dict[str, list[Line]] = {
     "report": [calls("memo", title="work/report"), says("Reported.")],
     "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
     "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
+    "draft": [calls("write_file", path="draft.txt", text="first\nsecond\n"), says("It is written.")],
     "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
     "secret": [calls("secret"), says("I have seen it.")],
     "nap": [calls("nap", seconds=60), says("I have slept.")],
