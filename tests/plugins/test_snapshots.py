@@ -249,3 +249,43 @@ async def test_a_deleted_conversation_takes_its_records_along(tmp_path: Path, wo
         await other.delete(chat.id)
     assert history.of_turns([turn.id]) == []
     history.close()
+
+
+async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_start(
+    tmp_path: Path, work: Path
+) -> None:
+    """B3 × S1: the program died after the files were back."""
+    script = [says("hello"), calls("shell", command="echo 2 > a.txt"), says("ok")]
+    async with opened(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        await finished(chat)
+        first = (await chat.info()).leaf
+        turn = await finished(chat)
+        last = (await chat.info()).leaf
+        history = runtime.histories.here
+        assert history is not None
+        records = history.of_turns([turn.id])
+        history.revert(records, conversation=chat.id, turn=turn.id, leaf=(last, first))
+        assert (await chat.info()).leaf == last
+    async with opened(tmp_path, []) as again:
+        assert (await again.store.conversation(chat.id)).leaf == first
+        assert (work / "a.txt").read_text() == "one\n"
+        await (await again.conversation(chat.id)).redo()
+        assert (await again.store.conversation(chat.id)).leaf == last
+
+
+async def test_records_that_cannot_be_read_keep_nobody_from_talking(tmp_path: Path, work: Path) -> None:
+    """B1: it is said, and the call runs."""
+    script = [calls("shell", command="echo 2 > a.txt"), says("ok"), calls("shell", command="echo 3 > a.txt")]
+    async with opened(tmp_path, script) as runtime:
+        await finished(await runtime.conversation())
+        history = runtime.histories.here
+        assert history is not None
+    for path in history.file.parent.glob("*.db*"):
+        path.write_bytes(b"no database at all, and long enough to be taken for one" * 100)
+    async with opened(tmp_path, [*script[2:], says("done")]) as runtime:
+        turn = await runtime.send("go")
+        notices = [event.text async for event in turn.events() if event.type == "notice"]
+        assert (await turn.result()).text == "done"
+        assert any("not recorded" in text for text in notices)
+        assert (work / "a.txt").read_text() == "3\n"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.workspace.folders import go_back, history_of, record
+from tests.workspace.folders import go_back, history_of, picture, record
 
 
 @pytest.fixture
@@ -60,3 +63,41 @@ def test_a_deleted_conversation_takes_its_bytes_along(root: Path) -> None:
     assert history.forget(["conv_1"]) >= 1
     assert history.contents(secret) is None
     assert history.of_conversation("conv_1") == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dragoman.workspace.history import WorkspaceHistory
+
+root, at = Path(sys.argv[1]), int(sys.argv[2])
+history = WorkspaceHistory(root, root.parent / "snapshots")
+history.begin(conversation="conv_1", turn="turn_1", step=1, call="c", paths=None)
+(root / "a.txt").unlink()
+(root / "a.txt").mkdir()
+(root / "a.txt" / "x").write_text("x")
+(root / "new").write_text("new")
+told = history.end("turn_1", "c")
+steps = 0
+
+def die(step):
+    global steps
+    steps += 1
+    if steps > at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+history.revert([told], conversation="conv_1", turn="turn_1", leaf=("msg_2", "msg_1"), on_step=die)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", range(5))
+def test_a_revert_that_is_killed_is_finished_by_the_next_program(root: Path, at: int) -> None:
+    """B3: all or nothing, and the conversation is not forgotten."""
+    before = picture(root)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(root), str(at)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    history = history_of(root)
+    (waiting,) = history.waiting_leaves()
+    assert (waiting.leaf_before, waiting.leaf_after) == ("msg_2", "msg_1")
+    assert picture(root) == before
