@@ -306,6 +306,9 @@ async def test_an_answer_that_nobody_reads_is_not_kept_for_ever(tmp_path: Path) 
         with strangers(int(url.rpartition(":")[2]), 1, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"):
             await eventually(lambda: opened)
             await eventually(lambda: opened[0].fileno() == -1)
-    async with listening(app, limits=ConnectionLimits(unread=20.0)) as url, asyncio.timeout(PATIENCE):
-        async with aiohttp.ClientSession() as person, person.get(url) as answer:
-            assert len(await answer.read()) == 50_000_000  # who reads, however slowly, gets all of it
+    async with (
+        listening(app, limits=ConnectionLimits(unread=20.0)) as url,
+        aiohttp.ClientSession() as person,
+        person.get(url) as answer,
+    ):
+        assert len(await answer.read()) == 50_000_000  # who reads, however slowly, gets all of it
