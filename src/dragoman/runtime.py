@@ -57,6 +57,7 @@ from dragoman.workspace.states import SnapshotLimits
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.runtime")
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
+_CALLER = "given to the runtime"  # where rules come from that no file holds
 _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
@@ -139,12 +140,12 @@ class Runtime:
             agents=known,
             plugins=[*built_in, *map(check, _listed("plugins", plugins))],
             rules=[
-                Rule("read_output", "*", "allow"),
-                Rule("basics.*", "*", "allow"),  # the calculator and its like do nothing to anybody
+                Rule("read_output", "*", "allow", "built in"),
+                Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody
                 *rules,
-                *(parse_rule(text, "allow") for text in _listed("allow", allow)),
-                *(parse_rule(text, "ask") for text in _listed("ask", ask)),
-                *(parse_rule(text, "deny") for text in _listed("deny", deny)),
+                *(parse_rule(text, "allow", _CALLER) for text in _listed("allow", allow)),
+                *(parse_rule(text, "ask", _CALLER) for text in _listed("ask", ask)),
+                *(parse_rule(text, "deny", _CALLER) for text in _listed("deny", deny)),
             ],
             bounds=[*_listed("bounds", bounds)],
             system=system,

@@ -366,10 +366,11 @@ def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:
     """What allows, then what asks, then what denies: the last match wins."""
     rules = []
     for action in ("allow", "ask", "deny"):
-        for text in table.get(action, []):
+        for place, text in enumerate(table.get(action, [])):
+            whole = settings.origins.get(at or action, "settings")
+            path = f"{at}.{action}.{place}" if at else f"{action}.{place}"
             try:
-                rules.append(parse_rule(text, action))
+                rules.append(parse_rule(text, action, settings.rule_origins.get(path, whole)))
             except ConfigError as error:
-                origin = settings.origins.get(at or action, "settings")
-                raise ConfigError(f"{origin}: {action}: {error}") from error
+                raise ConfigError(f"{whole}: {action}: {error}") from error
     return rules

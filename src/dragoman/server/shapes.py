@@ -14,6 +14,7 @@ from dragoman.messages.usage import Usage
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.workspace.diff import FileDiff
+from dragoman.turn.trace import Totals, TurnTrace
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "model": {"type": "string"},
@@ -244,6 +245,15 @@ class GrantView:
 @dataclass(slots=True)
 class GrantList:
     items: list[GrantView]
+
+
+@dataclass(slots=True)
+class TraceView:
+    """What a turn did, and when. `now` is the server's time: up to then it has gone where it is not over."""
+
+    trace: TurnTrace
+    totals: Totals
+    now: float
 
 
 @dataclass(slots=True)

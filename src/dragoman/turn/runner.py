@@ -135,6 +135,7 @@ class Runner:
             except ProviderError as error:
                 if not await _mended(prepared, error):
                     raise
+                self.log.timing.failed(error, self.log.now())
         return await stream(await build_request(prepared))
 
     # ── the ending ────────────────────────────────────────────────────────────────────────────────

@@ -13,18 +13,25 @@ app = typer.Typer(rich_markup_mode="markdown")
 PANEL = "Looking closer"
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`")
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman explain --trace`, or `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`",
+)
 def explain(
     turn: Annotated[str | None, typer.Argument(help="The turn's id; without it, the latest one.")] = None,
     store: Store = None,
     config: Config = None,
+    trace: Annotated[
+        bool,
+        typer.Option("--trace", help="A waterfall instead: what took how long, and why each call ran."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """What happened in a turn: its facts, the states they led to, and what it still asks."""
     from dragoman.cli.commands.explain import explain
     from dragoman.config.build import store_of
 
-    explain(turn, store_of(load_settings(config, store)), as_json=json)
+    explain(turn, store_of(load_settings(config, store)), as_json=json, trace=trace)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman top --store postgresql://db.example/chat`")

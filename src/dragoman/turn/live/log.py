@@ -22,6 +22,7 @@ from dragoman.messages.replace_fast import replace_fast
 from dragoman.store.store import Change, Store, TurnRow, Unread
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.events import EventLog
+from dragoman.turn.live.timing import ReplyTiming
 from dragoman.turn.machine import State, Turn, advance, replay
 
 if TYPE_CHECKING:  # which knows the log through its view
@@ -77,6 +78,7 @@ class TurnLog:
         self.under_review = under_review or {}  # results that wait for a person
         self.draft: Draft | None = None
         self.draft_seen: Appending | None = None  # whole, as the plugins have left it so far
+        self.timing = ReplyTiming()  # of the reply that is awaited, or came last
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
         self.broken = False  # something was recorded here that is not in the store: only that counts
         self.revision = revision  # of the conversation, if nobody else changes it

@@ -53,7 +53,7 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
     calls: tuple[ToolCall, ...] = ()
     if torn is not None:
         kept = next((message for message in torn.added if message.id == torn.id), None)
-        facts.append(received(log.turn.step, kept, MessageEnd(finish, message=torn.id)))
+        facts.append(received(log, kept, MessageEnd(finish, message=torn.id)))
         change.messages += [message for message in torn.added if message.parts]
         calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF

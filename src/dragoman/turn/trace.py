@@ -1,0 +1,412 @@
+"""The trace of a turn: what took how long, what waited for whom, what was tried again, and why each call ran.
+
+Made from the facts of the turn and from nothing else but the questions they name, which say who answered. It
+holds no contents: no message, no arguments, no result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dragoman.messages.questions import Question
+from dragoman.messages.usage import Usage
+from dragoman.turn.facts import (
+    CallAsked,
+    CallFact,
+    CallFinished,
+    CallInterrupted,
+    CallStarted,
+    Compacted,
+    CompactionStarted,
+    Fact,
+    MessageAppended,
+    QuestionAnswered,
+    QuestionWithdrawn,
+    ReplyReceived,
+    RequestBuilt,
+    ResultAsked,
+    Retried,
+    Steered,
+    StepFinished,
+    ToolAsked,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+
+STOPPED = "the program stopped"  # why an attempt has no end of its own
+_BECAUSE = re.compile(
+    r"(?P<kind>rule|grant|answer|repeated): (?P<text>.*?)(?: \((?P<origin>[^()]*)\))?", re.DOTALL
+)
+
+
+@dataclass(slots=True)
+class Because:
+    """Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant."""
+
+    kind: str
+    text: str
+    origin: str | None = None
+    by: str | None = None
+    at: float | None = None
+
+
+@dataclass(slots=True)
+class Wait:
+    """A question to a person, from its asking to its answer."""
+
+    question: str
+    kind: str  # approve, run, loop, interrupted, review, tool
+    because: str | None  # why it was asked
+    asked: float
+    answered: float | None = None  # or withdrawn, or closed
+    verdict: str | None = None  # None: nobody answered it
+    by: str | None = None
+    scope: str | None = None
+
+
+@dataclass(slots=True)
+class ToolRun:
+    """One start of a call's tool. A call that was repeated after a crash has several."""
+
+    started: float
+    ended: float | None = None
+
+
+@dataclass(slots=True)
+class CallTrace:
+    """A call from the reply that made it to its result."""
+
+    id: str
+    tool: str
+    made: float
+    state: str = "pending"
+    client: bool = False
+    ended: float | None = None
+    because: Because | None = None
+    limit: str | None = None  # why it did not run, where a limit was reached
+    opened: str | None = None  # the turn of the sub-agent that it began
+    runs: list[ToolRun] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RequestTrace:
+    """One attempt to get a reply. `wait` is how long the next one was put off."""
+
+    attempt: int
+    model: str
+    started: float
+    first: float | None = None  # when the first piece of the reply came
+    ended: float | None = None
+    finish: str | None = None
+    error: str | None = None
+    status: int | None = None
+    wait: float = 0.0
+    usage: Usage | None = None
+
+
+@dataclass(slots=True)
+class StepTrace:
+    number: int
+    started: float
+    ended: float | None = None
+    requests: list[RequestTrace] = field(default_factory=list)
+    calls: list[CallTrace] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class CompactionTrace:
+    reason: str
+    started: float
+    ended: float | None = None
+    usage: Usage | None = None
+
+
+@dataclass(slots=True)
+class Remark:
+    """Something that came in between: what a person said meanwhile (`steered`), or a plugin (`appended`)."""
+
+    kind: str
+    at: float
+    by: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Totals:
+    """Seconds. What went on at the same time counts once."""
+
+    seconds: float  # of the whole turn
+    first_token: float | None  # from its start to the first piece of its first reply
+    waited: float  # for a person
+    requests: float  # for the model
+    tools: float  # while tools ran, and what they asked was answered
+
+
+@dataclass(slots=True)
+class TurnTrace:
+    """A whole turn. What is not over has no end."""
+
+    turn: str
+    conversation: str
+    state: str = "preparing"
+    started: float = 0.0
+    ended: float | None = None
+    model: str | None = None
+    agent: str | None = None
+    error: str | None = None
+    error_kind: str | None = None
+    limit: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    steps: list[StepTrace] = field(default_factory=list)
+    compactions: list[CompactionTrace] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+
+    def totals(self, now: float) -> Totals:
+        """At this time, where it is not over."""
+        until = self.ended or now
+        requests = [request for step in self.steps for request in step.requests]
+        runs = [run for call in self.calls for run in call.runs]
+        firsts = [request.first for request in requests if request.first]
+        return Totals(
+            seconds=max(0.0, until - self.started),
+            first_token=max(0.0, min(firsts) - self.started) if firsts else None,
+            waited=_covered((wait.asked, wait.answered or until) for wait in self.waits),
+            requests=_covered((request.started, request.ended or until) for request in requests),
+            tools=_covered((run.started, run.ended or until) for run in runs),
+        )
+
+    @property
+    def calls(self) -> list[CallTrace]:
+        return [call for step in self.steps for call in step.calls]
+
+    @property
+    def waits(self) -> list[Wait]:
+        return [wait for call in self.calls for wait in call.waits]
+
+
+Ended: TypeAlias = TurnTrace | StepTrace | RequestTrace | CallTrace | Wait | CompactionTrace
+"""Something of a trace that is over."""
+
+
+def trace_turn(
+    turn: str, conversation: str, facts: Iterable[Fact], questions: Iterable[Question] = ()
+) -> TurnTrace:
+    """The trace these facts make."""
+    known = {question.id: question for question in questions}
+    tracer = Tracer(turn, conversation, known.get)
+    for fact in facts:
+        tracer.take(fact)
+    for wait in tracer.trace.waits:
+        question = known.get(wait.question)
+        if wait.answered is None and question is not None and question.answer is not None:
+            _answer(wait, question, question.answer.at)  # the turn has yet to hear of it
+    return tracer.trace
+
+
+class Tracer:
+    """Builds a trace fact by fact. `take` returns what a fact brought to an end, inner before outer."""
+
+    def __init__(
+        self, turn: str, conversation: str, question: Callable[[str], Question | None] = lambda _: None
+    ) -> None:
+        self.trace = TurnTrace(turn, conversation)
+        self._question = question
+        self._calls: dict[str, CallTrace] = {}
+        self._waits: dict[str, Wait] = {}
+        self._failed: RequestTrace | None = None
+
+    def take(self, fact: Fact) -> list[Ended]:
+        trace = self.trace
+        match fact:
+            case TurnStarted():
+                trace.started = fact.at
+                trace.model = fact.options.started_with or fact.options.model
+                agent = fact.options.agent or (fact.options.settings or {}).get("agent")
+                trace.agent = agent if isinstance(agent, str) else None
+            case RequestBuilt():
+                self._request(fact)
+            case ReplyReceived():
+                return self._reply(fact)
+            case StepFinished():
+                step = trace.steps[-1]
+                step.ended = fact.at
+                trace.limit = trace.limit or fact.limit or None
+                return [step]
+            case Steered():
+                trace.remarks.append(Remark("steered", fact.at))
+            case MessageAppended():
+                trace.remarks.append(Remark("appended", fact.at, fact.by))
+            case CompactionStarted():
+                trace.compactions.append(CompactionTrace(fact.reason, fact.at))
+            case Compacted():
+                trace.usage += fact.usage
+                if trace.compactions:
+                    compaction = trace.compactions[-1]
+                    compaction.ended, compaction.usage = fact.at, fact.usage
+                    return [compaction]
+            case TurnCompleted() | TurnFailed() | TurnCancelled():
+                return self._end(fact)
+            case _:
+                return self._call(fact)
+        return []
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────
+
+    def _request(self, fact: RequestBuilt) -> None:
+        steps = self.trace.steps
+        self.trace.state = "running"
+        if not steps or steps[-1].number != fact.step:
+            steps.append(StepTrace(fact.step, fact.at))
+        step = steps[-1]
+        if step.requests and step.requests[-1].ended is None:
+            step.requests[-1].ended, step.requests[-1].error = (
+                fact.at,
+                STOPPED,
+            )  # unless the reply knows better
+        step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at))
+
+    def _reply(self, fact: ReplyReceived) -> list[Ended]:
+        step = self.trace.steps[-1]
+        step.requests = _with_retries(step.requests, fact.retries)
+        last = step.requests[-1]
+        last.first, last.ended = fact.first or None, fact.at
+        last.finish, last.usage = fact.finish, fact.usage
+        self.trace.usage += fact.usage
+        for made in fact.calls:
+            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at)
+            step.calls.append(call)
+        if fact.finish == "error":  # what was wrong is told when the turn ends
+            self._failed = last
+            return [*step.requests[:-1]]
+        return [*step.requests]
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, fact: CallFact) -> list[Ended]:
+        call = self._calls[fact.call]
+        match fact:
+            case CallAsked() | CallInterrupted() | ToolAsked() | ResultAsked():
+                call.state = "reviewing" if isinstance(fact, ResultAsked) else "asked"
+                if isinstance(fact, CallInterrupted | ResultAsked):
+                    _stop(call, fact.at)
+                self._ask(call, fact)
+            case CallStarted():
+                _stop(call, fact.at)  # a new owner repeats it
+                call.state, call.client = "running", fact.client
+                call.runs.append(ToolRun(fact.at))
+                call.because = _because(fact.because, call.waits) or call.because
+            case QuestionAnswered():
+                wait = self._waits[fact.question]
+                question = self._question(fact.question)
+                _answer(wait, question, fact.at)
+                wait.verdict = fact.verdict
+                call.state = "running" if call.runs and call.runs[-1].ended is None else "pending"
+                return [wait]
+            case QuestionWithdrawn():
+                wait = self._waits[fact.question]
+                wait.answered = fact.at
+                return [wait]
+            case CallFinished():
+                _stop(call, fact.at)
+                call.state, call.ended = str(fact.state), fact.at
+                call.limit = fact.limit or None
+                left = [wait for wait in call.waits if wait.answered is None]
+                for wait in left:
+                    wait.answered = fact.at
+                return [*left, call]
+        return []
+
+    def _ask(self, call: CallTrace, fact: CallAsked | CallInterrupted | ToolAsked | ResultAsked) -> None:
+        kinds = {"call_asked": "approve", "call_interrupted": "interrupted", "tool_asked": "tool"}
+        question = self._question(fact.question)
+        kind = question.kind if question is not None else kinds.get(fact.type, "review")
+        wait = Wait(fact.question, kind, question.because if question is not None else None, fact.at)
+        self._waits[fact.question] = wait
+        call.waits.append(wait)
+
+    def _end(self, fact: TurnCompleted | TurnFailed | TurnCancelled) -> list[Ended]:
+        trace, ended = self.trace, list[Ended]()
+        trace.ended = fact.at
+        states = {"turn_completed": "completed", "turn_failed": "error", "turn_cancelled": "cancelled"}
+        trace.state = states[fact.type]
+        if isinstance(fact, TurnFailed):
+            trace.error, trace.error_kind = fact.error, fact.kind
+        if self._failed is not None:
+            self._failed.error = trace.error or "error"
+            ended.append(self._failed)
+        if trace.steps and trace.steps[-1].ended is None:
+            step = trace.steps[-1]
+            step.ended = fact.at
+            if step.requests and step.requests[-1].ended is None:
+                step.requests[-1].ended = fact.at
+                ended.append(step.requests[-1])
+            ended.append(step)
+        return [*ended, trace]
+
+
+def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
+    """Each attempt by itself: those the client made again by itself are told with the reply."""
+    made: list[RequestTrace] = []
+    left = sorted(retries, key=lambda retry: retry.at)
+    for place, request in enumerate(requests):
+        following = requests[place + 1].started if place + 1 < len(requests) else None
+        started, model = request.started, request.model
+        mine = [retry for retry in left if following is None or retry.at <= following]
+        left = left[len(mine) :]
+        for retry in mine:
+            made.append(
+                RequestTrace(
+                    len(made) + 1,
+                    model,
+                    started,
+                    ended=retry.at,
+                    error=retry.reason,
+                    status=retry.status,
+                    wait=retry.wait,
+                )
+            )
+            started = retry.at + retry.wait
+        if following is None or not mine:
+            request.attempt, request.started = len(made) + 1, started
+            made.append(request)
+    return made
+
+
+def _stop(call: CallTrace, at: float) -> None:
+    if call.runs and call.runs[-1].ended is None:
+        call.runs[-1].ended = at
+
+
+def _answer(wait: Wait, question: Question | None, at: float) -> None:
+    wait.answered = at
+    answer = question.answer if question is not None else None
+    if answer is not None:
+        wait.answered = answer.at or at
+        wait.verdict, wait.by, wait.scope = answer.verdict, answer.by, answer.scope
+
+
+def _because(text: str, waits: list[Wait]) -> Because | None:
+    found = _BECAUSE.fullmatch(text)
+    if found is None:
+        return Because("", text) if text else None
+    because = Because(found["kind"], found["text"], found["origin"])
+    if because.kind == "answer":
+        because = Because("answer", text.removeprefix("answer: "))
+        answered = [wait for wait in waits if wait.answered is not None and wait.verdict == "allow"]
+        if answered:
+            because.by, because.at = answered[-1].by, answered[-1].answered
+    return because
+
+
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """How long at least one of them lasted."""
+    seconds, until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        seconds += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return seconds
