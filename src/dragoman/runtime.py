@@ -35,6 +35,9 @@ from dragoman.plugins.tool_history import ToolHistory
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
+from dragoman.telemetry.measures import Meter
+from dragoman.telemetry.observer import Telemetry
+from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import concerns, parse_rule
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Review, Tool
@@ -108,6 +111,7 @@ class Runtime:
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
         retention: float | None = None,
+        telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = _store(store)
@@ -167,6 +171,11 @@ class Runtime:
         self._retention = _checked_retention(retention) if adopts else None
         self.way_back = WayBack(self.store, self.histories)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
+        self.telemetry = telemetry
+        self._private = dict(private or {})
+        if telemetry is not None:
+            telemetry.join(self.bus, self.background, self.store, self._private)
+        self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
             tasks.join(self.services, self._engine)
 
@@ -179,6 +188,8 @@ class Runtime:
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
+        if self.telemetry is not None:
+            self.telemetry.open()
         return self
 
     async def __aexit__(
@@ -189,6 +200,16 @@ class Runtime:
         await self.store.close()
         await in_thread(self.histories.close)  # a look may be under way
         await self._close_models()
+        if self.telemetry is not None:
+            await self.telemetry.close()
+
+    def measure(self, meter: Meter) -> None:
+        """Give the numbers of every turn that begins from now on to a meter, too. It has to be open."""
+        if self.telemetry is None:
+            self.telemetry = Telemetry()
+            self.telemetry.join(self.bus, self.background, self.store, self._private)
+            self.telemetry.open()
+        self.telemetry.meters.append(meter)
 
     def _denials_of_nothing(self) -> list[Rule]:
         """A misspelled denial protects nobody. What sources have is not known yet."""

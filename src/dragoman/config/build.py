@@ -19,6 +19,7 @@ from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.store.blobs.place import folder_of
+from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
 from dragoman.tools.permissions import concerns, literal, parse_rule
@@ -132,7 +133,7 @@ def build_runtime(
         workspace=workspace,
         **snapshot_options(settings, address),
         **_runtime_options(values),
-        **more,
+        **{"telemetry": telemetry_from_environment(), **more},
     )
     return Built(runtime, [*warnings, *_find_idle_rules(runtime)])
 

@@ -91,6 +91,10 @@ class ServerTable(TypedDict, total=False):
     password_from: Annotated[Variable, Field(description="the environment variable that holds the password")]
     upload_limit: Annotated[Positive, Field(description="bytes of one attachment")]
     open: Annotated[bool, Field(description="open the page in the browser at the start")]
+    metrics: Annotated[
+        Literal["owner", "loopback", "off"],
+        Field(description="who may read /metrics: you, with your key; every program of this machine; nobody"),
+    ]
 
 
 @with_config(extra="forbid", strict=True)

@@ -108,6 +108,8 @@ class RequestTrace:
     status: int | None = None
     wait: float = 0.0
     usage: Usage | None = None
+    built: int = 1  # which request of its step
+    sent: int = 1  # how often that one had been sent
 
 
 @dataclass(slots=True)
@@ -268,7 +270,7 @@ class Tracer:
                 fact.at,
                 STOPPED,
             )  # unless the reply knows better
-        step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at))
+        step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at, built=fact.attempt))
 
     def _reply(self, fact: ReplyReceived) -> list[Ended]:
         step = self.trace.steps[-1]
@@ -358,7 +360,7 @@ def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> l
         started, model = request.started, request.model
         mine = [retry for retry in left if following is None or retry.at <= following]
         left = left[len(mine) :]
-        for retry in mine:
+        for sent, retry in enumerate(mine, 1):
             made.append(
                 RequestTrace(
                     len(made) + 1,
@@ -368,11 +370,13 @@ def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> l
                     error=retry.reason,
                     status=retry.status,
                     wait=retry.wait,
+                    built=request.built,
+                    sent=sent,
                 )
             )
             started = retry.at + retry.wait
         if following is None or not mine:
-            request.attempt, request.started = len(made) + 1, started
+            request.attempt, request.started, request.sent = len(made) + 1, started, len(mine) + 1
             made.append(request)
     return made
 

@@ -22,6 +22,7 @@ from dragoman.messages.events import Event, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
+from dragoman.trace_context import trace_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
@@ -127,13 +128,15 @@ class HttpClient:
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
 
-    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
+    def exchange(
+        self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder, attempt: int = 1
+    ) -> Exchange:
         """One attempt at a reply. Nothing is sent before it is opened."""
         url, auth = endpoint.url(model), endpoint.auth
 
         async def send() -> aiohttp.ClientResponse:
             signed = await auth.headers(Outgoing(url, body), self)  # each attempt anew: it holds the time
-            headers = {**signed, **endpoint.headers}
+            headers = {**signed, **endpoint.headers, **trace_headers("attempt", attempt)}
             return await self.post(url, headers=headers, body=body, exact=auth.exact)
 
         return Exchange(
@@ -272,7 +275,7 @@ class HttpModel:
         attempt = 1
         while True:
             exchange = self._client.exchange(
-                endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
+                endpoint, self.model, body=body, decoder=self._wire.decoder(reply), attempt=attempt
             )
             failure: ProviderError
             try:

@@ -20,6 +20,7 @@ from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.store.store import Change
 from dragoman.tools.toolbox import Offer
+from dragoman.trace_context import within
 from dragoman.turn.facts import CallMade, ReplyReceived, RequestBuilt
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.plugin import Appending
@@ -60,15 +61,16 @@ async def stream(ready: RequestReady) -> Streamed:
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
-    async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
-        async for events in replies:
-            if not timing.first:
-                timing.see(events, log.now)
-            for event in events:
-                if isinstance(event, MessageEnd):
-                    end = event
-                else:
-                    take(event)
+    with within(log.trace and log.trace.child("request", ready.step, ready.attempt)):
+        async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
+            async for events in replies:
+                if not timing.first:
+                    timing.see(events, log.now)
+                for event in events:
+                    if isinstance(event, MessageEnd):
+                        end = event
+                    else:
+                        take(event)
     end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
