@@ -6,9 +6,10 @@ The other frameworks are installed into an environment of their own, `.bench`, a
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ def main() -> None:
     python = _environment(console)
     with _server(python) as url:
         bench = Bench(console, python, url)
-        tables = _engines(bench), _wires(bench)
+        tables = _engines(bench), _wires(bench), _tracing(bench)
     console.print(*tables, sep="\n")
     subprocess.run([python, HERE / "growth.py"], check=True)
 
@@ -61,6 +62,22 @@ def _wires(bench: Bench) -> Table:
     return table
 
 
+def _tracing(bench: Bench) -> Table:
+    """Alternating, so that a busy moment hits both."""
+    table = Table(
+        "CPU per …", "off", "on", title="tracing to a collector: microseconds, and how many times off"
+    )
+    model, turns = f"rounds-{ROUNDS}", 40
+    collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": bench.url.removesuffix("/v1")}
+    bench.console.print("[dim]tracing off and on …[/]", highlight=False)
+    spent = [
+        [bench.spent("with_dragoman", model, turns, environment) for environment in ({}, collector)]
+        for _ in range(REPEATS)
+    ]
+    table.add_row("tool round", *_ratios([min(times) / ROUNDS for times in zip(*spent, strict=True)]))
+    return table
+
+
 def _ratios(spent: list[float]) -> list[str]:
     """Seconds as microseconds, and as times the first."""
     return [f"{one * 1e6:,.1f}  ×{one / spent[0]:.2f}" for one in spent]
@@ -77,12 +94,15 @@ class Bench:
     def cheapest(self, clients: list[str], model: str, turns: int) -> list[float]:
         """Seconds of CPU that each needs for a turn. They alternate, so that a busy moment hits all."""
         self.console.print(f"[dim]{model}: {', '.join(clients)} …[/]", highlight=False)
-        rounds = [[self._spent(client, model, turns) for client in clients] for _ in range(REPEATS)]
+        rounds = [[self.spent(client, model, turns) for client in clients] for _ in range(REPEATS)]
         return [min(times) for times in zip(*rounds, strict=True)]
 
-    def _spent(self, client: str, model: str, turns: int) -> float:
+    def spent(
+        self, client: str, model: str, turns: int, environment: Mapping[str, str] | None = None
+    ) -> float:
         command = [self.python, HERE / "clients" / f"{client}.py", self.url, model, str(turns)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        around = {**os.environ, **(environment or {})}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=around)
         if done.returncode != 0:
             raise SystemExit(f"{client} failed:\n{done.stderr}")
         spent = json.loads(done.stdout.splitlines()[-1])
@@ -99,7 +119,7 @@ def _environment(console: Console) -> Path:
         console.print("installing the other frameworks into .bench …")
         subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--editable", HERE.parent, *PEERS], check=True)
+        subprocess.run([*pip, "--editable", f"{HERE.parent}[otel]", *PEERS], check=True)
         ready.touch()
     return python
 

@@ -9,7 +9,8 @@ import pytest
 from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash
 from dragoman.telemetry.measures import COST, TOKENS
-from dragoman.telemetry.prometheus import Prometheus
+from dragoman.telemetry.prometheus import prometheus_text
+from dragoman.telemetry.registry import Registry
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, runtime_with
 from tests.server.site import listening, served
@@ -17,11 +18,11 @@ from tests.server.site import listening, served
 
 def test_the_text_is_prometheus_own() -> None:
     """O1: buckets add up, names have their units, and what is in a label is escaped."""
-    meter = Prometheus()
+    meter = Registry()
     for tokens in (3, 100, 10**9):
         meter.record(TOKENS, tokens, {"gen_ai.request.model": 'a"b\n'})
     meter.record(COST, 0.25, {})
-    lines = meter.write({}).splitlines()
+    lines = prometheus_text(meter, {}).splitlines()
     assert "# TYPE gen_ai_client_token_usage_tokens histogram" in lines
     assert 'gen_ai_client_token_usage_tokens_bucket{gen_ai_request_model="a\\"b\\n",le="4"} 1' in lines
     assert 'gen_ai_client_token_usage_tokens_bucket{gen_ai_request_model="a\\"b\\n",le="+Inf"} 3' in lines
@@ -31,10 +32,14 @@ def test_the_text_is_prometheus_own() -> None:
 
 def test_names_that_somebody_makes_up_do_not_fill_the_memory() -> None:
     """O1"""
-    meter = Prometheus()
+    meter = Registry()
     for number in range(2000):
         meter.record(COST, 1, {"model": str(number)})
-    lines = [line for line in meter.write({}).splitlines() if line.startswith("dragoman_cost_usd_total{")]
+    lines = [
+        line
+        for line in prometheus_text(meter, {}).splitlines()
+        if line.startswith("dragoman_cost_usd_total{")
+    ]
     assert len(lines) == 501
     assert 'dragoman_cost_usd_total{model="_other"} 1500' in lines
 
@@ -47,7 +52,7 @@ async def test_whoever_runs_the_server_reads_it_and_nobody_else(tmp_path: Path) 
         turn = await site.say("go")
         await site.runtime.turn(turn).result()
         text = (await site.get("/metrics")).decode()
-        labels = '{dragoman_call_state="completed",gen_ai_tool_name="add"}'
+        labels = '{gen_ai_tool_name="add",dragoman_call_state="completed"}'
         assert f"gen_ai_execute_tool_duration_seconds_count{labels} 1" in text
         assert "dragoman_turns_live 0" in text
         assert (await site.ask("GET", "/metrics", headers={"authorization": ""})).status == 401

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from dragoman.background import Background
@@ -42,7 +41,11 @@ class SpanExporter(Protocol):
 
 
 class Telemetry:
-    """What is told of the turns of one runtime, and to whom. `content`: messages and arguments, too."""
+    """What is told of the turns of one runtime, and to whom. `content`: messages and arguments, too.
+
+    Every write to the store is measured; a span of its own has only one that failed, or took `slow_write`
+    seconds or more.
+    """
 
     def __init__(
         self,
@@ -50,10 +53,12 @@ class Telemetry:
         spans: SpanExporter | None = None,
         meters: Sequence[m.Meter] = (),
         content: bool = False,
+        slow_write: float = 0.01,
     ) -> None:
         self.spans = spans
         self.meters = [*meters]
         self.content = content
+        self.slow_write = slow_write
         self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
         self._private: Mapping[str, str] = {}
 
@@ -64,13 +69,11 @@ class Telemetry:
         self._bus, self._store = bus, store
         self._private = private or {}
         bus.watchers.append(self._watch)
-        self._begin = partial(
-            background.repeat, "looking at how many turns there are", self.look, every=_LOOK
-        )
+        self._repeat = background.repeat
 
     def open(self) -> None:
         """The store can be read from now on."""
-        self._begin()
+        self._repeat("counting the turns", self.look, every=_LOOK)
 
     async def look(self) -> None:
         """See how many turns there are, and how many wait."""
@@ -114,8 +117,10 @@ class _TurnObserver:
         context = self._log.trace
         self._writes += 1
         error = type(written.error).__name__ if written.error is not None else None
-        self._record(m.STORE, written.ended - written.began, {"error.type": error} if error else {})
-        if context is not None and context.sampled:
+        seconds = written.ended - written.began
+        self._record(m.STORE, seconds, {"error.type": error} if error else {})
+        slow = error is not None or seconds >= self._telemetry.slow_write
+        if slow and context is not None and context.sampled:
             self._emit(
                 s.store_span(
                     context,

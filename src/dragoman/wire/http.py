@@ -128,15 +128,13 @@ class HttpClient:
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
 
-    def exchange(
-        self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder, attempt: int = 1
-    ) -> Exchange:
+    def exchange(self, endpoint: Endpoint, model: str, *, body: bytes, decoder: Decoder) -> Exchange:
         """One attempt at a reply. Nothing is sent before it is opened."""
         url, auth = endpoint.url(model), endpoint.auth
 
         async def send() -> aiohttp.ClientResponse:
             signed = await auth.headers(Outgoing(url, body), self)  # each attempt anew: it holds the time
-            headers = {**signed, **endpoint.headers, **trace_headers("attempt", attempt)}
+            headers = {**signed, **endpoint.headers}
             return await self.post(url, headers=headers, body=body, exact=auth.exact)
 
         return Exchange(
@@ -274,8 +272,10 @@ class HttpModel:
         retry = self._client.retry
         attempt = 1
         while True:
+            if trace := trace_headers("attempt", attempt):
+                endpoint = replace(endpoint, headers={**endpoint.headers, **trace})
             exchange = self._client.exchange(
-                endpoint, self.model, body=body, decoder=self._wire.decoder(reply), attempt=attempt
+                endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
             )
             failure: ProviderError
             try:

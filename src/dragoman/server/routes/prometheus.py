@@ -13,7 +13,8 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.errors import StoreUnavailable
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
-from dragoman.telemetry.prometheus import CONTENT_TYPE, Prometheus
+from dragoman.telemetry.prometheus import CONTENT_TYPE, prometheus_text
+from dragoman.telemetry.registry import Registry
 
 Reach: TypeAlias = Literal["owner", "loopback", "off"]
 """Who may read them: whoever runs the server, with its key; every program of this machine, too; nobody."""
@@ -25,8 +26,8 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
     """Count from now on, unless nobody may read it."""
     if reach == "off":
         return
-    meter = Prometheus()
-    runtime.measure(meter)
+    registry = Registry()
+    runtime.measure(registry)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:
@@ -42,7 +43,7 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
             await runtime.telemetry.look()
         except StoreUnavailable:
             pass  # the numbers of a server in need are the last that should be missing
-        return Response(meter.write(runtime.telemetry.gauges), media_type=CONTENT_TYPE)
+        return Response(prometheus_text(registry, runtime.telemetry.gauges), media_type=CONTENT_TYPE)
 
 
 def _is_from_here(request: Request) -> bool:
