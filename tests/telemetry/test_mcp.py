@@ -14,6 +14,7 @@ from aiohttp import web
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE
 from tests.runtimes import runtime_with
 from tests.telemetry.collector import collecting, telemetry
 
@@ -68,7 +69,7 @@ async def listening() -> AsyncIterator[Listener]:
 async def test_a_call_goes_out_with_the_span_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """O1: the server can go on with the trace."""
     async with collecting(monkeypatch) as collector, listening() as server:
-        source = McpSource("it", McpServer(url=server.url, transport="http"))
+        source = McpSource("it", McpServer(url=server.url, transport="http"), patience=PATIENCE)
         script = [calls("it_echo"), says("ok")]
         async with runtime_with(tmp_path, script, tools=[source], telemetry=telemetry()) as runtime:
             await (await runtime.send("go")).result()
@@ -80,7 +81,7 @@ async def test_a_call_goes_out_with_the_span_it_is(tmp_path: Path, monkeypatch: 
 async def test_without_telemetry_nothing_goes_out(tmp_path: Path) -> None:
     """O1"""
     async with listening() as server:
-        source = McpSource("it", McpServer(url=server.url, transport="http"))
+        source = McpSource("it", McpServer(url=server.url, transport="http"), patience=PATIENCE)
         async with runtime_with(tmp_path, [calls("it_echo"), says("ok")], tools=[source]) as runtime:
             await (await runtime.send("go")).result()
     assert {trace for _, trace in server.heard} == {None}

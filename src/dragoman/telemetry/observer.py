@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from dragoman.background import Background
@@ -37,7 +38,8 @@ class SpanExporter(Protocol):
     def samples(self, trace: str) -> bool:
         """Whether a trace that begins here is one of those that are wanted."""
 
-    def emit(self, span: SpanValue) -> None: ...
+    def emit(self, span: Callable[[], SpanValue]) -> None:
+        """`span` makes it, later and in any thread: from what does not change any more."""
 
 
 class Telemetry:
@@ -122,7 +124,8 @@ class _TurnObserver:
         slow = error is not None or seconds >= self._telemetry.slow_write
         if slow and context is not None and context.sampled:
             self._emit(
-                s.store_span(
+                partial(
+                    s.store_span,
                     context,
                     f"{self._log.epoch}.{self._writes}",
                     len(written.facts),
@@ -141,28 +144,36 @@ class _TurnObserver:
 
     # ── spans ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _emit(self, span: SpanValue) -> None:
+    def _emit(self, span: Callable[[], SpanValue]) -> None:
         assert self._telemetry.spans is not None
         self._telemetry.spans.emit(span)
 
-    def _span(self, turn: TraceContext, ended: Ended) -> SpanValue:
+    def _span(self, turn: TraceContext, ended: Ended) -> Callable[[], SpanValue]:
+        """What makes it. Which contents it has is decided now: messages change."""
+        make: Callable[[], SpanValue]
         match ended:
             case TurnTrace():
-                span = s.turn_span(turn, self._parent.span if self._parent else None, ended)
+                make = partial(s.turn_span, turn, self._parent.span if self._parent else None, ended)
             case StepTrace():
-                span = s.step_span(turn, ended)
+                make = partial(s.step_span, turn, ended)
             case RequestTrace():
-                span = s.request_span(turn, self._step.number, ended)
+                make = partial(s.request_span, turn, self._step.number, ended)
             case CallTrace():
-                span = s.call_span(turn, self._step.number, ended)
+                make = partial(s.call_span, turn, self._step.number, ended)
             case Wait():
                 call = next(one.id for one in self._step.calls if ended in one.waits)
-                span = s.wait_span(turn, call, ended)
+                make = partial(s.wait_span, turn, call, ended)
             case CompactionTrace():
-                span = s.compaction_span(turn, ended)
+                make = partial(s.compaction_span, turn, ended)
         if self._contents is None:
-            return span
-        return replace(span, attributes={**span.attributes, **self._content_of(self._contents, ended)})
+            return make
+        content = self._content_of(self._contents, ended)
+
+        def with_content() -> SpanValue:
+            span = make()
+            return replace(span, attributes={**span.attributes, **content})
+
+        return with_content
 
     @property
     def _step(self) -> StepTrace:
