@@ -30,6 +30,7 @@ from dragoman.turn.facts import (
     QuestionWithdrawn,
     ResultAsked,
 )
+from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import event_of, question_about
 from dragoman.turn.steps.context import CallContext
@@ -351,3 +352,4 @@ class CallRun:
         )
         self._log.under_review.pop(self._id, None)
         self._log.publish(e.call_end(settled))
+        log_call(self._log, settled)

@@ -13,6 +13,7 @@ from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.outcomes import log_turn
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.plugin import Appending
@@ -82,6 +83,7 @@ async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> N
         await _last(log, signals, TurnCancelled(log.cancelled))
     else:
         await _last(log, signals, TurnCompleted())
+    log_turn(log)
     turn = log.turn
     error_text = turn.error.error if turn.error else None
     log.publish(
