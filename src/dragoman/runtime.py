@@ -24,6 +24,7 @@ from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
 from dragoman.plugins.compaction import Compaction
+from dragoman.plugins.daily_limit import DailyLimit
 from dragoman.plugins.length import Length
 from dragoman.plugins.limits import Budget, RoundLimit
 from dragoman.plugins.loop_guard import LoopGuard
@@ -97,6 +98,8 @@ class Runtime:
         max_cost: float | None = None,
         max_seconds: float | None = None,
         max_calls: int | None = None,
+        max_daily_tokens: int | None = None,
+        max_daily_cost: float | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
         tool_history: Policy = "full",
@@ -124,6 +127,7 @@ class Runtime:
             Privacy(private),
             RoundLimit(max_rounds),
             Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
+            *_daily_limit(self.store, max_daily_tokens, max_daily_cost, clock),
             LoopGuard(),
             Length(continuations),
             Pause(),
@@ -345,6 +349,30 @@ class Runtime:
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
         self.services.grants.forget()
+
+
+def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
+    """One question, one answer, for programs without an event loop. Calls that no rule allows do not run,
+    since nobody is there to be asked."""
+
+    async def run() -> TurnResult:
+        async with Runtime(store, model=model, **house) as runtime:
+            turn = await runtime.send(said)
+            async for event in turn.events():
+                if event.type == "call.asked":
+                    await turn.answer(event.question, _cautious(event.kind))
+            return await turn.result()
+
+    return asyncio.run(run())
+
+
+def _daily_limit(
+    store: Store, max_tokens: int | None, max_cost: float | None, clock: Callable[[], float]
+) -> list[Plugin]:
+    """None, where nothing is limited: it would ask the store for nothing."""
+    if max_tokens is None and max_cost is None:
+        return []
+    return [DailyLimit(store, max_tokens=max_tokens, max_cost=max_cost, clock=clock)]
 
 
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:

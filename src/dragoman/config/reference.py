@@ -26,6 +26,7 @@ from dragoman.config.tables import (
     SnapshotsTable,
     WorkersTable,
 )
+from dragoman.config.tables import AgentTable, AllLimitsTable, ConfigTable, ServerTable
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable
@@ -52,7 +53,7 @@ def sections() -> tuple[Section, ...]:
     runtime = _of_signature(Runtime)
     return (
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
-        Section("`[limits]`", LimitsTable, runtime, {}),
+        Section("`[limits]`", AllLimitsTable, runtime, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),

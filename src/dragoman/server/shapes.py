@@ -10,6 +10,7 @@ from pydantic import JsonValue, WithJsonSchema
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.message import Message
 from dragoman.messages.questions import MODES, Mode, Question, Rule
+from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
@@ -271,9 +272,12 @@ class DaySpent:
 
 @dataclass(slots=True)
 class UsageView:
+    """`rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`."""
+
     total: Usage
     models: list[ModelSpent]
     days: list[DaySpent]
+    rows: list[Spending] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -149,6 +149,9 @@ class Commands:
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
             raise BadRequest(f"there is no plugin {', '.join(unknown)} to disable: there are {known}")
+        required = {plugin.name for plugin in self._services.plugins if plugin.required}
+        if needed := sorted(required & set(options.disabled)):
+            raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
         return replace(
             options,
             workspace=self._services.folder,

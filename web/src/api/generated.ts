@@ -978,6 +978,10 @@ export interface components {
             /** @default 0 */
             wait: number;
             usage: components["schemas"]["Usage"] | null;
+            /** @default 1 */
+            built: number;
+            /** @default 1 */
+            sent: number;
         };
         /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
         Rerun: {
@@ -1066,6 +1070,32 @@ export interface components {
             action: "allow" | "ask" | "deny";
             /** @default  */
             origin: string;
+        };
+        /** @description Replies and calls that have these things in common. None: of all, or not known. */
+        Spending: {
+            day: string | null;
+            person: string | null;
+            model: string | null;
+            agent: string | null;
+            tool: string | null;
+            /** @default 0 */
+            replies: number;
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            output: number;
+            /** @default 0 */
+            cached: number;
+            /** @default 0 */
+            reasoning: number;
+            /** @default 0 */
+            cost: number;
+            /** @default 0 */
+            unpriced: number;
+            /** @default 0 */
+            calls: number;
+            /** @default 0 */
+            failed: number;
         };
         /** @description A message of a person that a running turn takes in before its next step. */
         SteeringMessage: {
@@ -1386,10 +1416,12 @@ export interface components {
             reasoning: number;
             cost: number | null;
         };
+        /** @description `rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`. */
         UsageView: {
             total: components["schemas"]["Usage"];
             models: components["schemas"]["ModelSpent"][];
             days: components["schemas"]["DaySpent"][];
+            rows: components["schemas"]["Spending"][];
         };
         /** @description A question to a person, from its asking to its answer. */
         Wait: {
@@ -1495,6 +1527,7 @@ export type Revert = components['schemas']['Revert'];
 export type RevertView = components['schemas']['RevertView'];
 export type RuleInput = components['schemas']['Rule-Input'];
 export type RuleOutput = components['schemas']['Rule-Output'];
+export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];
 export type StepRetry = components['schemas']['StepRetry'];
