@@ -33,10 +33,11 @@ from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.snapshots import Snapshots, histories_for
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
+from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule, nobody_to_ask, withhold
+from dragoman.plugins.built_in import built_in_plugins
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
-from dragoman.telemetry.measures import Meter
 from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import concerns, parse_rule
@@ -134,6 +135,22 @@ class Runtime:
             Titles(by_model=titles_by_model),
             *([Snapshots(self.histories.here)] if self.histories.here is not None else []),
         ]
+        built_in = built_in_plugins(
+            self.store,
+            clock,
+            tool_history=tool_history,
+            compact_at=compact_at,
+            private=private,
+            max_rounds=max_rounds,
+            max_tokens=max_tokens,
+            max_cost=max_cost,
+            max_seconds=max_seconds,
+            max_calls=max_calls,
+            max_daily_tokens=max_daily_tokens,
+            max_daily_cost=max_daily_cost,
+            continuations=continuations,
+            titles_by_model=titles_by_model,
+        )
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
         groups, sources = grouped(_listed("tools", tools))
@@ -176,9 +193,8 @@ class Runtime:
         self.way_back = WayBack(self.store, self.histories)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
         self.telemetry = telemetry
-        self._private = dict(private or {})
         if telemetry is not None:
-            telemetry.join(self.bus, self.background, self.store, self._private)
+            telemetry.join(self.bus, self.background, self.store, private)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands)
         if tasks is not None:
             tasks.join(self.services, self._engine)
@@ -206,14 +222,6 @@ class Runtime:
         await self._close_models()
         if self.telemetry is not None:
             await self.telemetry.close()
-
-    def measure(self, meter: Meter) -> None:
-        """Give the numbers of every turn that begins from now on to a meter, too. It has to be open."""
-        if self.telemetry is None:
-            self.telemetry = Telemetry()
-            self.telemetry.join(self.bus, self.background, self.store, self._private)
-            self.telemetry.open()
-        self.telemetry.meters.append(meter)
 
     def _denials_of_nothing(self) -> list[Rule]:
         """A misspelled denial protects nobody. What sources have is not known yet."""
@@ -364,15 +372,6 @@ def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db"
             return await turn.result()
 
     return asyncio.run(run())
-
-
-def _daily_limit(
-    store: Store, max_tokens: int | None, max_cost: float | None, clock: Callable[[], float]
-) -> list[Plugin]:
-    """None, where nothing is limited: it would ask the store for nothing."""
-    if max_tokens is None and max_cost is None:
-        return []
-    return [DailyLimit(store, max_tokens=max_tokens, max_cost=max_cost, clock=clock)]
 
 
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:

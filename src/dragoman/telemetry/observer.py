@@ -24,10 +24,10 @@ from dragoman.turn.trace import (
     Ended,
     RequestTrace,
     StepTrace,
-    Tracer,
     TurnTrace,
     Wait,
 )
+from dragoman.turn.tracer import Tracer
 
 _LOOK = 10.0  # seconds
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dragoman.errors import DragomanError, Unreadable
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.facts import FACT
-from dragoman.turn.trace import TurnTrace, trace_turn
+from dragoman.turn.trace import TurnTrace
+from dragoman.turn.tracer import trace_turn
 
 
 async def load_trace(store: Store, row: TurnRow) -> TurnTrace:

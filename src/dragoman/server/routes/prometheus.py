@@ -13,6 +13,7 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.errors import StoreUnavailable
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
+from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.prometheus import CONTENT_TYPE, prometheus_text
 from dragoman.telemetry.registry import Registry
 
@@ -27,7 +28,12 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
     if reach == "off":
         return
     registry = Registry()
-    runtime.measure(registry)
+    telemetry = runtime.telemetry
+    if telemetry is None:
+        telemetry = runtime.telemetry = Telemetry()
+        telemetry.join(runtime.bus, runtime.background, runtime.store)
+        telemetry.open()
+    telemetry.meters.append(registry)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:
@@ -38,12 +44,11 @@ def install(app: FastAPI, runtime: Runtime, reach: Reach) -> None:
                 if person is None
                 else HTTPException(403, "not yours to see")
             )
-        assert runtime.telemetry is not None
         try:
-            await runtime.telemetry.look()
+            await telemetry.look()
         except StoreUnavailable:
             pass  # the numbers of a server in need are the last that should be missing
-        return Response(prometheus_text(registry, runtime.telemetry.gauges), media_type=CONTENT_TYPE)
+        return Response(prometheus_text(registry, telemetry.gauges), media_type=CONTENT_TYPE)
 
 
 def _is_from_here(request: Request) -> bool:
