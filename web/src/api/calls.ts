@@ -81,7 +81,7 @@ export const models = (): Promise<ModelList> => get("/api/models");
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 export const trace = (turn: string): Promise<TraceView> => get(at`/api/turns/${turn}/trace`);
-export const usage = (): Promise<UsageReport> => get("/api/usage");
+export const usage = (): Promise<UsageReport> => get("/api/usage?by=day,model");
 
 export const prompts = async (): Promise<Prompt[]> => (await get<PromptList>("/api/prompts")).items;
 export const keepPrompt = (name: string, words: string): Promise<Prompt> =>

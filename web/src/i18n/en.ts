@@ -366,6 +366,7 @@ export const en = {
   traceBack: "Back",
 
   usageTotal: "In all",
+  usageUnpriced: (count: number) => many(count, "reply without a price", "replies without a price"),
   usageDay: "Day",
   usageModel: "Model",
   usageMessages: "Messages",

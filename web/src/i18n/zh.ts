@@ -352,6 +352,7 @@ export const zh: Words = {
   traceBack: "返回",
 
   usageTotal: "总计",
+  usageUnpriced: (count) => `${count} 条回复价格未知`,
   usageDay: "日期",
   usageModel: "模型",
   usageMessages: "消息",

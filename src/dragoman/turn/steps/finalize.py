@@ -13,7 +13,7 @@ from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.live.log import TurnLog
-from dragoman.turn.live.outcomes import log_turn
+from dragoman.turn.live.outcomes import log_call, log_turn
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.plugin import Appending
@@ -66,6 +66,7 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         await log.record(*facts, change=change)
     for call in change.calls:
         log.publish(call_end(call))
+        log_call(log, call)
     if torn is not None:
         log.publish(MessageEnd(finish, message=torn.id))
     if not (log.turn.state is State.FINALIZING and log.turn.finished):
