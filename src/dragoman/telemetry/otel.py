@@ -18,7 +18,7 @@ from dragoman.telemetry.environment import Exporter, Wanted
 from dragoman.telemetry.measures import ALL, GAUGES, Measure
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.registry import Registry
-from dragoman.telemetry.spans import SpanValue
+from dragoman.telemetry.spans import Attribute, SpanValue
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricsData
@@ -104,7 +104,7 @@ class OtelSpans:
 
         trace = int(span.context.trace, 16)
         start = int(span.start * _NANO)
-        attributes = dict(span.attributes)
+        attributes = {name: _bounded(value) for name, value in span.attributes.items()}
         if span.error is not None:
             attributes["error.type"] = span.error
         parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
@@ -215,6 +215,14 @@ def _metric_exporter(exporter: Exporter) -> MetricExporter:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
     return OTLPMetricExporter()
+
+
+def _bounded(value: Attribute) -> Attribute:
+    """As long as the environment lets it be."""
+    limit = os.environ.get("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") or os.environ.get(
+        "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", ""
+    )
+    return value[: int(limit)] if limit.isdecimal() and isinstance(value, str) else value
 
 
 def _interval() -> float:
