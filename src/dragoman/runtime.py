@@ -359,21 +359,6 @@ class Runtime:
         self.services.grants.forget()
 
 
-def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
-    """One question, one answer, for programs without an event loop. Calls that no rule allows do not run,
-    since nobody is there to be asked."""
-
-    async def run() -> TurnResult:
-        async with Runtime(store, model=model, **house) as runtime:
-            turn = await runtime.send(said)
-            async for event in turn.events():
-                if event.type == "call.asked":
-                    await turn.answer(event.question, _cautious(event.kind))
-            return await turn.result()
-
-    return asyncio.run(run())
-
-
 def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named = {agent.name: agent for agent in _listed("agents", agents)}
     if "" in named:

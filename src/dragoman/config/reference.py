@@ -19,14 +19,13 @@ from typing_extensions import is_typeddict
 
 from dragoman.config.tables import (
     AgentTable,
+    AllLimitsTable,
     ConfigTable,
-    LimitsTable,
     RetentionTable,
     ServerTable,
     SnapshotsTable,
     WorkersTable,
 )
-from dragoman.config.tables import AgentTable, AllLimitsTable, ConfigTable, ServerTable
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable

@@ -38,6 +38,19 @@ def explain(
 def top(
     *,
     once: Annotated[bool, typer.Option("--once", help="Print it once, and end.")] = False,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """The nodes that share the store, the turns they run, and what waits: for people, and for workers.
+
+    Drawn anew every second at a terminal, until Ctrl-C; printed once into a pipe.
+    """
+    from dragoman.cli.commands.top import show_top
+
+    show_top(load_settings(config, store), once=once, as_json=json)
+
+
 @app.command(
     rich_help_panel=PANEL,
     epilog="Example: `dragoman usage --by day,model --since 30d`, or `dragoman usage --by person --csv`",
@@ -56,13 +69,6 @@ def usage(
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """The nodes that share the store, the turns they run, and what waits: for people, and for workers.
-
-    Drawn anew every second at a terminal, until Ctrl-C; printed once into a pipe.
-    """
-    from dragoman.cli.commands.top import show_top
-
-    show_top(load_settings(config, store), once=once, as_json=json)
     """What was spent: replies, tokens, and what they cost as far as prices are known. Days are in UTC.
 
     By tool, it is calls that are counted. Of conversations that were deleted nothing is known any more.
