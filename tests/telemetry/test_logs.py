@@ -17,6 +17,7 @@ from dragoman.telemetry.logs import configure_logs
 from dragoman.wire.scripted import calls, fails, says
 from tests.cli.program import program
 from tests.runtimes import runtime_with
+from tests.telemetry.collector import collecting, telemetry
 
 KEY = "sk-live-0123456789abcdef"
 
@@ -87,6 +88,21 @@ async def test_neither_contents_nor_secrets_are_logged(tmp_path: Path, form: str
     assert "turn error" in whole
     for word in ("remove the report", "/srv/", "is gone", KEY):
         assert word not in whole
+
+
+@pytest.mark.slow
+async def test_lines_name_the_trace_they_belong_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """O1, O2: who reads a line finds the spans."""
+    stream = io.StringIO()
+    configure_logs("json", (), stream)
+    async with collecting(monkeypatch) as collector:
+        script = [calls("delete", path="a"), says("ok")]
+        async with runtime_with(tmp_path, script, tools=[delete], telemetry=telemetry()) as runtime:
+            await (await runtime.send("go")).result()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    ours = [line for line in lines if line["logger"] == "dragoman.turn"]
+    assert {line["trace_id"] for line in ours} == {collector.one("invoke_agent").trace_id.hex()}
+    assert len(ours) == 2
 
 
 async def test_levels_are_set_by_room(tmp_path: Path) -> None:
