@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from dragoman.background import Background
@@ -29,7 +32,9 @@ from dragoman.turn.trace import (
 )
 from dragoman.turn.tracer import Tracer
 
+_log = logging.getLogger("dragoman.telemetry")
 _LOOK = 10.0  # seconds
+_MOMENT = 1.0  # seconds that what was written waits
 
 
 class SpanExporter(Protocol):
@@ -38,8 +43,8 @@ class SpanExporter(Protocol):
     def samples(self, trace: str) -> bool:
         """Whether a trace that begins here is one of those that are wanted."""
 
-    def emit(self, span: Callable[[], SpanValue]) -> None:
-        """`span` makes it, later and in any thread: from what does not change any more."""
+    def emit(self, span: SpanValue) -> None:
+        """From any thread, one at a time."""
 
 
 class Telemetry:
@@ -61,6 +66,8 @@ class Telemetry:
         self.meters = [*meters]
         self.content = content
         self.slow_write = slow_write
+        self._waiting: deque[tuple[_TurnObserver, Written]] = deque()
+        self._lock = threading.Lock()
         self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
         self._private: Mapping[str, str] = {}
 
@@ -76,9 +83,25 @@ class Telemetry:
     def open(self) -> None:
         """The store can be read from now on."""
         self._repeat("counting the turns", self.look, every=_LOOK)
+        self._repeat("telling of turns", self.tell, every=_MOMENT)
+
+    async def tell(self) -> None:
+        """Work through what was written, in a thread: no turn waits for it."""
+        if self._waiting:
+            await asyncio.to_thread(self._work)
+
+    def _work(self) -> None:
+        with self._lock:
+            while self._waiting:
+                observer, written = self._waiting.popleft()
+                try:
+                    observer.take(written)
+                except Exception:  # what cannot be told of one turn is no reason to be silent about others
+                    _log.warning("a turn could not be told of", exc_info=True)
 
     async def look(self) -> None:
         """See how many turns there are, and how many wait."""
+        await self.tell()
         turns = self._bus.turns()
         waiting = sum(live.log.turn.state is State.WAITING for live in turns)
         queued = len(await self._store.queued())
@@ -86,6 +109,7 @@ class Telemetry:
 
     async def close(self) -> None:
         """Send what is left."""
+        await self.tell()
 
     def _watch(self, log: TurnLog) -> None:
         if self.spans is not None:
@@ -94,7 +118,10 @@ class Telemetry:
             sampled = context.sampled if parent is not None else self.spans.samples(context.trace)
             log.trace = replace(context, sampled=sampled)
         observer = _TurnObserver(self, log, self._contents(log) if self.content else None)
-        log.observers.append(observer.take)
+        if self.content:
+            log.observers.append(observer.take)  # at once: messages change
+        else:
+            log.observers.append(lambda written: self._waiting.append((observer, written)))
 
     def _contents(self, log: TurnLog) -> Contents:
         own = log.settings.get("private")
@@ -124,8 +151,7 @@ class _TurnObserver:
         slow = error is not None or seconds >= self._telemetry.slow_write
         if slow and context is not None and context.sampled:
             self._emit(
-                partial(
-                    s.store_span,
+                s.store_span(
                     context,
                     f"{self._log.epoch}.{self._writes}",
                     len(written.facts),
@@ -144,36 +170,28 @@ class _TurnObserver:
 
     # ── spans ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _emit(self, span: Callable[[], SpanValue]) -> None:
+    def _emit(self, span: SpanValue) -> None:
         assert self._telemetry.spans is not None
         self._telemetry.spans.emit(span)
 
-    def _span(self, turn: TraceContext, ended: Ended) -> Callable[[], SpanValue]:
-        """What makes it. Which contents it has is decided now: messages change."""
-        make: Callable[[], SpanValue]
+    def _span(self, turn: TraceContext, ended: Ended) -> SpanValue:
         match ended:
             case TurnTrace():
-                make = partial(s.turn_span, turn, self._parent.span if self._parent else None, ended)
+                span = s.turn_span(turn, self._parent.span if self._parent else None, ended)
             case StepTrace():
-                make = partial(s.step_span, turn, ended)
+                span = s.step_span(turn, ended)
             case RequestTrace():
-                make = partial(s.request_span, turn, self._step.number, ended)
+                span = s.request_span(turn, self._step.number, ended)
             case CallTrace():
-                make = partial(s.call_span, turn, self._step.number, ended)
+                span = s.call_span(turn, self._step.number, ended)
             case Wait():
                 call = next(one.id for one in self._step.calls if ended in one.waits)
-                make = partial(s.wait_span, turn, call, ended)
+                span = s.wait_span(turn, call, ended)
             case CompactionTrace():
-                make = partial(s.compaction_span, turn, ended)
+                span = s.compaction_span(turn, ended)
         if self._contents is None:
-            return make
-        content = self._content_of(self._contents, ended)
-
-        def with_content() -> SpanValue:
-            span = make()
-            return replace(span, attributes={**span.attributes, **content})
-
-        return with_content
+            return span
+        return replace(span, attributes={**span.attributes, **self._content_of(self._contents, ended)})
 
     @property
     def _step(self) -> StepTrace:

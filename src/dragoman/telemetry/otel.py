@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 _SCOPE = "dragoman"
 _NANO = 1_000_000_000
-_MOMENT = 1.0  # seconds that spans wait
-_MOST = 20_000  # spans that wait
 _INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
 
 
@@ -46,12 +42,6 @@ class OtelTelemetry(Telemetry):
         super().open()
         if self._metrics is not None:
             self._repeat("sending metrics", self._send_metrics, every=_interval())
-        if self._spans is not None:
-            self._repeat("sending spans", self._send_spans, every=_MOMENT)
-
-    async def _send_spans(self) -> None:
-        if self._spans is not None and self._spans.waiting:
-            await asyncio.to_thread(self._spans.send)
 
     async def _send_metrics(self) -> None:
         if self._metrics is not None:
@@ -59,15 +49,15 @@ class OtelTelemetry(Telemetry):
 
     async def close(self) -> None:
         """Sends what is left, in threads: it takes as long as the collector does."""
+        await super().close()
         await self._send_metrics()
-        await self._send_spans()
         for part in (self._metrics, self._spans):
             if part is not None:
                 await asyncio.to_thread(part.close)
 
 
 class OtelSpans:
-    """A `SpanExporter`. What it is given waits, as it is, to be written in a thread that nobody waits for."""
+    """A `SpanExporter`."""
 
     def __init__(self, exporter: Exporter, resource: Resource) -> None:
         from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -85,21 +75,12 @@ class OtelSpans:
         self._resource = resource
         self._scope = InstrumentationScope(_SCOPE, version("dragoman"))
         self._processor = _processor(exporter)
-        self.waiting: deque[Callable[[], SpanValue]] = deque(maxlen=_MOST)
 
     def samples(self, trace: str) -> bool:
         decided = self._sampler.should_sample(None, int(trace, 16), "invoke_agent")
         return decided.decision is self._sampled
 
-    def emit(self, span: Callable[[], SpanValue]) -> None:
-        self.waiting.append(span)
-
-    def send(self) -> None:
-        """Hand over what waits."""
-        while self.waiting:
-            self._send(self.waiting.popleft()())
-
-    def _send(self, span: SpanValue) -> None:
+    def emit(self, span: SpanValue) -> None:
         from opentelemetry.sdk.trace import Event
 
         trace = int(span.context.trace, 16)

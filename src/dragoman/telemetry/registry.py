@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -25,9 +26,10 @@ class Series:
 
 
 class Registry:
-    """A `Meter`. Not for several threads: all values come from the event loop."""
+    """A `Meter`. Values come from one thread at a time; they may be read from another."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._series: dict[str, dict[Key, Series]] = {measure.name: {} for measure in ALL}
 
     def record(self, measure: Measure, value: float, labels: Labels) -> None:
@@ -38,7 +40,8 @@ class Registry:
             if len(known) >= MOST:
                 key = tuple((name, "_other") for name, _ in key)
             new = Series([0] * (len(measure.buckets) + 1), least=value, most=value)
-            series = known.setdefault(key, new)
+            with self._lock:
+                series = known.setdefault(key, new)
         series.sum += value
         series.count += 1
         series.least, series.most = min(series.least, value), max(series.most, value)
@@ -46,4 +49,5 @@ class Registry:
             series.counts[bisect_left(measure.buckets, value)] += 1
 
     def series(self, measure: Measure) -> list[tuple[Key, Series]]:
-        return sorted(self._series[measure.name].items())
+        with self._lock:
+            return sorted(self._series[measure.name].items())
