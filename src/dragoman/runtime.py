@@ -23,23 +23,12 @@ from dragoman.errors import ConfigError, DragomanError, NotFound, TurnSetAside, 
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
-from dragoman.plugins.compaction import Compaction
-from dragoman.plugins.daily_limit import DailyLimit
-from dragoman.plugins.length import Length
-from dragoman.plugins.limits import Budget, RoundLimit
-from dragoman.plugins.loop_guard import LoopGuard
-from dragoman.plugins.pause import Pause
-from dragoman.plugins.privacy import Privacy
-from dragoman.plugins.snapshots import Snapshots, histories_for
-from dragoman.plugins.titles import Titles
-from dragoman.plugins.tool_history import ToolHistory
-from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule, nobody_to_ask, withhold
 from dragoman.plugins.built_in import built_in_plugins
+from dragoman.plugins.snapshots import Snapshots, histories_for
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
-from dragoman.tools.builtin.read_output import read_output
 from dragoman.tools.permissions import concerns, parse_rule
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Review, Tool
@@ -122,19 +111,6 @@ class Runtime:
         folder = _folder(workspace)
         self.histories = histories_for(store, folder, snapshots, snapshot_folder)
         find_model, self._close_models = _models(model, self.store)
-        built_in: list[Plugin] = [
-            *([ToolHistory(tool_history)] if tool_history != "full" else []),
-            Compaction(compact_at, policy=tool_history),
-            Privacy(private),
-            RoundLimit(max_rounds),
-            Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
-            *_daily_limit(self.store, max_daily_tokens, max_daily_cost, clock),
-            LoopGuard(),
-            Length(continuations),
-            Pause(),
-            Titles(by_model=titles_by_model),
-            *([Snapshots(self.histories.here)] if self.histories.here is not None else []),
-        ]
         built_in = built_in_plugins(
             self.store,
             clock,
@@ -151,6 +127,8 @@ class Runtime:
             continuations=continuations,
             titles_by_model=titles_by_model,
         )
+        if self.histories.here is not None:
+            built_in.append(Snapshots(self.histories.here))
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
         groups, sources = grouped(_listed("tools", tools))
@@ -190,12 +168,11 @@ class Runtime:
         )
         self.commands = Commands(self.services, self.driver)
         self._retention = _checked_retention(retention) if adopts else None
-        self.way_back = WayBack(self.store, self.histories)
-        self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
         self.telemetry = telemetry
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
-        self._engine = Engine(self.store, self.bus, self.driver, self.commands)
+        self.way_back = WayBack(self.store, self.histories)
+        self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
         if tasks is not None:
             tasks.join(self.services, self._engine)
 

@@ -14,8 +14,8 @@ from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
-from dragoman.workspace.diff import FileDiff
 from dragoman.turn.trace import Totals, TurnTrace
+from dragoman.workspace.diff import FileDiff
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "model": {"type": "string"},

@@ -26,8 +26,8 @@ from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.settings import changed
 from dragoman.turn.steps.finalize import answer_of, finish_of
-from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
 from dragoman.turn.trace import TurnTrace
+from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 

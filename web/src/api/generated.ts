@@ -959,6 +959,7 @@ export interface components {
              * @default false
              */
             force?: boolean;
+        };
         /** @description Something that came in between: what a person said meanwhile (`steered`), or a plugin (`appended`). */
         Remark: {
             kind: string;
