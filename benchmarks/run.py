@@ -6,9 +6,10 @@ The other frameworks are installed into an environment of their own, `.bench`, a
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ def main() -> None:
     python = _environment(console)
     with _server(python) as url:
         bench = Bench(console, python, url)
-        tables = _engines(bench), _wires(bench)
+        tables = _engines(bench), _wires(bench), _tracing(bench)
     console.print(*tables, sep="\n")
     subprocess.run([python, HERE / "growth.py"], check=True)
 
@@ -61,6 +62,23 @@ def _wires(bench: Bench) -> Table:
     return table
 
 
+def _tracing(bench: Bench) -> Table:
+    """Alternating, so that a busy moment hits both."""
+    title = "tracing to a collector: microseconds, and how many times off"
+    table = Table("CPU per …", "off", "on", title=title)
+    model, turns = f"rounds-{ROUNDS}", 40
+    collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": bench.url.removesuffix("/v1")}
+    bench.console.print("[dim]tracing off and on …[/]", highlight=False)
+    measured = [
+        [bench.measured("with_dragoman", model, turns, environment) for environment in ({}, collector)]
+        for _ in range(REPEATS)
+    ]
+    for name, key in (("tool round, in the event loop", "loop"), ("tool round, with what sends", "cpu")):
+        least = [min(one[key] for one in runs) / ROUNDS for runs in zip(*measured, strict=True)]
+        table.add_row(name, *_ratios(least))
+    return table
+
+
 def _ratios(spent: list[float]) -> list[str]:
     """Seconds as microseconds, and as times the first."""
     return [f"{one * 1e6:,.1f}  ×{one / spent[0]:.2f}" for one in spent]
@@ -77,18 +95,20 @@ class Bench:
     def cheapest(self, clients: list[str], model: str, turns: int) -> list[float]:
         """Seconds of CPU that each needs for a turn. They alternate, so that a busy moment hits all."""
         self.console.print(f"[dim]{model}: {', '.join(clients)} …[/]", highlight=False)
-        rounds = [[self._spent(client, model, turns) for client in clients] for _ in range(REPEATS)]
+        rounds = [[self.measured(client, model, turns)["cpu"] for client in clients] for _ in range(REPEATS)]
         return [min(times) for times in zip(*rounds, strict=True)]
 
-    def _spent(self, client: str, model: str, turns: int) -> float:
+    def measured(
+        self, client: str, model: str, turns: int, environment: Mapping[str, str] | None = None
+    ) -> dict[str, float]:
         command = [self.python, HERE / "clients" / f"{client}.py", self.url, model, str(turns)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        around = {**os.environ, **(environment or {})}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=around)
         if done.returncode != 0:
             raise SystemExit(f"{client} failed:\n{done.stderr}")
-        spent = json.loads(done.stdout.splitlines()[-1])
+        spent: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
         assert spent["seen"], f"{client} saw no text"
-        cpu: float = spent["cpu"]
-        return cpu
+        return spent
 
 
 def _environment(console: Console) -> Path:
@@ -99,7 +119,7 @@ def _environment(console: Console) -> Path:
         console.print("installing the other frameworks into .bench …")
         subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--editable", HERE.parent, *PEERS], check=True)
+        subprocess.run([*pip, "--editable", f"{HERE.parent}[otel]", *PEERS], check=True)
         ready.touch()
     return python
 

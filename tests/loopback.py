@@ -127,6 +127,7 @@ class Loopback:
     url: str = ""
     bodies: list[Body] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)  # of each request
     listed_for: list[str | None] = field(default_factory=list)  # authorizations of who asked for models
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)  # somebody did not wait for the end
 
@@ -143,6 +144,7 @@ class Loopback:
         body: Body = json.loads(await request.read())
         self.bodies.append(body)
         self.keys.append(request.headers.get("Authorization"))
+        self.headers.append(dict(request.headers))
         script = self.script[min(len(self.bodies), len(self.script)) - 1]
         reply = script(body) if callable(script) else script
         if isinstance(reply, Answer):

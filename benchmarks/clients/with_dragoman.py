@@ -8,6 +8,7 @@ from dataclasses import replace
 from contest import measure, model, run, url
 
 from dragoman import Runtime, tool
+from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.http import HttpClient, HttpModel
@@ -26,7 +27,12 @@ async def main() -> None:
     served = HttpModel(client, WIRE(), endpoint, model=model())
     with tempfile.TemporaryDirectory() as folder:
         async with Runtime(
-            f"{folder}/chat.db", model=served, tools=[add], allow=["*"], max_rounds=1000
+            f"{folder}/chat.db",
+            model=served,
+            tools=[add],
+            allow=["*"],
+            max_rounds=1000,
+            telemetry=telemetry_from_environment(),  # None, unless the bench traces
         ) as runtime:
 
             async def turn() -> int:

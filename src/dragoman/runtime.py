@@ -23,18 +23,12 @@ from dragoman.errors import ConfigError, DragomanError, NotFound, TurnSetAside, 
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
-from dragoman.plugins.compaction import Compaction
-from dragoman.plugins.length import Length
-from dragoman.plugins.limits import Budget, RoundLimit
-from dragoman.plugins.loop_guard import LoopGuard
-from dragoman.plugins.pause import Pause
-from dragoman.plugins.privacy import Privacy
+from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
-from dragoman.plugins.titles import Titles
-from dragoman.plugins.tool_history import ToolHistory
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
+from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.permissions import concerns, parse_rule
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Review, Tool
@@ -57,6 +51,7 @@ from dragoman.workspace.states import SnapshotLimits
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.runtime")
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
+_CALLER = "given to the runtime"  # where rules come from that no file holds
 _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
@@ -93,6 +88,8 @@ class Runtime:
         max_cost: float | None = None,
         max_seconds: float | None = None,
         max_calls: int | None = None,
+        max_daily_tokens: int | None = None,
+        max_daily_cost: float | None = None,
         continuations: int | None = None,
         concurrency: int = 16,
         tool_history: Policy = "full",
@@ -107,24 +104,31 @@ class Runtime:
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
         retention: float | None = None,
+        telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = _store(store)
         folder = _folder(workspace)
         self.histories = histories_for(store, folder, snapshots, snapshot_folder)
         find_model, self._close_models = _models(model, self.store)
-        built_in: list[Plugin] = [
-            *([ToolHistory(tool_history)] if tool_history != "full" else []),
-            Compaction(compact_at, policy=tool_history),
-            Privacy(private),
-            RoundLimit(max_rounds),
-            Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
-            LoopGuard(),
-            Length(continuations),
-            Pause(),
-            Titles(by_model=titles_by_model),
-            *([Snapshots(self.histories.here)] if self.histories.here is not None else []),
-        ]
+        built_in = built_in_plugins(
+            self.store,
+            clock,
+            tool_history=tool_history,
+            compact_at=compact_at,
+            private=private,
+            max_rounds=max_rounds,
+            max_tokens=max_tokens,
+            max_cost=max_cost,
+            max_seconds=max_seconds,
+            max_calls=max_calls,
+            max_daily_tokens=max_daily_tokens,
+            max_daily_cost=max_daily_cost,
+            continuations=continuations,
+            titles_by_model=titles_by_model,
+        )
+        if self.histories.here is not None:
+            built_in.append(Snapshots(self.histories.here))
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
         groups, sources = grouped(_listed("tools", tools))
@@ -139,12 +143,12 @@ class Runtime:
             agents=known,
             plugins=[*built_in, *map(check, _listed("plugins", plugins))],
             rules=[
-                Rule("read_output", "*", "allow"),
-                Rule("basics.*", "*", "allow"),  # the calculator and its like do nothing to anybody
+                Rule("read_output", "*", "allow", "built in"),
+                Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody
                 *rules,
-                *(parse_rule(text, "allow") for text in _listed("allow", allow)),
-                *(parse_rule(text, "ask") for text in _listed("ask", ask)),
-                *(parse_rule(text, "deny") for text in _listed("deny", deny)),
+                *(parse_rule(text, "allow", _CALLER) for text in _listed("allow", allow)),
+                *(parse_rule(text, "ask", _CALLER) for text in _listed("ask", ask)),
+                *(parse_rule(text, "deny", _CALLER) for text in _listed("deny", deny)),
             ],
             bounds=[*_listed("bounds", bounds)],
             system=system,
@@ -164,6 +168,9 @@ class Runtime:
         )
         self.commands = Commands(self.services, self.driver)
         self._retention = _checked_retention(retention) if adopts else None
+        self.telemetry = telemetry
+        if telemetry is not None:
+            telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories)
         self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
         if tasks is not None:
@@ -178,6 +185,8 @@ class Runtime:
         if self._retention is not None:
             self.background.run("deleting old conversations", self._delete_old)
             self.background.repeat("deleting old conversations", self._delete_old, every=_RETENTION)
+        if self.telemetry is not None:
+            self.telemetry.open()
         return self
 
     async def __aexit__(
@@ -188,6 +197,8 @@ class Runtime:
         await self.store.close()
         await in_thread(self.histories.close)  # a look may be under way
         await self._close_models()
+        if self.telemetry is not None:
+            await self.telemetry.close()
 
     def _denials_of_nothing(self) -> list[Rule]:
         """A misspelled denial protects nobody. What sources have is not known yet."""

@@ -84,6 +84,13 @@ PLAYS: dict[str, list[Line]] = {
     "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
     "draft": [calls("write_file", path="draft.txt", text="first\nsecond\n"), says("It is written.")],
     "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
+    "forty": [
+        sum(
+            (calls("add", a=n, b=n) for n in range(38)),
+            calls("note", text="one") + calls("memo", title="a/b"),
+        ),
+        says("All forty are done."),
+    ],
     "secret": [calls("secret"), says("I have seen it.")],
     "nap": [calls("nap", seconds=60), says("I have slept.")],
     "count": [calls("count", to=5), says("Counted.")],

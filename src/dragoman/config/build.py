@@ -19,6 +19,7 @@ from dragoman.providers.catalog import Catalog, load_catalog
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.store.blobs.place import folder_of
+from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
 from dragoman.tools.permissions import concerns, literal, parse_rule
@@ -132,7 +133,7 @@ def build_runtime(
         workspace=workspace,
         **snapshot_options(settings, address),
         **_runtime_options(values),
-        **more,
+        **{"telemetry": telemetry_from_environment(), **more},
     )
     return Built(runtime, [*warnings, *_find_idle_rules(runtime)])
 
@@ -366,10 +367,11 @@ def _rules(settings: Settings, table: Mapping[str, Any], at: str) -> list[Rule]:
     """What allows, then what asks, then what denies: the last match wins."""
     rules = []
     for action in ("allow", "ask", "deny"):
-        for text in table.get(action, []):
+        for place, text in enumerate(table.get(action, [])):
+            whole = settings.origins.get(at or action, "settings")
+            path = f"{at}.{action}.{place}" if at else f"{action}.{place}"
             try:
-                rules.append(parse_rule(text, action))
+                rules.append(parse_rule(text, action, settings.rule_origins.get(path, whole)))
             except ConfigError as error:
-                origin = settings.origins.get(at or action, "settings")
-                raise ConfigError(f"{origin}: {action}: {error}") from error
+                raise ConfigError(f"{whole}: {action}: {error}") from error
     return rules

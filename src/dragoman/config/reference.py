@@ -19,8 +19,8 @@ from typing_extensions import is_typeddict
 
 from dragoman.config.tables import (
     AgentTable,
+    AllLimitsTable,
     ConfigTable,
-    LimitsTable,
     RetentionTable,
     ServerTable,
     SnapshotsTable,
@@ -52,7 +52,7 @@ def sections() -> tuple[Section, ...]:
     runtime = _of_signature(Runtime)
     return (
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
-        Section("`[limits]`", LimitsTable, runtime, {}),
+        Section("`[limits]`", AllLimitsTable, runtime, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),

@@ -12,7 +12,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from dragoman.config.lines import line_of
+from dragoman.config.lines import line_of, rule_lines
 from dragoman.config.sources import (
     Decide,
     Sources,
@@ -59,6 +59,7 @@ class Settings:
     files: tuple[Path, ...] = ()  # the farther first
     origins: Mapping[str, str] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)  # which files may be used, and what was left out
+    rule_origins: Mapping[str, str] = field(default_factory=dict)  # of each rule (`allow.0`): file and line
 
     @property
     def folder(self) -> Path:
@@ -131,6 +132,7 @@ def read(
     sources = find_sources(named, start or Path.cwd(), decide)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    rule_origins: dict[str, str] = {}
     errors: list[str] = []
     for each in sources.files:
         try:
@@ -143,11 +145,13 @@ def read(
         tables = _check(tables, each, errors, text)
         values = _merge(values, tables)
         origins |= {path: f"{each}:{line_of(text, path.split('.')) or 1}" for path in _paths(tables)}
+        rule_origins |= {path: f"{each}:{line}" for path, line in rule_lines(text, tables).items()}
     for origin, value in (*_from_environment(environment, errors), *_from_flags(flags or {})):
         sound = _check(value, origin, errors)
         values = _merge(values, sound)
         origins |= dict.fromkeys(_paths(sound), origin)
-    settings = Settings(cast(ConfigTable, values), sources.files, origins, sources)
+        rule_origins = {path: at for path, at in rule_origins.items() if path.partition(".")[0] not in sound}
+    settings = Settings(cast(ConfigTable, values), sources.files, origins, sources, rule_origins)
     return _without_untrusted(settings, decide), errors
 
 

@@ -53,6 +53,17 @@ class LimitsTable(TypedDict, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class AllLimitsTable(LimitsTable, total=False):
+    """What one turn may use, and what one person may use in a day."""
+
+    max_daily_tokens: Annotated[Positive, Field(description="tokens of a person and day, in UTC")]
+    max_daily_cost: Annotated[
+        Amount,
+        Field(description="US dollars of a person and day; replies without a known price are not in it"),
+    ]
+
+
+@with_config(extra="forbid", strict=True)
 class AgentTable(TypedDict, total=False):
     """A named set of prompt, model, tools, permissions and limits."""
 
@@ -91,6 +102,10 @@ class ServerTable(TypedDict, total=False):
     password_from: Annotated[Variable, Field(description="the environment variable that holds the password")]
     upload_limit: Annotated[Positive, Field(description="bytes of one attachment")]
     open: Annotated[bool, Field(description="open the page in the browser at the start")]
+    metrics: Annotated[
+        Literal["owner", "loopback", "off"],
+        Field(description="who may read /metrics: you, with your key; every program of this machine; nobody"),
+    ]
 
 
 @with_config(extra="forbid", strict=True)
@@ -168,7 +183,7 @@ class ConfigTable(TypedDict, total=False):
     titles_by_model: Annotated[bool, Field(description="let the model title conversations")]
     skills: Annotated[list[str], Field(description="more folders to look for skills in")]
     mcp_file: Annotated[str, Field(description="a JSON file with mcpServers, as other programs write it")]
-    limits: LimitsTable
+    limits: AllLimitsTable
     agents: dict[str, AgentTable]
     mcp: dict[str, McpServer]
     server: ServerTable

@@ -28,6 +28,7 @@ from dragoman.server.routes import (
     messages,
     models,
     people,
+    prometheus,
     questions,
     queue,
     tools,
@@ -130,6 +131,7 @@ def server(
     proxies: Proxies | None = None,
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
+    metrics: prometheus.Reach = "owner",
 ) -> FastAPI:
     """What `dragoman serve` serves: the API and the page, for people who have signed in."""
 
@@ -140,8 +142,16 @@ def server(
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
     app.include_router(health.router)
+    prometheus.install(app, runtime, metrics)
     page.install(app)
-    app.add_middleware(Middleware, hosts=hosts, upload_limit=upload_limit, auth=auth, proxies=proxies)
+    app.add_middleware(
+        Middleware,
+        hosts=hosts,
+        upload_limit=upload_limit,
+        auth=auth,
+        proxies=proxies,
+        traced=runtime.telemetry is not None and runtime.telemetry.spans is not None,
+    )
     return app
 
 

@@ -18,6 +18,7 @@ from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.connections import recognise
 from dragoman.server.problems import problem, problem_of
 from dragoman.server.routes.health import PATHS
+from dragoman.trace_context import CURRENT, HEADER, parse_header
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
@@ -52,8 +53,10 @@ class Middleware:
         upload_limit: int,
         auth: Auth | None = None,
         proxies: Proxies | None = None,
+        traced: bool = False,
     ) -> None:
         self._app = app
+        self._traced = traced
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
         self._auth = auth
@@ -77,6 +80,8 @@ class Middleware:
                 recognise(scope)
             elif _private(path):
                 return await problem(401, SIGN_IN_FIRST)(scope, receive, send)
+        if self._traced and scope.get(_PERSON) is not None:  # the trace that whoever asks belongs to
+            CURRENT.set(parse_header(headers.get(HEADER)))
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
             return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)

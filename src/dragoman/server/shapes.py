@@ -10,9 +10,11 @@ from pydantic import JsonValue, WithJsonSchema
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.message import Message
 from dragoman.messages.questions import MODES, Mode, Question, Rule
+from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
+from dragoman.turn.trace import Totals, TurnTrace
 from dragoman.workspace.diff import FileDiff
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -247,6 +249,15 @@ class GrantList:
 
 
 @dataclass(slots=True)
+class TraceView:
+    """What a turn did, and when. `now` is the server's time: up to then it has gone where it is not over."""
+
+    trace: TurnTrace
+    totals: Totals
+    now: float
+
+
+@dataclass(slots=True)
 class ModelSpent:
     model: str | None
     usage: Usage
@@ -261,9 +272,12 @@ class DaySpent:
 
 @dataclass(slots=True)
 class UsageView:
+    """`rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`."""
+
     total: Usage
     models: list[ModelSpent]
     days: list[DaySpent]
+    rows: list[Spending] = field(default_factory=list)
 
 
 @dataclass(slots=True)

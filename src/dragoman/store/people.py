@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 
 
@@ -51,6 +52,10 @@ class PeopleStore(Protocol):
         """The fingerprint of a foreign tool's definition when this person last let it run."""
 
     async def set_pin(self, user: str, tool: str, fingerprint: str) -> None: ...
+
+    async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
+        """What was answered, and which tools were called, since then, by one person or by all: by day,
+        person, model and agent, or tool. Of what was deleted nothing is known."""
 
     async def spent(self, user: str) -> list[Spent]:
         """What every reply in a person's conversations used, oldest first."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from dragoman.conversation.tree import Conversation
-from dragoman.messages.questions import Mode, Rule
+from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
@@ -18,10 +20,15 @@ async def load_grants(services: Services, conversation: str) -> list[Rule]:
     grants = await services.grants.of(conversation)
     now = services.clock() if grants else 0.0
     return [
-        grant.rule
+        replace(grant.rule, origin=_origin(grant))
         for grant in grants
         if grant.workspace in (None, services.folder) and (grant.expires is None or grant.expires > now)
     ]
+
+
+def _origin(grant: Grant) -> str:
+    """For whoever asks why a call ran: which grant, and when it was given."""
+    return f"{grant.id} of {datetime.fromtimestamp(grant.created).isoformat(' ', 'seconds')}"
 
 
 async def load_authority(

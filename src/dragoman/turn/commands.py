@@ -31,6 +31,7 @@ from dragoman.store.store import Start, Store
 from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.tools.tool import Tool
+from dragoman.trace_context import CURRENT
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
@@ -148,11 +149,15 @@ class Commands:
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
             raise BadRequest(f"there is no plugin {', '.join(unknown)} to disable: there are {known}")
+        required = {plugin.name for plugin in self._services.plugins if plugin.required}
+        if needed := sorted(required & set(options.disabled)):
+            raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
         return replace(
             options,
             workspace=self._services.folder,
             settings=dict(settings),
             started_with=model.name,
+            traceparent=trace.header if (trace := CURRENT.get()) is not None else None,
         )
 
     def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:

@@ -30,6 +30,7 @@ class TurnOptions:
     settings: dict[str, JsonValue] | None = None  # of the conversation, when it was started
     started_with: str | None = None  # the model that was found for it then
     dialect: str | None = None  # how calls are made: native, or as text
+    traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
 
     def under(self, later: TurnOptions) -> TurnOptions:
         """These, with what the later ones say over them. What was found out at the start is found anew."""
@@ -51,6 +52,16 @@ class CallMade:
 
     call: str
     tool: str
+
+
+@dataclass(slots=True, frozen=True)
+class Retried:
+    """An attempt at a reply that failed and was followed by another, after a wait of so many seconds."""
+
+    at: float
+    wait: float = 0.0
+    reason: str = ""
+    status: int | None = None
 
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -115,6 +126,8 @@ class ReplyReceived:
     calls: tuple[CallMade, ...] = ()
     finish: str = "stop"
     usage: Usage = Usage()
+    first: float = 0.0  # when its first piece came; 0 where none did
+    retries: tuple[Retried, ...] = ()  # of the step, since its process asked for the reply
     at: float = 0.0
     type: Literal["reply_received"] = "reply_received"
 

@@ -22,9 +22,11 @@ from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, Fact, TurnOptions
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import Listener, Snapshot
+from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.settings import changed
 from dragoman.turn.steps.finalize import answer_of, finish_of
+from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
 
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
@@ -192,6 +194,10 @@ class TurnHandle:
     async def turn(self) -> Turn:
         """What the machine makes of the stored facts."""
         return replay(await self.facts())
+
+    async def trace(self) -> TurnTrace:
+        """What took how long, what waited for whom, what was tried again, and why each call ran."""
+        return await load_trace(self._store, await self._store.turn(self.id))
 
     def __repr__(self) -> str:
         return f"TurnHandle({self.id!r})"

@@ -160,6 +160,8 @@ def _messages(given: str | Sequence[Part] | Sequence[str]) -> list[tuple[Part, .
 class Plugin:
     """Every hook is a no-op here, with a word on when it runs, in which order, and what an error does."""
 
+    required = False  # whether a send may not leave it out of its turn
+
     @property
     def name(self) -> str:
         """A later plugin of the same name takes the place of an earlier one."""
@@ -241,7 +243,7 @@ class Hooks:
 
     def __init__(self, plugins: Sequence[Plugin], disabled: Sequence[str] = ()) -> None:
         by_name = {plugin.name: plugin for plugin in plugins}
-        active = [plugin for name, plugin in by_name.items() if name not in disabled]
+        active = [plugin for name, plugin in by_name.items() if name not in disabled or plugin.required]
         self.plugins = active
         self.turn_start = _that_override(active, "on_turn_start")
         self.before_request = _that_override(active, "on_before_request")

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
 from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
+from dragoman.trace_context import CURRENT
 from dragoman.turn.authority import outer_rules
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -66,6 +67,7 @@ class Runner:
     async def run(self) -> None:
         """To the end of the turn. Raises what made it fail, after it is stored. A cancelled turn has ended,
         not failed."""
+        CURRENT.set(self.log.trace)
         error: Exception | None = None
         prepared: PreparedTurn | None = None
         try:
@@ -135,6 +137,7 @@ class Runner:
             except ProviderError as error:
                 if not await _mended(prepared, error):
                     raise
+                self.log.timing.failed(error, self.log.now())
         return await stream(await build_request(prepared))
 
     # ── the ending ────────────────────────────────────────────────────────────────────────────────

@@ -98,6 +98,10 @@ class TurnView:
         """Since the turn started, waiting included."""
         return self._log.now() - self._log.turn.started
 
+    async def stored(self) -> None:
+        """Wait until all that has happened in it is in the store."""
+        await self._log.stored()
+
     def notice(self, text: str, kind: str = "notice") -> None:
         """Tell whoever listens."""
         self._log.publish(Notice(text, kind))

@@ -22,6 +22,7 @@ from dragoman.messages.events import Event, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
+from dragoman.trace_context import trace_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
@@ -271,6 +272,8 @@ class HttpModel:
         retry = self._client.retry
         attempt = 1
         while True:
+            if trace := trace_headers("attempt", attempt):
+                endpoint = replace(endpoint, headers={**endpoint.headers, **trace})
             exchange = self._client.exchange(
                 endpoint, self.model, body=body, decoder=self._wire.decoder(reply)
             )

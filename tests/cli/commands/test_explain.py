@@ -82,3 +82,26 @@ async def test_what_cannot_be_explained_is_one_line_and_changes_nothing(tmp_path
     with sqlite3.connect(tmp_path / "chat.db") as foreign:
         assert foreign.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)
     foreign.close()
+
+
+async def test_a_trace_is_a_waterfall_that_is_plain_when_piped(tmp_path: Path) -> None:
+    """O3: a line for each step, request, call and question, with why it ran."""
+    await play(tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete])
+    printed = (await _explain(tmp_path, "--trace")).out
+    lines = printed.splitlines()
+    assert "completed after" in lines[0]
+    assert "cost unknown" in lines[1]
+    names = [line[36:74].split()[0] for line in lines[2:]]
+    assert names == ["step", "request", "delete", "step", "request"]
+    assert "rule: allow * (given to the runtime)" in printed
+    assert "\x1b" not in printed
+    report = json.loads((await _explain(tmp_path, "--trace", "--json")).out)
+    assert [step["number"] for step in report["trace"]["steps"]] == [1, 2]
+
+
+async def test_the_trace_of_a_turn_that_waits_says_so(tmp_path: Path) -> None:
+    """O3"""
+    turn = await _waiting(tmp_path)
+    printed = (await _explain(tmp_path, turn, "--trace")).out
+    assert "waiting for" in printed
+    assert "not answered" in printed

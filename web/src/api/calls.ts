@@ -19,6 +19,7 @@ import type {
   QueueView,
   Result,
   RevertView,
+  TraceView,
   TurnInfo,
 } from "./generated";
 import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Summary, TextPart, Tree, UsageReport } from "./types";
@@ -79,7 +80,8 @@ export async function tools(conversation: string | null): Promise<Group[]> {
 export const models = (): Promise<ModelList> => get("/api/models");
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
-export const usage = (): Promise<UsageReport> => get("/api/usage");
+export const trace = (turn: string): Promise<TraceView> => get(at`/api/turns/${turn}/trace`);
+export const usage = (): Promise<UsageReport> => get("/api/usage?by=day,model");
 
 export const prompts = async (): Promise<Prompt[]> => (await get<PromptList>("/api/prompts")).items;
 export const keepPrompt = (name: string, words: string): Promise<Prompt> =>

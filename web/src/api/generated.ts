@@ -36,6 +36,14 @@ export interface components {
             /** @default 0 */
             at: number;
         };
+        /** @description Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant. */
+        Because: {
+            kind: string;
+            text: string;
+            origin: string | null;
+            by: string | null;
+            at: number | null;
+        };
         Begun: {
             turn: string;
             message: string | null;
@@ -174,6 +182,22 @@ export interface components {
          * @enum {string}
          */
         CallState: "pending" | "asked" | "running" | "reviewing" | "completed" | "failed" | "rejected" | "withheld" | "skipped" | "cancelled" | "interrupted";
+        /** @description A call from the reply that made it to its result. */
+        CallTrace: {
+            id: string;
+            tool: string;
+            made: number;
+            /** @default pending */
+            state: string;
+            /** @default false */
+            client: boolean;
+            ended: number | null;
+            because: components["schemas"]["Because"] | null;
+            limit: string | null;
+            opened: string | null;
+            runs: components["schemas"]["ToolRun"][];
+            waits: components["schemas"]["Wait"][];
+        };
         Cancel: {
             /** @default  */
             reason?: string;
@@ -206,6 +230,12 @@ export interface components {
             start: number | null;
             end: number | null;
             opaque: components["schemas"]["JsonValue"];
+        };
+        CompactionTrace: {
+            reason: string;
+            started: number;
+            ended: number | null;
+            usage: components["schemas"]["Usage"] | null;
         };
         /** @description What is to be different. In `settings`, null takes one away. */
         ConversationChange: {
@@ -930,6 +960,30 @@ export interface components {
              */
             force?: boolean;
         };
+        /** @description Something that came in between: what a person said meanwhile (`steered`), or a plugin (`appended`). */
+        Remark: {
+            kind: string;
+            at: number;
+            by: string | null;
+        };
+        /** @description One attempt to get a reply. `wait` is how long the next one was put off. */
+        RequestTrace: {
+            attempt: number;
+            model: string;
+            started: number;
+            first: number | null;
+            ended: number | null;
+            finish: string | null;
+            error: string | null;
+            status: number | null;
+            /** @default 0 */
+            wait: number;
+            usage: components["schemas"]["Usage"] | null;
+            /** @default 1 */
+            built: number;
+            /** @default 1 */
+            sent: number;
+        };
         /** @description How an answer is made once more. What is left out is as it was for the one it repeats. */
         Rerun: {
             /** @description as PROVIDER/MODEL */
@@ -1018,6 +1072,32 @@ export interface components {
             /** @default  */
             origin: string;
         };
+        /** @description Replies and calls that have these things in common. None: of all, or not known. */
+        Spending: {
+            day: string | null;
+            person: string | null;
+            model: string | null;
+            agent: string | null;
+            tool: string | null;
+            /** @default 0 */
+            replies: number;
+            /** @default 0 */
+            input: number;
+            /** @default 0 */
+            output: number;
+            /** @default 0 */
+            cached: number;
+            /** @default 0 */
+            reasoning: number;
+            /** @default 0 */
+            cost: number;
+            /** @default 0 */
+            unpriced: number;
+            /** @default 0 */
+            calls: number;
+            /** @default 0 */
+            failed: number;
+        };
         /** @description A message of a person that a running turn takes in before its next step. */
         SteeringMessage: {
             id: number;
@@ -1064,6 +1144,13 @@ export interface components {
              * @constant
              */
             type: "step.start";
+        };
+        StepTrace: {
+            number: number;
+            started: number;
+            ended: number | null;
+            requests: components["schemas"]["RequestTrace"][];
+            calls: components["schemas"]["CallTrace"][];
         };
         /** @description Takes the place of everything before `keeps_from` when a request is built. The originals stay. */
         Summary: {
@@ -1182,6 +1269,11 @@ export interface components {
             blob: string | null;
             note: string | null;
         };
+        /** @description One start of a call's tool. A call that was repeated after a crash has several. */
+        ToolRun: {
+            started: number;
+            ended: number | null;
+        };
         ToolView: {
             name: string;
             offered_as: string | null;
@@ -1195,6 +1287,20 @@ export interface components {
             on: boolean;
             review: string;
             replay: string;
+        };
+        /** @description Seconds. What went on at the same time counts once. */
+        Totals: {
+            seconds: number;
+            first_token: number | null;
+            waited: number;
+            requests: number;
+            tools: number;
+        };
+        /** @description What a turn did, and when. `now` is the server's time: up to then it has gone where it is not over. */
+        TraceView: {
+            trace: components["schemas"]["TurnTrace"];
+            totals: components["schemas"]["Totals"];
+            now: number;
         };
         /**
          * @description A conversation whole, as it is now: unfinished replies included. A live stream begins with it.
@@ -1262,6 +1368,25 @@ export interface components {
              */
             type: "turn.state";
         };
+        /** @description A whole turn. What is not over has no end. */
+        TurnTrace: {
+            turn: string;
+            conversation: string;
+            /** @default preparing */
+            state: string;
+            /** @default 0 */
+            started: number;
+            ended: number | null;
+            model: string | null;
+            agent: string | null;
+            error: string | null;
+            error_kind: string | null;
+            limit: string | null;
+            usage: components["schemas"]["Usage"];
+            steps: components["schemas"]["StepTrace"][];
+            compactions: components["schemas"]["CompactionTrace"][];
+            remarks: components["schemas"]["Remark"][];
+        };
         /** @description A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled. */
         UnfinishedTurn: {
             id: string;
@@ -1292,10 +1417,23 @@ export interface components {
             reasoning: number;
             cost: number | null;
         };
+        /** @description `rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`. */
         UsageView: {
             total: components["schemas"]["Usage"];
             models: components["schemas"]["ModelSpent"][];
             days: components["schemas"]["DaySpent"][];
+            rows: components["schemas"]["Spending"][];
+        };
+        /** @description A question to a person, from its asking to its answer. */
+        Wait: {
+            question: string;
+            kind: string;
+            because: string | null;
+            asked: number;
+            answered: number | null;
+            verdict: string | null;
+            by: string | null;
+            scope: string | null;
         };
     };
     responses: never;
@@ -1307,6 +1445,7 @@ export interface components {
 export type AgentList = components['schemas']['AgentList'];
 export type AgentView = components['schemas']['AgentView'];
 export type Answer = components['schemas']['Answer'];
+export type Because = components['schemas']['Because'];
 export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
 export type CallAsked = components['schemas']['CallAsked'];
@@ -1317,10 +1456,12 @@ export type CallInputStart = components['schemas']['CallInputStart'];
 export type CallProgress = components['schemas']['CallProgress'];
 export type CallStart = components['schemas']['CallStart'];
 export type CallState = components['schemas']['CallState'];
+export type CallTrace = components['schemas']['CallTrace'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
 export type CitationInput = components['schemas']['Citation-Input'];
 export type CitationOutput = components['schemas']['Citation-Output'];
+export type CompactionTrace = components['schemas']['CompactionTrace'];
 export type ConversationChange = components['schemas']['ConversationChange'];
 export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];
@@ -1379,16 +1520,20 @@ export type ReasoningDelta = components['schemas']['ReasoningDelta'];
 export type ReasoningEnd = components['schemas']['ReasoningEnd'];
 export type ReasoningStart = components['schemas']['ReasoningStart'];
 export type Redo = components['schemas']['Redo'];
+export type Remark = components['schemas']['Remark'];
+export type RequestTrace = components['schemas']['RequestTrace'];
 export type Rerun = components['schemas']['Rerun'];
 export type Result = components['schemas']['Result'];
 export type Revert = components['schemas']['Revert'];
 export type RevertView = components['schemas']['RevertView'];
 export type RuleInput = components['schemas']['Rule-Input'];
 export type RuleOutput = components['schemas']['Rule-Output'];
+export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];
 export type StepRetry = components['schemas']['StepRetry'];
 export type StepStart = components['schemas']['StepStart'];
+export type StepTrace = components['schemas']['StepTrace'];
 export type Summary = components['schemas']['Summary'];
 export type TextInput = components['schemas']['Text-Input'];
 export type TextOutput = components['schemas']['Text-Output'];
@@ -1398,16 +1543,21 @@ export type TextEnd = components['schemas']['TextEnd'];
 export type TextStart = components['schemas']['TextStart'];
 export type ToolCall = components['schemas']['ToolCall'];
 export type ToolResult = components['schemas']['ToolResult'];
+export type ToolRun = components['schemas']['ToolRun'];
 export type ToolView = components['schemas']['ToolView'];
+export type Totals = components['schemas']['Totals'];
+export type TraceView = components['schemas']['TraceView'];
 export type TreeView = components['schemas']['TreeView'];
 export type TurnEnd = components['schemas']['TurnEnd'];
 export type TurnEvent = components['schemas']['TurnEvent'];
 export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
+export type TurnTrace = components['schemas']['TurnTrace'];
 export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
 export type UploadLimits = components['schemas']['UploadLimits'];
 export type Usage = components['schemas']['Usage'];
 export type UsageView = components['schemas']['UsageView'];
+export type Wait = components['schemas']['Wait'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

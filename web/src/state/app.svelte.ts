@@ -13,7 +13,7 @@ import { list } from "./list.svelte";
 import { live } from "./live.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "palette" | "files" | "tools" | "none";
+export type DialogName = "settings" | "palette" | "files" | "tools" | "trace" | "none";
 export type SettingsTab = "general" | "permissions" | "prompts" | "usage" | "help";
 
 class App {
@@ -21,6 +21,8 @@ class App {
   signedIn = $state<"unknown" | "yes" | "no">("unknown");
   dialog = $state<DialogName>("none");
   settingsTab = $state<SettingsTab>("general");
+  /** The turn whose trace is shown. */
+  traced = $state<string | null>(null);
   drawer = $state(false);
   /** Settings chosen before there is a conversation to keep them. */
   planned = $state<ConversationSettings>({});
@@ -219,6 +221,11 @@ class App {
   open(dialog: DialogName): void {
     this.drawer = false;
     this.dialog = dialog;
+  }
+
+  openTrace(turn: string): void {
+    this.traced = turn;
+    this.open("trace");
   }
 
   openSettings(tab: SettingsTab = "general"): void {

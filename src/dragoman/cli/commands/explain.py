@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import asdict
 from datetime import datetime
 
@@ -10,23 +11,47 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from dragoman.cli.commands.waterfall import show_waterfall, trace_report
 from dragoman.cli.terminal.text import print_json
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
 from dragoman.store.address import StoreAddress
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import Turn, advance
+from dragoman.turn.trace import TurnTrace
 
 
-def explain(turn: str | None, address: StoreAddress, *, as_json: bool) -> None:
+def explain(turn: str | None, address: StoreAddress, *, as_json: bool, trace: bool = False) -> None:
     if not address.is_there:
         raise ConfigError(f"there is no database {address}: name one with --store or DRAGOMAN_STORE")
+    if trace:
+        _explain_trace(asyncio.run(_read_trace(turn, address)), as_json=as_json)
+        return
     row, facts, questions = asyncio.run(_read(turn, address))
     if as_json:
         print_json(_report(row, facts, questions), indent=2)
     else:
         _show(row, facts, questions)
+
+
+def _explain_trace(trace: TurnTrace, *, as_json: bool) -> None:
+    now = time.time()
+    if as_json:
+        print_json(trace_report(trace, now), indent=2)
+    else:
+        show_waterfall(trace, now)
+
+
+async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
+    store = address.store()
+    await store.open()
+    try:
+        row = await store.turn(turn) if turn is not None else await _find_latest(store, address)
+        return await load_trace(store, row)
+    finally:
+        await store.close()
 
 
 async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[Fact], list[Question]]:

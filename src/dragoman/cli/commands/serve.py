@@ -71,6 +71,7 @@ async def _serve(settings: Settings) -> None:
                 hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
+                metrics=table.get("metrics", "owner"),
             )
             address = _address(listener)
             running = RunningServer(address, auth.key)

@@ -1,4 +1,4 @@
-"""`dragoman explain`, `decode` and `parse`: a closer look at a turn, a provider's stream, a model's reply."""
+"""`dragoman explain`, `usage`, `decode`, `parse`: a closer look at a turn, at what was spent, at a stream."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ app = typer.Typer(rich_markup_mode="markdown")
 PANEL = "Looking closer"
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`")
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman explain --trace`, or `dragoman explain turn_9x3k2m7qw1r5t8v0 --json`",
+)
 def explain(
     turn: Annotated[str | None, typer.Argument(help="The turn's id; without it, the latest one.")] = None,
     store: Store = None,
     config: Config = None,
+    trace: Annotated[
+        bool,
+        typer.Option("--trace", help="A waterfall instead: what took how long, and why each call ran."),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """What happened in a turn: its facts, the states they led to, and what it still asks."""
     from dragoman.cli.commands.explain import explain
     from dragoman.config.build import store_of
 
-    explain(turn, store_of(load_settings(config, store)), as_json=json)
+    explain(turn, store_of(load_settings(config, store)), as_json=json, trace=trace)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman top --store postgresql://db.example/chat`")
@@ -42,6 +49,34 @@ def top(
     from dragoman.cli.commands.top import show_top
 
     show_top(load_settings(config, store), once=once, as_json=json)
+
+
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman usage --by day,model --since 30d`, or `dragoman usage --by person --csv`",
+)
+def usage(
+    *,
+    by: Annotated[
+        str, typer.Option(help="By what: day, person, model, agent, tool, or several with commas.")
+    ] = "day,model",
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="Only since then: 2026-11-01, 7d, 2w, 12h.")
+    ] = None,
+    person: Annotated[str | None, typer.Option(help="Only of this person.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for a spreadsheet.")] = False,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """What was spent: replies, tokens, and what they cost as far as prices are known. Days are in UTC.
+
+    By tool, it is calls that are counted. Of conversations that were deleted nothing is known any more.
+    """
+    from dragoman.cli.commands.usage import show_usage
+
+    form = "json" if json else "csv" if as_csv else "table"
+    show_usage(load_settings(config, store), by=by, since=since, person=person, form=form)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman decode --wire openai_chat < stream.sse`")

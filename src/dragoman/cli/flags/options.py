@@ -47,6 +47,18 @@ Config = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="Use this folder's settings, tools and skills, this time, unasked.")
 ]
+Log = Annotated[
+    str | None,
+    typer.Option("--log", metavar="text|json", help="Log every outcome to standard error, in this form."),
+]
+LogLevel = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-level",
+        metavar="[ROOM=]LEVEL",
+        help="What is logged: debug, info, warning or error; of one room: store=debug. Can be given again.",
+    ),
+]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -64,6 +76,16 @@ System = Annotated[str | None, typer.Option(help="The system prompt.")]
 Conversation = Annotated[
     str, typer.Argument(help="Its id, the beginning of it, or `last`.", autocompletion=complete_conversations)
 ]
+
+
+def start_logs(form: str | None, levels: list[str] | None) -> None:
+    """What is logged while a command runs, to standard error."""
+    from dragoman.errors import ConfigError
+    from dragoman.telemetry.logs import configure_logs
+
+    if form not in ("text", "json", None):
+        raise ConfigError(f"--log {form}: it is text or json")
+    configure_logs("json" if form == "json" else "text" if form == "text" else None, levels or ())
 
 
 def load_settings(

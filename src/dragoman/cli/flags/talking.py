@@ -10,6 +10,8 @@ import typer
 from dragoman.cli.flags.options import (
     Agent,
     Config,
+    Log,
+    LogLevel,
     Mode,
     Model,
     Store,
@@ -19,6 +21,7 @@ from dragoman.cli.flags.options import (
     absolute,
     complete_conversations,
     load_settings,
+    start_logs,
 )
 
 app = typer.Typer(rich_markup_mode="markdown")
@@ -45,10 +48,13 @@ def chat(
     workspace: Workspace = None,
     config: Config = None,
     trust: Trust = False,
+    log: Log = None,
+    log_level: LogLevel = None,
 ) -> None:
     """A conversation at the terminal. Ctrl-C stops a turn; Ctrl-D leaves, and what waits for you waits on."""
     from dragoman.cli.commands.chat import ChatFlags, chat
 
+    start_logs(log, log_level)
     settings = {"model": model, "mode": mode, "system": system, "workspace": absolute(workspace)}
     flags = ChatFlags(conversation=conversation or ("last" if last else None), agent=agent, thoughts=thoughts)
     chat(load_settings(config, store, settings, trust=trust, asks=True), flags)
@@ -109,6 +115,8 @@ def run(
     json: Annotated[
         bool, typer.Option("--json", help="Print every event as one JSON object a line.")
     ] = False,
+    log: Log = None,
+    log_level: LogLevel = None,
 ) -> None:
     """One turn: your message, the model's calls of tools, its answer.
 
@@ -119,6 +127,7 @@ def run(
     """
     from dragoman.cli.commands.run import RunFlags, run
 
+    start_logs(log, log_level)
     flags = RunFlags(
         message=message or (),
         model=model,
@@ -145,7 +154,10 @@ def run(
     raise typer.Exit(run(flags))
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman serve --model ollama/qwen3 --port 8000`")
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman serve --port 8000`, or `dragoman serve --log json --log-level store=debug`",
+)
 def serve(
     *,
     model: Model = None,
@@ -162,6 +174,8 @@ def serve(
     ] = None,
     config: Config = None,
     trust: Trust = False,
+    log: Log = None,
+    log_level: LogLevel = None,
 ) -> None:
     """The page and the API on one address. Prints the link that lets you in.
 
@@ -169,6 +183,7 @@ def serve(
     """
     from dragoman.cli.commands.serve import serve
 
+    start_logs(log, log_level)
     settings = {
         "model": model,
         "server.host": host,

@@ -7,10 +7,12 @@ from collections import defaultdict
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from dragoman.conversation.tree import LOCAL
+from dragoman.messages.spending import Spending, dimensions, group
 from dragoman.messages.usage import Usage
 from dragoman.server import bodies, shapes
 from dragoman.server.auth import Auth
@@ -40,8 +42,23 @@ async def me(context: TheContext, person: Person) -> shapes.Me:
 
 
 @router.get("/usage")
-async def usage(context: TheContext, person: Person) -> shapes.UsageView:
-    """Tokens and cost of everything that was answered, by model and by day."""
+async def usage(
+    context: TheContext,
+    person: Person,
+    by: Annotated[str, Query(max_length=100, examples=["day,model"])] = "",
+    since: Annotated[float, Query(ge=0, le=10**12)] = 0.0,
+    everybody: bool = False,
+) -> shapes.UsageView:
+    """Tokens and cost of everything that was answered, by model and by day.
+
+    With `by` (day, person, model, agent, tool, with commas), `rows` has it since then by these;
+    `everybody` is for whoever runs the server.
+    """
+    if everybody and person != LOCAL:
+        raise HTTPException(403, "what others spent is for whoever runs the server to see")
+    names, rows = dimensions(by), list[Spending]()
+    if names:
+        rows = group(await context.runtime.store.spending(since, None if everybody else person), names)
     total, models, days = Usage(), defaultdict(list), defaultdict(list)
     for spent in await context.runtime.store.spent(person):
         total += spent.usage
@@ -51,6 +68,7 @@ async def usage(context: TheContext, person: Person) -> shapes.UsageView:
         total,
         [shapes.ModelSpent(name, sum(used, Usage()), len(used)) for name, used in models.items()],
         [shapes.DaySpent(day, sum(used, Usage())) for day, used in sorted(days.items())],
+        rows,
     )
 
 

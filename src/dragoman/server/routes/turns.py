@@ -19,6 +19,7 @@ from dragoman.server.views import state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.handles import turn_options
+from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
 
 router = APIRouter(tags=["turns"])
@@ -54,6 +55,17 @@ async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, 
     """Everything that happened in it, in order: what `dragoman explain` prints."""
     await context.turn(id, person)
     return [FACT.to_json(fact) for fact in await _facts(context, id)]  # type: ignore[misc]  # JSON objects
+
+
+@router.get("/turns/{id}/trace")
+async def trace(context: TheContext, person: Person, id: str) -> shapes.TraceView:
+    """What took how long, what waited for whom, what was tried again, what it cost, and why each call ran.
+
+    No contents: neither messages nor arguments nor results.
+    """
+    found = await load_trace(context.runtime.store, await context.turn(id, person))
+    now = context.runtime.services.clock()
+    return shapes.TraceView(found, found.totals(now), now)
 
 
 @router.get(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.parts import CallState, ToolCall, ToolResult
+from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
@@ -60,6 +62,34 @@ class PeopleConformance(Suite):
             await store.add_conversation(scene.CONVERSATION, [used, scene.user("msg_2", "msg_1")])
             assert await store.spent("ada") == [Spent("m", "1970-01-02", Usage(1, 2, cost=0.5))]
             assert await store.spent("bob") == []
+
+    async def test_what_was_spent_is_told_by_day_person_model_and_tool(self, tmp_path: Path) -> None:
+        """T11, O3: what has no price is counted, and does not spoil the sum."""
+        day = 86_400.0
+        known = replace(scene.user("msg_1", None), model="m", usage=Usage(1, 2, cost=0.5), created=day)
+        unknown = replace(scene.user("msg_2", "msg_1"), model="m", usage=Usage(3, 4), created=day + 1)
+        called = ToolCall("call_1", "delete", {}, state=CallState.COMPLETED, result=ToolResult("gone"))
+        later = replace(
+            scene.reply("msg_3", "msg_2", called),
+            model="other",
+            usage=Usage(10, 10, cost=1.0),
+            created=2 * day,
+        )
+        async with self.opened(tmp_path) as store:
+            conversation = replace(scene.CONVERSATION, updated=2 * day)
+            await store.add_conversation(conversation, [known, unknown, later])
+            whole = await store.spending()
+            assert whole[:2] == [
+                Spending("1970-01-02", "ada", "m", replies=2, input=4, output=6, cost=0.5, unpriced=1),
+                Spending("1970-01-03", "ada", "other", replies=1, input=10, output=10, cost=1.0),
+            ]
+            assert [(one.tool, one.calls) for one in whole[2:]] == [("delete", 1)]
+            assert [one.model for one in await store.spending(since=1.5 * day, user="ada")] == [
+                "other",
+                "other",
+            ]
+            assert await store.spending(user="bob") == []
+            assert await store.spending(since=3 * day) == []
 
     async def test_what_goes_on_is_known_of_each_conversation(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

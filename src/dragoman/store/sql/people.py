@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.errors import BadRequest
+from dragoman.messages.spending import Spending
 from dragoman.store.codecs import USAGE
 from dragoman.store.people import Person, Spent
 from dragoman.store.sql.database import Row, SqlDatabase
@@ -44,8 +45,41 @@ class SqlPeople(SqlDatabase):
     async def remove_prompt(self, user: str, name: str) -> None:
         await self._change("prompt", name, "remove_prompt", user=user)
 
+    async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
+        replies = await self._all("spending", since=since, user=user)
+        calls = await self._all("spending_on_tools", since=since, user=user)
+        return [*map(_reply_spending, replies), *map(_tool_spending, calls)]
+
     async def spent(self, user: str) -> list[Spent]:
         return self._readable(_spent_of, await self._all("replies", user=user))
+
+
+def _reply_spending(row: Row) -> Spending:
+    return Spending(
+        row["day"],
+        row["person"],
+        row["model"],
+        row["agent"],
+        replies=int(row["replies"]),
+        input=int(row["input"] or 0),
+        output=int(row["output"] or 0),
+        cached=int(row["cached"] or 0),
+        reasoning=int(row["reasoning"] or 0),
+        cost=float(row["cost"] or 0),
+        unpriced=int(row["unpriced"] or 0),
+    )
+
+
+def _tool_spending(row: Row) -> Spending:
+    return Spending(
+        row["day"],
+        row["person"],
+        row["model"],
+        row["agent"],
+        row["tool"],
+        calls=int(row["calls"]),
+        failed=int(row["failed"] or 0),
+    )
 
 
 def _spent_of(row: Row) -> Spent:

@@ -11,6 +11,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from dragoman.tools.mcp.diagnostics import Diagnostics
+from dragoman.trace_context import trace_headers
 
 MOST_OF_A_MESSAGE = 32 << 20  # an image of 20 MB, in base64
 CONNECT = 20.0
@@ -35,6 +36,9 @@ async def open_http(
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _Bounded(response.stream, diagnostics)
 
+    async def trace(request: httpx2.Request) -> None:
+        request.headers.update(trace_headers())  # the SDK sends a call in the context of who made it
+
     def client(
         headers: dict[str, str] | None = None,
         timeout: httpx2.Timeout | None = None,
@@ -42,7 +46,10 @@ async def open_http(
     ) -> httpx2.AsyncClient:
         timeout = httpx2.Timeout(CONNECT, read=max(QUIET, patience + CONNECT))
         return httpx2.AsyncClient(
-            headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [inspect]}
+            headers=headers,
+            timeout=timeout,
+            auth=auth,
+            event_hooks={"request": [trace], "response": [inspect]},
         )
 
     if sse:

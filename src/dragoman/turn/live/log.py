@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,13 +21,16 @@ from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.messages.replace_fast import replace_fast
 from dragoman.store.store import Change, Store, TurnRow, Unread
+from dragoman.trace_context import TraceContext
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.events import EventLog
+from dragoman.turn.live.timing import ReplyTiming
 from dragoman.turn.machine import State, Turn, advance, replay
 
 if TYPE_CHECKING:  # which knows the log through its view
     from dragoman.turn.plugin import Appending
 
+_log = logging.getLogger("dragoman.turn")
 _MOMENT = 0.003  # seconds: what is recorded so close together is written together, if nobody waits for it
 
 
@@ -47,6 +51,16 @@ class Snapshot:
 
 
 Listener = Callable[[Snapshot], None]
+
+
+@dataclass(slots=True, frozen=True)
+class Written:
+    """A write of a turn that ended: which facts, when it began and ended, and what it failed with."""
+
+    facts: tuple[Fact, ...]
+    began: float
+    ended: float
+    error: BaseException | None = None
 
 
 class TurnLog:
@@ -77,11 +91,16 @@ class TurnLog:
         self.under_review = under_review or {}  # results that wait for a person
         self.draft: Draft | None = None
         self.draft_seen: Appending | None = None  # whole, as the plugins have left it so far
+        self.loaded = tuple(facts)  # those it began with here
+        self.trace: TraceContext | None = None  # where somebody traces it
+        self.observers: list[Callable[[Written], None]] = []
+        self.timing = ReplyTiming()  # of the reply that is awaited, or came last
         self.cancelled: str | None = None  # the reason, once somebody wants it stopped
         self.broken = False  # something was recorded here that is not in the store: only that counts
         self.revision = revision  # of the conversation, if nobody else changes it
         self.events: EventLog[Snapshot] = EventLog(row.epoch)
         self.publish = self.events.publish
+        self._unseen: list[Fact] = []  # recorded, for those who observe
         self._pending: Change | None = None  # recorded in this moment, and not yet handed to the store
         self._soon: asyncio.TimerHandle | None = None  # hands it over
         self._last_write: asyncio.Future[None] | None = None
@@ -168,6 +187,8 @@ class TurnLog:
             self.events.hold()
         pending = self._pending
         pending.facts += map(FACT.dump, facts)
+        if self.observers:
+            self._unseen += facts
         pending.add(change)
         self.turn = turn
         if (moved := self._grow(change.messages)) is not None:
@@ -201,7 +222,23 @@ class TurnLog:
         self.revision += bool(change.messages or change.calls)
         self._last_write = self.store.append(self.id, self.epoch, seq, change, sync=sync)
         self._last_write.add_done_callback(self._written)
+        if self.observers:
+            self._observe(self._last_write)
         return self._last_write
+
+    def _observe(self, write: asyncio.Future[None]) -> None:
+        """Tell of the write when it has ended, as it ended."""
+        facts, self._unseen, began = tuple(self._unseen), [], self.now()
+
+        def tell(done: asyncio.Future[None]) -> None:
+            written = Written(facts, began, self.now(), done.exception())
+            for observe in self.observers:
+                try:
+                    observe(written)
+                except Exception:
+                    _log.warning("an observer of turn %s failed", self.id, exc_info=True)
+
+        write.add_done_callback(tell)
 
     def _newest(self, change: Change) -> None:
         """A call that changed in the moment its message came is written once, as it is now."""

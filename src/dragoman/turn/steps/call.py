@@ -20,6 +20,7 @@ from dragoman.tools.execute import Outcome, Permit, execute, failed
 from dragoman.tools.output import bounded
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
+from dragoman.trace_context import within
 from dragoman.turn.facts import (
     CallAsked,
     CallFact,
@@ -29,6 +30,7 @@ from dragoman.turn.facts import (
     QuestionWithdrawn,
     ResultAsked,
 )
+from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
 from dragoman.turn.steps.ask import event_of, question_about
 from dragoman.turn.steps.context import CallContext
@@ -241,7 +243,8 @@ class CallRun:
     async def _execute(self, call: ToolCall, tool: Tool, permit: Permit) -> Outcome:
         """In a task of its own. Where the turn is cancelled, a tool that may not be stopped runs on in it."""
         context = CallContext(self._prepared, tool, self._id, self._grants)
-        task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
+        with within(self._log.trace and self._log.trace.child("call", self._id)):
+            task = asyncio.create_task(execute(tool, call, permit, context.for_tool()))
         self._lanes.detached.add(task)
         task.add_done_callback(self._lanes.detached.discard)
         try:
@@ -349,3 +352,4 @@ class CallRun:
         )
         self._log.under_review.pop(self._id, None)
         self._log.publish(e.call_end(settled))
+        log_call(self._log, settled)

@@ -17,6 +17,7 @@ from dragoman.messages.usage import Usage
 from dragoman.store.store import Change, Unread
 from dragoman.turn.authority import load_grants
 from dragoman.turn.facts import CallFinished, Fact, MessageAppended, StepFinished
+from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.plugin import Appended, Appender, Appending, PlannedCalls, Plugin
 from dragoman.turn.steps.call import CallRun, Lanes
 from dragoman.turn.steps.prepare import PreparedTurn
@@ -95,6 +96,7 @@ async def _cancel_calls(prepared: PreparedTurn) -> None:
         await log.record(*facts, change=Change(calls=calls))
         for call in calls:
             log.publish(call_end(call))
+            log_call(log, call)
 
 
 async def _limits(prepared: PreparedTurn) -> PlannedCalls:

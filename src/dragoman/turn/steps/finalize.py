@@ -13,6 +13,7 @@ from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
 from dragoman.store.store import Change, Unread
 from dragoman.turn.facts import CallFinished, Fact, TurnCancelled, TurnCompleted, TurnFailed
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.outcomes import log_call, log_turn
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.plugin import Appending
@@ -53,7 +54,7 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
     calls: tuple[ToolCall, ...] = ()
     if torn is not None:
         kept = next((message for message in torn.added if message.id == torn.id), None)
-        facts.append(received(log.turn.step, kept, MessageEnd(finish, message=torn.id)))
+        facts.append(received(log, kept, MessageEnd(finish, message=torn.id)))
         change.messages += [message for message in torn.added if message.parts]
         calls = kept.calls if kept is not None else ()
     text = CANCELLED if finish == "cancelled" else BROKEN_OFF
@@ -65,6 +66,7 @@ async def keep_what_came(log: TurnLog, signals: Signals, finish: str, torn: Appe
         await log.record(*facts, change=change)
     for call in change.calls:
         log.publish(call_end(call))
+        log_call(log, call)
     if torn is not None:
         log.publish(MessageEnd(finish, message=torn.id))
     if not (log.turn.state is State.FINALIZING and log.turn.finished):
@@ -82,6 +84,7 @@ async def conclude(log: TurnLog, signals: Signals, error: Exception | None) -> N
         await _last(log, signals, TurnCancelled(log.cancelled))
     else:
         await _last(log, signals, TurnCompleted())
+    log_turn(log)
     turn = log.turn
     error_text = turn.error.error if turn.error else None
     log.publish(

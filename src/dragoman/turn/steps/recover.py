@@ -11,6 +11,7 @@ from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.facts import CallFinished, CallInterrupted, QuestionWithdrawn
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.steps.ask import event_of, question_about
 from dragoman.turn.steps.call import INTERRUPTED
 
@@ -52,6 +53,7 @@ async def _give_up(log: TurnLog, call: ToolCall) -> None:
         change=Change(calls=[settled], closed=_closed(log, call)),
     )
     log.publish(call_end(settled))
+    log_call(log, settled)
 
 
 def _closed(log: TurnLog, call: ToolCall) -> dict[str, str]:

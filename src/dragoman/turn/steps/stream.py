@@ -20,7 +20,9 @@ from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
 from dragoman.store.store import Change
 from dragoman.tools.toolbox import Offer
+from dragoman.trace_context import within
 from dragoman.turn.facts import CallMade, ReplyReceived, RequestBuilt
+from dragoman.turn.live.log import TurnLog
 from dragoman.turn.plugin import Appending
 from dragoman.turn.steps.prepare import PreparedTurn, RequestReady
 
@@ -54,16 +56,21 @@ async def stream(ready: RequestReady) -> Streamed:
     )
     log.draft = draft = Draft(empty)
     log.draft_seen = None
+    timing = log.timing
+    timing.begin(ready.attempt)
     log.publish(StepStart(ready.step, ready.attempt, draft.id, log.tip, model))
     end = MessageEnd("unknown")
     take = _taker(prepared, draft)
-    async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
-        async for events in replies:
-            for event in events:
-                if isinstance(event, MessageEnd):
-                    end = event
-                else:
-                    take(event)
+    with within(log.trace and log.trace.child("request", ready.step, ready.attempt)):
+        async with aclosing(prepared.model.stream(ready.request, ready.reply)) as replies:
+            async for events in replies:
+                if not timing.first:
+                    timing.see(events, log.now)
+                for event in events:
+                    if isinstance(event, MessageEnd):
+                        end = event
+                    else:
+                        take(event)
     end = _told_as_it_is(end, draft.message)
     draft.apply(end)
     message = await _received(prepared, draft.message, end)
@@ -95,19 +102,20 @@ async def _received(prepared: PreparedTurn, reply: Message, end: MessageEnd) -> 
     added = appending.added
     message = next((placed for placed in added if placed.id == reply.id), None)
     log.record_soon(
-        received(log.turn.step, message, end),
+        received(log, message, end),
         change=Change(messages=[placed for placed in added if _is_kept(placed)]),
     )
     log.draft = None
     return message
 
 
-def received(step: int, message: Message | None, end: MessageEnd) -> ReplyReceived:
+def received(log: TurnLog, message: Message | None, end: MessageEnd) -> ReplyReceived:
     """The fact that a reply is here, whole or torn."""
+    step, first, retries = log.turn.step, log.timing.first, tuple(log.timing.retries)
     if message is None or not message.parts:
-        return ReplyReceived(step, None, (), end.finish, end.usage)
+        return ReplyReceived(step, None, (), end.finish, end.usage, first, retries)
     calls = tuple(CallMade(call.id, call.tool) for call in message.calls)
-    return ReplyReceived(step, message.id, calls, end.finish, end.usage)
+    return ReplyReceived(step, message.id, calls, end.finish, end.usage, first, retries)
 
 
 def _taker(prepared: PreparedTurn, draft: Draft) -> Callable[[Event], None]:

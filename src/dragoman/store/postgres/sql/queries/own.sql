@@ -34,6 +34,48 @@ FROM (
   WHERE coalesce(c."user", 'local') = :user AND c.deleted = 0) replies
 WHERE json_typeof(body -> 'usage') = 'object' ORDER BY seq;
 
+-- name: spending
+-- What replies used, for whoever pays. Only conversations that were touched since then are looked at.
+SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
+  sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
+  count(*) FILTER (WHERE cost IS NULL AND input + output > 0) AS unpriced
+FROM (
+  SELECT person, created, model, agent,
+    to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day,
+    CASE WHEN json_typeof(usage -> 'input') = 'number' THEN (usage ->> 'input')::double precision END AS input,
+    CASE WHEN json_typeof(usage -> 'output') = 'number' THEN (usage ->> 'output')::double precision END AS output,
+    CASE WHEN json_typeof(usage -> 'cached') = 'number' THEN (usage ->> 'cached')::double precision END AS cached,
+    CASE WHEN json_typeof(usage -> 'reasoning') = 'number' THEN (usage ->> 'reasoning')::double precision END AS reasoning,
+    CASE WHEN json_typeof(usage -> 'cost') = 'number' THEN (usage ->> 'cost')::double precision END AS cost
+  FROM (
+    SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model, b.body -> 'usage' AS usage,
+      (b.body ->> 'created')::double precision AS created,
+      coalesce(f.body #>> '{options,agent}', f.body #>> '{options,settings,agent}') AS agent
+    FROM conversations c
+      JOIN messages m ON m.conversation = c.id
+      CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
+      LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)) replies
+  WHERE json_typeof(usage) = 'object' AND created >= :since) used
+GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
+
+-- name: spending_on_tools
+-- Calls that ran, or were to, by tool.
+SELECT to_char(to_timestamp(created) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, person, model, agent, tool,
+  count(*) AS calls, count(*) FILTER (WHERE state <> 'completed') AS failed
+FROM (
+  SELECT coalesce(c."user", 'local') AS person, b.body ->> 'model' AS model, k.tool, k.state,
+    (b.body ->> 'created')::double precision AS created,
+    coalesce(f.body #>> '{options,agent}', f.body #>> '{options,settings,agent}') AS agent
+  FROM conversations c
+    JOIN messages m ON m.conversation = c.id
+    JOIN calls k ON k.message = m.id
+    CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
+    LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
+  WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)) calls
+WHERE created >= :since
+GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
+
 -- name: open_questions
 -- What waits for a person: the approval list.
 SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation

@@ -40,6 +40,43 @@ FROM (
   WHERE coalesce(c."user", 'local') = :user AND c.deleted = 0)
 WHERE json_extract(body, '$.usage') IS NOT NULL ORDER BY seq;
 
+-- name: spending
+-- What replies used, for whoever pays. Only conversations that were touched since then are looked at.
+SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
+  sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
+  sum(cost IS NULL AND input + output > 0) AS unpriced
+FROM (
+  SELECT person, date(json_extract(body, '$.created'), 'unixepoch') AS day, json_extract(body, '$.created') AS created,
+    json_extract(body, '$.model') AS model,
+    coalesce(json_extract(first, '$.options.agent'), json_extract(first, '$.options.settings.agent')) AS agent,
+    json_extract(body, '$.usage.input') AS input, json_extract(body, '$.usage.output') AS output,
+    json_extract(body, '$.usage.cached') AS cached, json_extract(body, '$.usage.reasoning') AS reasoning,
+    json_extract(body, '$.usage.cost') AS cost, json_extract(body, '$.usage') AS used
+  FROM (
+    SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body,
+      CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
+    FROM conversations c CROSS JOIN messages m ON m.conversation = c.id LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)))
+WHERE used IS NOT NULL AND created >= :since
+GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
+
+-- name: spending_on_tools
+-- Calls that ran, or were to, by tool.
+SELECT day, person, model, agent, tool, count(*) AS calls, sum(state <> 'completed') AS failed
+FROM (
+  SELECT person, tool, state, date(created, 'unixepoch') AS day, created, model,
+    coalesce(json_extract(first, '$.options.agent'), json_extract(first, '$.options.settings.agent')) AS agent
+  FROM (
+    SELECT coalesce(c."user", 'local') AS person, k.tool, k.state,
+      CASE WHEN json_valid(m.body) THEN json_extract(m.body, '$.created') END AS created,
+      CASE WHEN json_valid(m.body) THEN json_extract(m.body, '$.model') END AS model,
+      CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
+    FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN calls k ON k.message = m.id
+      LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)))
+WHERE created >= :since
+GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
+
 -- name: open_questions
 -- What waits for a person: the approval list.
 SELECT q.id, q.body FROM questions q JOIN conversations c ON c.id = q.conversation

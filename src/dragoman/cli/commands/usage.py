@@ -1,0 +1,91 @@
+"""`dragoman usage`: what was spent, by day, person, model, agent or tool; as a table, CSV or JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+
+from dragoman.cli.lookup import open_store
+from dragoman.cli.terminal.text import plain, print_json
+from dragoman.config.build import store_of
+from dragoman.config.settings import Settings
+from dragoman.errors import BadRequest
+from dragoman.messages.spending import Dimension, Spending, dimensions, group
+
+_NUMBERS = ("replies", "input", "output", "cached", "reasoning", "cost", "unpriced")
+_CALLS = ("calls", "failed")
+_AGO = re.compile(r"(\d{1,4})([dwh])")
+_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
+
+
+def show_usage(settings: Settings, *, by: str, since: str | None, person: str | None, form: str) -> None:
+    """`form` is table, csv or json."""
+    names = dimensions(by) or ("day",)
+    began = parse_since(since) if since else 0.0
+
+    async def read() -> list[Spending]:
+        async with open_store(settings) as runtime:
+            return await runtime.store.spending(began, person)
+
+    rows = group(asyncio.run(read()) if store_of(settings).is_there else [], names)
+    columns = [*names, *(_CALLS if "tool" in names else _NUMBERS)]
+    if form == "json":
+        print_json([{name: asdict(row)[name] for name in columns} for row in rows], indent=2)
+    elif form == "csv":
+        writer = csv.writer(sys.stdout)
+        writer.writerow(columns)
+        writer.writerows([_cell(getattr(row, name)) for name in columns] for row in rows)
+    else:
+        _print_table(rows, names, columns)
+
+
+def parse_since(text: str) -> float:
+    """A day (2026-11-01), or so long ago: 7d, 2w, 12h."""
+    if ago := _AGO.fullmatch(text):
+        return time.time() - int(ago[1]) * _HOURS[ago[2]] * 3600
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadRequest(f"--since {text}: write a day such as 2026-11-01, or 7d, 2w, 12h") from error
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _cell(value: object) -> object:
+    """A spreadsheet takes what begins like a formula for one."""
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: Sequence[str]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="left" if column in names else "right", no_wrap=True)
+    total = sum(rows, Spending())
+    for row in (*rows, total) if len(rows) > 1 else rows:
+        cells = ["in all" if row is total and name == names[0] else _shown(row, name) for name in columns]
+        table.add_row(*cells, style="bold" if row is total else None)
+    console.print(table)
+    if total.unpriced:
+        console.print(
+            f"The price of {total.unpriced} replies is not known: they cost more than is said here."
+        )
+
+
+def _shown(row: Spending, name: str) -> str:
+    value = getattr(row, name)
+    if name == "cost":
+        return f"${value:.4f}" if row.replies > row.unpriced or not row.unpriced else "unknown"
+    if isinstance(value, str):
+        return plain(value)
+    return "–" if value is None else str(value)

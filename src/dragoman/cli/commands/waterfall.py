@@ -1,0 +1,163 @@
+"""`dragoman explain --trace`: a turn as a waterfall, a line for each request, call and question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.markup import escape
+
+from dragoman.cli.terminal.text import one_line
+from dragoman.messages.codec import Codec
+from dragoman.messages.usage import Usage
+from dragoman.turn.trace import Because, CallTrace, RequestTrace, Totals, TurnTrace, Wait
+
+_TRACE: Codec[TurnTrace] = Codec(TurnTrace)
+_TOTALS: Codec[Totals] = Codec(Totals)
+_BAR = 24  # characters
+_NAME = 34
+_COLOURS = {"step": "dim", "request": "cyan", "call": "green", "wait": "yellow", "compaction": "magenta"}
+
+
+@dataclass(slots=True, frozen=True)
+class _Row:
+    kind: str
+    depth: int
+    name: str
+    start: float
+    end: float | None
+    about: str = ""
+
+
+def trace_report(trace: TurnTrace, now: float) -> JsonValue:
+    """As `GET /api/turns/ID/trace` has it."""
+    return {"trace": _TRACE.to_json(trace), "totals": _TOTALS.to_json(trace.totals(now)), "now": now}
+
+
+def show_waterfall(trace: TurnTrace, now: float) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for line in _head(trace, now):
+        console.print(line)
+    until = max(trace.ended or now, trace.started)
+    whole = max(until - trace.started, 1e-6)
+    for row in _rows(trace):
+        end = row.end if row.end is not None else until
+        bar = _bar((row.start - trace.started) / whole, (end - trace.started) / whole)
+        name = ("  " * row.depth + one_line(row.name, _NAME))[: _NAME + 4].ljust(_NAME + 4)
+        lasts = seconds(end - row.start) if row.end is not None else f"{seconds(end - row.start)} …"
+        at = seconds(max(0.0, row.start - trace.started))
+        colour = _COLOURS[row.kind]
+        about = one_line(row.about, 400)
+        console.print(
+            f"{at:>9}  [{colour}]{bar}[/]  {escape(name)} {lasts:>9}  {escape(about)}".rstrip(), markup=True
+        )
+
+
+def _head(trace: TurnTrace, now: float) -> Iterator[str]:
+    totals = trace.totals(now)
+    lasted = f"after {seconds(totals.seconds)}" if trace.ended else f"for {seconds(totals.seconds)} so far"
+    yield f"[bold]{trace.turn}[/] of {trace.conversation}: [bold]{trace.state}[/] {lasted}"
+    parts = [
+        f"first token after {seconds(totals.first_token)}" if totals.first_token is not None else "",
+        f"{seconds(totals.requests)} for the model",
+        f"{seconds(totals.tools)} in tools" if trace.calls else "",
+        f"{seconds(totals.waited)} for a person" if trace.waits else "",
+        _used(trace.usage),
+    ]
+    yield ", ".join(filter(None, parts))
+    if trace.error:
+        yield f"error: {escape(one_line(trace.error, 400))}"
+    if trace.limit:
+        yield f"limit: {escape(trace.limit)}"
+
+
+def _rows(trace: TurnTrace) -> Iterator[_Row]:
+    for compaction in trace.compactions:
+        yield _Row("compaction", 0, "compaction", compaction.started, compaction.ended, compaction.reason)
+    for step in trace.steps:
+        yield _Row("step", 0, f"step {step.number}", step.started, step.ended)
+        for request in step.requests:
+            name = f"request {request.attempt}" if len(step.requests) > 1 else "request"
+            yield _Row("request", 1, name, request.started, request.ended, _about_request(request))
+        for call in step.calls:
+            start = call.runs[0].started if call.runs else call.made
+            yield _Row("call", 1, call.tool, start, call.ended, _about_call(call))
+            for wait in call.waits:
+                yield _Row("wait", 2, f"asked ({wait.kind})", wait.asked, wait.answered, _about_wait(wait))
+
+
+def _about_request(request: RequestTrace) -> str:
+    parts = [request.model]
+    if request.error:
+        status = f"HTTP {request.status}: " if request.status else ""
+        parts.append(f"{status}{request.error}")
+        if request.wait:
+            parts.append(f"asked again after {seconds(request.wait)}")
+    elif request.first:
+        parts.append(f"first token after {seconds(request.first - request.started)}")
+    if request.finish and request.finish != "error":
+        parts.append(request.finish)
+    if request.usage is not None and request.usage.total:
+        parts.append(_used(request.usage))
+    return ", ".join(parts)
+
+
+def _about_call(call: CallTrace) -> str:
+    parts = [call.state]
+    if call.because is not None:
+        parts.append(describe_because(call.because))
+    if call.limit:
+        parts.append(f"limit: {call.limit}")
+    if len(call.runs) > 1:
+        parts.append(f"started {len(call.runs)} times")
+    if call.client:
+        parts.append("run by a client")
+    if call.opened:
+        parts.append(f"opened {call.opened}")
+    return "; ".join(parts)
+
+
+def _about_wait(wait: Wait) -> str:
+    why = f"because of {wait.because}" if wait.because else ""
+    if wait.verdict is None:
+        return f"{why}, not answered".strip(", ")
+    scope = f" ({wait.scope})" if wait.scope and wait.scope != "once" else ""
+    at = f" at {_clock(wait.answered)}" if wait.answered else ""
+    return f"{why}, {wait.verdict}{scope} by {wait.by or 'a person'}{at}".strip(", ")
+
+
+def describe_because(because: Because) -> str:
+    """Why a call ran, for a person."""
+    where = f" ({because.origin})" if because.origin else ""
+    at = f" at {_clock(because.at)}" if because.at else ""
+    return f"{because.kind}: {because.text}{where}{at}" if because.kind else because.text
+
+
+def _bar(start: float, end: float) -> str:
+    first = min(_BAR - 1, max(0, round(start * _BAR)))
+    last = min(_BAR, max(first + 1, round(end * _BAR)))
+    return "·" * first + "█" * (last - first) + "·" * (_BAR - last)
+
+
+def seconds(value: float) -> str:
+    if value < 0.9995:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def _used(usage: Usage) -> str:
+    if not usage.total:
+        return ""
+    cost = f"${usage.cost:.6f}".rstrip("0").rstrip(".") if usage.cost is not None else "cost unknown"
+    return f"{usage.input} tokens in, {usage.output} out, {cost}"
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S")

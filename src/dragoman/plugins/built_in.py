@@ -1,0 +1,53 @@
+"""The plugins that every runtime has, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dragoman.conversation.window import Policy
+from dragoman.plugins.compaction import Compaction
+from dragoman.plugins.daily_limit import DailyLimit
+from dragoman.plugins.length import Length
+from dragoman.plugins.limits import Budget, RoundLimit
+from dragoman.plugins.loop_guard import LoopGuard
+from dragoman.plugins.pause import Pause
+from dragoman.plugins.privacy import Privacy
+from dragoman.plugins.titles import Titles
+from dragoman.plugins.tool_history import ToolHistory
+from dragoman.store.store import Store
+from dragoman.turn.plugin import Plugin
+
+
+def built_in_plugins(
+    store: Store,
+    clock: Callable[[], float],
+    *,
+    tool_history: Policy,
+    compact_at: float | None,
+    private: Mapping[str, str] | None,
+    max_rounds: int,
+    max_tokens: int | None,
+    max_cost: float | None,
+    max_seconds: float | None,
+    max_calls: int | None,
+    max_daily_tokens: int | None,
+    max_daily_cost: float | None,
+    continuations: int | None,
+    titles_by_model: bool,
+) -> list[Plugin]:
+    """As the parameters of `Runtime` say."""
+    daily: list[Plugin] = []
+    if max_daily_tokens is not None or max_daily_cost is not None:
+        daily = [DailyLimit(store, max_tokens=max_daily_tokens, max_cost=max_daily_cost, clock=clock)]
+    return [
+        *([ToolHistory(tool_history)] if tool_history != "full" else []),
+        Compaction(compact_at, policy=tool_history),
+        Privacy(private),
+        RoundLimit(max_rounds),
+        Budget(max_tokens=max_tokens, max_cost=max_cost, max_seconds=max_seconds, max_calls=max_calls),
+        *daily,
+        LoopGuard(),
+        Length(continuations),
+        Pause(),
+        Titles(by_model=titles_by_model),
+    ]

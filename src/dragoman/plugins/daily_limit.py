@@ -1,0 +1,92 @@
+"""Tokens and cost that one person may use in a day: at the limit no turn begins, and what runs ends."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.messages.spending import Spending
+from dragoman.turn.plugin import PlannedCalls, Plugin
+from dragoman.turn.view import TurnView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.store.store import Store
+
+_DAY = 86_400.0
+
+
+@dataclass(slots=True)
+class _Today:
+    """What a person used since the day began. `stored` is what the store said last."""
+
+    day: int
+    stored: Spending
+    tokens: int
+    cost: float
+
+    def look(self, stored: Spending) -> None:
+        """Only ever more: what was deleted was used all the same."""
+        self.tokens += max(0, stored.tokens - self.stored.tokens)
+        self.cost += max(0.0, stored.cost - self.stored.cost)
+        self.stored = stored
+
+
+class DailyLimit(Plugin):
+    """So much a person and day, in UTC. Replies without a known price count as nothing: limit tokens, too.
+
+    Looked at before each turn and after each reply with calls, so that a turn may use a reply more.
+    """
+
+    required = True
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+        clock: Callable[[], float],
+    ) -> None:
+        for name, value in (("max_daily_tokens", max_tokens), ("max_daily_cost", max_cost)):
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ConfigError(f"{name} is a number above 0, not {value!r}")
+        self._store = store
+        self._max_tokens = max_tokens
+        self._max_cost = max_cost
+        self._clock = clock
+        self._people: dict[str, _Today] = {}
+
+    async def on_turn_start(self, turn: TurnView) -> None:
+        if turn.resumed:
+            return  # it began when there was room
+        if (reached := await self._reached(turn.conversation.owner)) is not None:
+            raise ProviderError(
+                f"the limit of {reached} is reached: it begins anew at 00:00 UTC", kind="limit"
+            )
+
+    async def before_calls(self, calls: PlannedCalls, turn: TurnView) -> None:
+        await turn.stored()  # what this reply used is to be counted, too
+        if (reached := await self._reached(turn.conversation.owner)) is not None:
+            calls.skip(reached)
+
+    async def _reached(self, person: str) -> str | None:
+        used = await self._used(person)
+        if self._max_tokens is not None and used.tokens >= self._max_tokens:
+            return f"{self._max_tokens} tokens a day"
+        if self._max_cost is not None and used.cost >= self._max_cost:
+            return f"${self._max_cost:g} a day"
+        return None
+
+    async def _used(self, person: str) -> _Today:
+        day = int(self._clock() // _DAY)
+        stored = sum(await self._store.spending(day * _DAY, person), Spending())
+        known = self._people.get(person)
+        if known is None or known.day != day:
+            known = self._people[person] = _Today(day, stored, stored.tokens, stored.cost)
+        else:
+            known.look(stored)
+        return known

@@ -1,0 +1,273 @@
+"""Watches the turns of a process: what ends in them goes out as spans and metrics, when it is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from dragoman.background import Background
+from dragoman.messages.message import Message
+from dragoman.store.store import Store
+from dragoman.telemetry import measures as m
+from dragoman.telemetry import spans as s
+from dragoman.telemetry.content import Contents
+from dragoman.telemetry.spans import SpanValue
+from dragoman.trace_context import TraceContext, context_of_turn, parse_header
+from dragoman.turn.live.bus import EventBus
+from dragoman.turn.live.log import TurnLog, Written
+from dragoman.turn.machine import State
+from dragoman.turn.trace import (
+    CallTrace,
+    CompactionTrace,
+    Ended,
+    RequestTrace,
+    StepTrace,
+    TurnTrace,
+    Wait,
+)
+from dragoman.turn.tracer import Tracer
+
+_log = logging.getLogger("dragoman.telemetry")
+_LOOK = 10.0  # seconds
+_MOMENT = 1.0  # seconds that what was written waits
+
+
+class SpanExporter(Protocol):
+    """Takes spans when they are over, in any order: a parent may come after its children."""
+
+    def samples(self, trace: str) -> bool:
+        """Whether a trace that begins here is one of those that are wanted."""
+
+    def emit(self, span: SpanValue) -> None:
+        """From any thread, one at a time."""
+
+
+class Telemetry:
+    """What is told of the turns of one runtime, and to whom. `content`: messages and arguments, too.
+
+    Every write to the store is measured; a span of its own has only one that failed, or took `slow_write`
+    seconds or more.
+    """
+
+    def __init__(
+        self,
+        *,
+        spans: SpanExporter | None = None,
+        meters: Sequence[m.Meter] = (),
+        content: bool = False,
+        slow_write: float = 0.01,
+    ) -> None:
+        self.spans = spans
+        self.meters = [*meters]
+        self.content = content
+        self.slow_write = slow_write
+        self._waiting: deque[tuple[_TurnObserver, Written]] = deque()
+        self._lock = threading.Lock()
+        self.gauges: dict[str, float] = {measure.name: 0 for measure in m.GAUGES}  # when last looked at
+        self._private: Mapping[str, str] = {}
+
+    def join(
+        self, bus: EventBus, background: Background, store: Store, private: Mapping[str, str] | None = None
+    ) -> None:
+        """Watch every turn that begins here from now on. `private` are texts that go nowhere."""
+        self._bus, self._store = bus, store
+        self._private = private or {}
+        bus.watchers.append(self._watch)
+        self._repeat = background.repeat
+
+    def open(self) -> None:
+        """The store can be read from now on."""
+        self._repeat("counting the turns", self.look, every=_LOOK)
+        self._repeat("telling of turns", self.tell, every=_MOMENT)
+
+    async def tell(self) -> None:
+        """Work through what was written, in a thread: no turn waits for it."""
+        if self._waiting:
+            await asyncio.to_thread(self._work)
+
+    def _work(self) -> None:
+        with self._lock:
+            while self._waiting:
+                observer, written = self._waiting.popleft()
+                try:
+                    observer.take(written)
+                except Exception:  # what cannot be told of one turn is no reason to be silent about others
+                    _log.warning("a turn could not be told of", exc_info=True)
+
+    async def look(self) -> None:
+        """See how many turns there are, and how many wait."""
+        await self.tell()
+        turns = self._bus.turns()
+        waiting = sum(live.log.turn.state is State.WAITING for live in turns)
+        queued = len(await self._store.queued())
+        self.gauges = {m.LIVE.name: len(turns), m.WAITING.name: waiting, m.QUEUED.name: queued}
+
+    async def close(self) -> None:
+        """Send what is left."""
+        await self.tell()
+
+    def _watch(self, log: TurnLog) -> None:
+        if self.spans is not None:
+            parent = parse_header(log.turn.options.traceparent)
+            context = context_of_turn(log.id, parent)
+            sampled = context.sampled if parent is not None else self.spans.samples(context.trace)
+            log.trace = replace(context, sampled=sampled)
+        observer = _TurnObserver(self, log, self._contents(log) if self.content else None)
+        if self.content:
+            log.observers.append(observer.take)  # at once: messages change
+        else:
+            log.observers.append(lambda written: self._waiting.append((observer, written)))
+
+    def _contents(self, log: TurnLog) -> Contents:
+        own = log.settings.get("private")
+        texts = own.values() if isinstance(own, dict) else ()
+        return Contents([*self._private.values(), *(text for text in texts if isinstance(text, str))])
+
+
+class _TurnObserver:
+    """One turn. What an earlier process has told of it is not told again."""
+
+    def __init__(self, telemetry: Telemetry, log: TurnLog, contents: Contents | None) -> None:
+        self._log = log
+        self._telemetry = telemetry
+        self._contents = contents
+        self._parent = parse_header(log.turn.options.traceparent)
+        self._tracer = Tracer(log.id, log.conversation.id, log.questions.get)
+        self._writes = 0
+        for fact in log.loaded:
+            self._tracer.take(fact)
+
+    def take(self, written: Written) -> None:
+        context = self._log.trace
+        self._writes += 1
+        error = type(written.error).__name__ if written.error is not None else None
+        seconds = written.ended - written.began
+        self._record(m.STORE, seconds, {"error.type": error} if error else {})
+        slow = error is not None or seconds >= self._telemetry.slow_write
+        if slow and context is not None and context.sampled:
+            self._emit(
+                s.store_span(
+                    context,
+                    f"{self._log.epoch}.{self._writes}",
+                    len(written.facts),
+                    start=written.began,
+                    end=written.ended,
+                    error=error,
+                )
+            )
+        if written.error is not None:
+            return  # it did not happen
+        for fact in written.facts:
+            for ended in self._tracer.take(fact):
+                self._measure(ended)
+                if context is not None and context.sampled:
+                    self._emit(self._span(context, ended))
+
+    # ── spans ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _emit(self, span: SpanValue) -> None:
+        assert self._telemetry.spans is not None
+        self._telemetry.spans.emit(span)
+
+    def _span(self, turn: TraceContext, ended: Ended) -> SpanValue:
+        match ended:
+            case TurnTrace():
+                span = s.turn_span(turn, self._parent.span if self._parent else None, ended)
+            case StepTrace():
+                span = s.step_span(turn, ended)
+            case RequestTrace():
+                span = s.request_span(turn, self._step.number, ended)
+            case CallTrace():
+                span = s.call_span(turn, self._step.number, ended)
+            case Wait():
+                call = next(one.id for one in self._step.calls if ended in one.waits)
+                span = s.wait_span(turn, call, ended)
+            case CompactionTrace():
+                span = s.compaction_span(turn, ended)
+        if self._contents is None:
+            return span
+        return replace(span, attributes={**span.attributes, **self._content_of(self._contents, ended)})
+
+    @property
+    def _step(self) -> StepTrace:
+        return self._tracer.trace.steps[-1]
+
+    def _content_of(self, contents: Contents, ended: Ended) -> dict[str, s.Attribute]:
+        messages = self._log.path
+        match ended:
+            case RequestTrace() if ended.finish is not None:
+                at = next((n for n, one in enumerate(messages) if one.id == self._log.turn.reply), None)
+                if at is None:
+                    return {}
+                return {
+                    "gen_ai.input.messages": contents.messages(messages[:at]),
+                    "gen_ai.output.messages": contents.output(messages[at]),
+                }
+            case CallTrace():
+                call = self._log.call(ended.id)
+                return {
+                    "gen_ai.tool.call.arguments": contents.arguments(call),
+                    "gen_ai.tool.call.result": contents.result(call),
+                }
+            case TurnTrace():
+                own = [message for message in self._log.messages if not message.calls]
+                said, answers = _split(own)
+                return {
+                    "gen_ai.input.messages": contents.messages(said),
+                    **({"gen_ai.output.messages": contents.output(answers[-1])} if answers else {}),
+                }
+        return {}
+
+    # ── metrics ───────────────────────────────────────────────────────────────────────────────────
+
+    def _measure(self, ended: Ended) -> None:
+        match ended:
+            case TurnTrace():
+                labels = _labels(s.model_attributes(ended.model), state=ended.state)
+                self._record(m.TURN, (ended.ended or ended.started) - ended.started, labels)
+                if ended.error_kind:
+                    self._record(m.ERRORS, 1, {"error.type": ended.error_kind})
+            case RequestTrace():
+                self._measure_request(ended)
+            case CallTrace() if ended.runs:
+                labels = {"gen_ai.tool.name": ended.tool, "dragoman.call.state": ended.state}
+                self._record(m.TOOL, s.ran_for(ended), labels)
+            case Wait():
+                seconds = max(0.0, (ended.answered or ended.asked) - ended.asked)
+                verdict = ended.verdict or "none"
+                self._record(m.WAIT, seconds, {"kind": ended.kind, "verdict": verdict})
+
+    def _measure_request(self, request: RequestTrace) -> None:
+        labels = _labels({"gen_ai.operation.name": "chat", **s.model_attributes(request.model)})
+        error = s.error_of(request)
+        seconds = max(0.0, (request.ended or request.started) - request.started)
+        self._record(m.REQUEST, seconds, {**labels, "error.type": error} if error else labels)
+        if request.first:
+            self._record(m.FIRST, max(0.0, request.first - request.started), labels)
+        usage = request.usage
+        if usage is None or not usage.total:
+            return
+        self._record(m.TOKENS, usage.input, {**labels, "gen_ai.token.type": "input"})
+        self._record(m.TOKENS, usage.output, {**labels, "gen_ai.token.type": "output"})
+        if usage.cost is None:
+            self._record(m.UNPRICED, 1, labels)
+        else:
+            self._record(m.COST, usage.cost, labels)
+
+    def _record(self, measure: m.Measure, value: float, labels: m.Labels) -> None:
+        for meter in self._telemetry.meters:
+            meter.record(measure, value, labels)
+
+
+def _labels(attributes: Mapping[str, s.Attribute], **more: str) -> dict[str, str]:
+    return {**{name: str(value) for name, value in attributes.items()}, **more}
+
+
+def _split(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    said = [message for message in messages if message.role == "user"]
+    return said, [message for message in messages if message.role == "assistant"]

@@ -1,0 +1,221 @@
+"""Sends spans and metrics on by OpenTelemetry's SDK, which is imported here alone, and when it is wanted.
+
+Spans are handed to the SDK when they are over, with ids of our own; metrics are added up here, and handed
+over now and then. What the SDK begins, ends and adds up by itself costs ten times as much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from dragoman.telemetry.environment import Exporter, Wanted
+from dragoman.telemetry.measures import ALL, GAUGES, Measure
+from dragoman.telemetry.observer import Telemetry
+from dragoman.telemetry.registry import Registry
+from dragoman.telemetry.spans import Attribute, SpanValue
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricsData
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import SpanProcessor
+
+_SCOPE = "dragoman"
+_NANO = 1_000_000_000
+_INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
+
+
+class OtelTelemetry(Telemetry):
+    """Where the environment says that spans and metrics go."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        resource = _resource()
+        self._spans = OtelSpans(wanted.traces, resource) if wanted.traces else None
+        self._metrics = OtelMetrics(wanted.metrics, resource) if wanted.metrics else None
+        meters = [self._metrics.registry] if self._metrics is not None else []
+        super().__init__(spans=self._spans, meters=meters, content=wanted.content)
+
+    def open(self) -> None:
+        super().open()
+        if self._metrics is not None:
+            self._repeat("sending metrics", self._send_metrics, every=_interval())
+
+    async def _send_metrics(self) -> None:
+        if self._metrics is not None:
+            await asyncio.to_thread(self._metrics.send, self._metrics.data(self.gauges))
+
+    async def close(self) -> None:
+        """Sends what is left, in threads: it takes as long as the collector does."""
+        await super().close()
+        await self._send_metrics()
+        for part in (self._metrics, self._spans):
+            if part is not None:
+                await asyncio.to_thread(part.close)
+
+
+class OtelSpans:
+    """A `SpanExporter`."""
+
+    def __init__(self, exporter: Exporter, resource: Resource) -> None:
+        from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+        from opentelemetry.sdk.trace.sampling import Decision
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+        from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+        from opentelemetry.trace.status import Status, StatusCode
+
+        self._span, self._context = ReadableSpan, SpanContext
+        self._kinds = {False: SpanKind.INTERNAL, True: SpanKind.CLIENT}
+        self._good, self._bad = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
+        self._flags = TraceFlags(TraceFlags.SAMPLED)
+        self._sampler = TracerProvider(shutdown_on_exit=False).sampler  # the one that the environment names
+        self._sampled = Decision.RECORD_AND_SAMPLE
+        self._resource = resource
+        self._scope = InstrumentationScope(_SCOPE, version("dragoman"))
+        self._processor = _processor(exporter)
+
+    def samples(self, trace: str) -> bool:
+        decided = self._sampler.should_sample(None, int(trace, 16), "invoke_agent")
+        return decided.decision is self._sampled
+
+    def emit(self, span: SpanValue) -> None:
+        from opentelemetry.sdk.trace import Event
+
+        trace = int(span.context.trace, 16)
+        start = int(span.start * _NANO)
+        attributes = {name: _bounded(value) for name, value in span.attributes.items()}
+        if span.error is not None:
+            attributes["error.type"] = span.error
+        parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
+        self._processor.on_end(
+            self._span(
+                span.name,
+                self._context(trace, int(span.context.span, 16), False, self._flags),
+                parent or None,
+                self._resource,
+                attributes,
+                [Event(name, timestamp=int(at * _NANO)) for name, at in span.events],
+                kind=self._kinds[span.client],
+                status=self._good if span.error is None else self._bad,
+                start_time=start,
+                end_time=max(start, int(span.end * _NANO)),
+                instrumentation_scope=self._scope,
+            )
+        )
+
+    def close(self) -> None:
+        self._processor.shutdown()
+
+
+class OtelMetrics:
+    """Metrics that are added up here, as the SDK's exporters take them."""
+
+    def __init__(self, exporter: Exporter, resource: Resource) -> None:
+        self.registry = Registry()
+        self._exporter = _metric_exporter(exporter)
+        self._resource = resource
+        self._began = time.time_ns()
+
+    def data(self, gauges: dict[str, float]) -> MetricsData:
+        """All of it, as it is now. To be called where the values come from."""
+        from opentelemetry.sdk.metrics.export import (
+            Gauge,
+            Metric,
+            MetricsData,
+            NumberDataPoint,
+            ResourceMetrics,
+            ScopeMetrics,
+        )
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        now = time.time_ns()
+        metrics = [self._metric(measure, now) for measure in ALL if measure.kind != "gauge"]
+        for measure in GAUGES:
+            point = NumberDataPoint({}, self._began, now, gauges[measure.name])
+            metrics.append(Metric(measure.name, measure.description, measure.unit, Gauge([point])))
+        scope = ScopeMetrics(InstrumentationScope(_SCOPE, version("dragoman")), metrics, "")
+        return MetricsData([ResourceMetrics(self._resource, [scope], "")])
+
+    def _metric(self, measure: Measure, now: int) -> Metric:
+        from opentelemetry.sdk.metrics.export import (
+            AggregationTemporality,
+            Histogram,
+            HistogramDataPoint,
+            Metric,
+            NumberDataPoint,
+            Sum,
+        )
+
+        series = self.registry.series(measure)
+        data: Sum | Histogram
+        if measure.kind == "counter":
+            sums = [NumberDataPoint(dict(key), self._began, now, one.sum) for key, one in series]
+            data = Sum(sums, AggregationTemporality.CUMULATIVE, is_monotonic=True)
+        else:
+            points = [
+                HistogramDataPoint(
+                    attributes=dict(key),
+                    start_time_unix_nano=self._began,
+                    time_unix_nano=now,
+                    count=one.count,
+                    sum=one.sum,
+                    bucket_counts=list(one.counts),
+                    explicit_bounds=list(measure.buckets),
+                    min=one.least,
+                    max=one.most,
+                )
+                for key, one in series
+            ]
+            data = Histogram(points, AggregationTemporality.CUMULATIVE)
+        return Metric(measure.name, measure.description, measure.unit, data)
+
+    def send(self, data: MetricsData) -> None:
+        self._exporter.export(data)
+
+    def close(self) -> None:
+        self._exporter.shutdown()
+
+
+def _processor(exporter: Exporter) -> SpanProcessor:
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor
+
+    if exporter == "console":
+        return SimpleSpanProcessor(ConsoleSpanExporter())
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return BatchSpanProcessor(OTLPSpanExporter())
+
+
+def _metric_exporter(exporter: Exporter) -> MetricExporter:
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
+
+    if exporter == "console":
+        return ConsoleMetricExporter()
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+    return OTLPMetricExporter()
+
+
+def _bounded(value: Attribute) -> Attribute:
+    """As long as the environment lets it be."""
+    limit = os.environ.get("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") or os.environ.get(
+        "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", ""
+    )
+    return value[: int(limit)] if limit.isdecimal() and isinstance(value, str) else value
+
+
+def _interval() -> float:
+    text = os.environ.get(_INTERVAL, "")
+    return max(1.0, int(text) / 1000) if text.isdecimal() else 60.0
+
+
+def _resource() -> Resource:
+    from opentelemetry.sdk.resources import Resource
+
+    named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    own = {} if named else {"service.name": "dragoman"}
+    return Resource.create({**own, "service.version": version("dragoman")})

@@ -1,0 +1,201 @@
+"""What ended in a turn, as spans with the names of OpenTelemetry's conventions for generative AI. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dragoman.messages.usage import Usage
+from dragoman.trace_context import TraceContext
+from dragoman.turn.trace import CallTrace, CompactionTrace, RequestTrace, StepTrace, TurnTrace, Wait
+
+Attribute: TypeAlias = str | int | float | bool | Sequence[str]
+
+# Providers that the conventions have a name of their own for.
+_PROVIDERS = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "gemini": "gcp.gemini",
+    "google": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "moonshot": "moonshot_ai",
+    "vertex": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+
+
+@dataclass(slots=True, frozen=True)
+class SpanValue:
+    """A span that is over. `error` is a word for what went wrong, never a message."""
+
+    name: str
+    context: TraceContext
+    parent: str | None  # the id of the span it is in
+    start: float
+    end: float
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    client: bool = False  # it went to another machine
+    error: str | None = None
+    events: Sequence[tuple[str, float]] = ()
+
+
+def turn_span(context: TraceContext, parent: str | None, trace: TurnTrace) -> SpanValue:
+    agent = {"gen_ai.agent.name": trace.agent} if trace.agent else {}
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.conversation.id": trace.conversation,
+        **agent,
+        **model_attributes(trace.model),
+        **_usage(trace.usage),
+        "dragoman.turn.id": trace.turn,
+        "dragoman.turn.state": trace.state,
+        "dragoman.turn.steps": len(trace.steps),
+    }
+    name = f"invoke_agent {trace.agent}" if trace.agent else "invoke_agent"
+    ended = trace.ended or trace.started
+    events = [(remark.kind, remark.at) for remark in trace.remarks]
+    return SpanValue(
+        name, context, parent, trace.started, ended, attributes, error=trace.error_kind, events=events
+    )
+
+
+def step_span(turn: TraceContext, step: StepTrace) -> SpanValue:
+    context = step_context(turn, step.number)
+    ended = step.ended or step.started
+    return SpanValue(
+        f"step {step.number}", context, turn.span, step.started, ended, {"dragoman.step": step.number}
+    )
+
+
+def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
+    """The id is the one that went out with it, in the header."""
+    context = turn.child("request", step, request.built).child("attempt", request.sent)
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "chat",
+        **model_attributes(request.model),
+        "gen_ai.request.stream": True,
+        "dragoman.attempt": request.attempt,
+    }
+    if request.finish:
+        attributes["gen_ai.response.finish_reasons"] = [request.finish]
+    if request.first:
+        attributes["gen_ai.response.time_to_first_chunk"] = max(0.0, request.first - request.started)
+    if request.usage is not None:
+        attributes |= _usage(request.usage)
+    if request.status:
+        attributes["http.response.status_code"] = request.status
+    if request.wait:
+        attributes["dragoman.retry.wait"] = request.wait
+    parent, ended = step_context(turn, step).span, request.ended or request.started
+    name = f"chat {model_attributes(request.model).get('gen_ai.request.model', '')}".strip()
+    return SpanValue(
+        name,
+        context,
+        parent,
+        request.started,
+        ended,
+        attributes,
+        client=True,
+        error=error_of(request),
+        events=[("first token", request.first)] if request.first else (),
+    )
+
+
+def call_span(turn: TraceContext, step: int, call: CallTrace) -> SpanValue:
+    """From the reply that made it to its result: what it waited for is inside."""
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.tool,
+        "gen_ai.tool.call.id": call.id,
+        "gen_ai.tool.type": "function",
+        "dragoman.call.state": call.state,
+        "dragoman.call.seconds": ran_for(call),
+    }
+    if (because := call.because) is not None:
+        attributes["dragoman.call.because"] = because.kind or "unknown"
+        if because.kind == "rule":  # what a grant says was made of arguments
+            attributes["dragoman.call.rule"] = because.text
+        if because.origin:
+            attributes["dragoman.call.because.origin"] = because.origin
+    context, parent = turn.child("call", call.id), step_context(turn, step).span
+    error = None if call.state in ("completed", "withheld") else call.state
+    events = [("started", run.started) for run in call.runs]
+    name = f"execute_tool {call.tool}"
+    return SpanValue(
+        name, context, parent, call.made, call.ended or call.made, attributes, error=error, events=events
+    )
+
+
+def wait_span(turn: TraceContext, call: str, wait: Wait) -> SpanValue:
+    attributes: dict[str, Attribute] = {
+        "dragoman.question.kind": wait.kind,
+        "dragoman.question.verdict": wait.verdict or "none",
+    }
+    if wait.because:
+        attributes["dragoman.question.because"] = wait.because
+    if wait.by:
+        attributes["dragoman.question.answered_by"] = wait.by
+    parent = turn.child("call", call)
+    ended = max(wait.asked, wait.answered or wait.asked)
+    context = parent.child("question", wait.question)
+    return SpanValue(f"question {wait.kind}", context, parent.span, wait.asked, ended, attributes)
+
+
+def compaction_span(turn: TraceContext, compaction: CompactionTrace) -> SpanValue:
+    attributes = _usage(compaction.usage) if compaction.usage is not None else {}
+    context = turn.child("compaction", compaction.started)
+    ended = compaction.ended or compaction.started
+    return SpanValue("compaction", context, turn.span, compaction.started, ended, attributes)
+
+
+def store_span(
+    turn: TraceContext, place: object, facts: int, *, start: float, end: float, error: str | None
+) -> SpanValue:
+    attributes: dict[str, Attribute] = {"dragoman.store.facts": facts}
+    return SpanValue(
+        "store append", turn.child("store", place), turn.span, start, end, attributes, error=error
+    )
+
+
+def step_context(turn: TraceContext, step: int) -> TraceContext:
+    return turn.child("step", step)
+
+
+def model_attributes(model: str | None) -> dict[str, Attribute]:
+    """`provider/model`, as the conventions name the two."""
+    if not model:
+        return {}
+    provider, slash, name = model.partition("/")
+    if not slash:
+        return {"gen_ai.request.model": model}
+    return {"gen_ai.provider.name": _PROVIDERS.get(provider, provider), "gen_ai.request.model": name}
+
+
+def error_of(request: RequestTrace) -> str | None:
+    """A word of which there are few: messages may hold contents."""
+    if request.error is None:
+        return None
+    return str(request.status) if request.status else "error"
+
+
+def ran_for(call: CallTrace) -> float:
+    return sum(max(0.0, (run.ended or run.started) - run.started) for run in call.runs)
+
+
+def _usage(usage: Usage) -> dict[str, Attribute]:
+    if not usage.total:
+        return {}
+    found: dict[str, Attribute] = {
+        "gen_ai.usage.input_tokens": usage.input,
+        "gen_ai.usage.output_tokens": usage.output,
+    }
+    if usage.cached:
+        found["gen_ai.usage.cache_read.input_tokens"] = usage.cached
+    if usage.cache_written:
+        found["gen_ai.usage.cache_creation.input_tokens"] = usage.cache_written
+    if usage.reasoning:
+        found["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning
+    if usage.cost is not None:
+        found["dragoman.cost"] = usage.cost
+    return found

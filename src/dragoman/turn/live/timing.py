@@ -1,0 +1,38 @@
+"""When a reply was asked for again, and when its first piece came: what its fact tells of the wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dragoman.errors import ProviderError
+from dragoman.messages.events import Event, StepRetry
+from dragoman.turn.facts import Retried
+from dragoman.wire.wire import begins_reply
+
+
+@dataclass(slots=True)
+class ReplyTiming:
+    """Of one step. What failed before the reply came is in `retries`, whoever asked again."""
+
+    first: float = 0.0
+    retries: list[Retried] = field(default_factory=list)
+
+    def begin(self, attempt: int) -> None:
+        """A request goes out. Those of one step are told together."""
+        self.first = 0.0
+        if attempt == 1:
+            self.retries.clear()
+
+    def see(self, events: Sequence[Event], now: Callable[[], float]) -> None:
+        """What came while nothing of the reply had."""
+        if begins_reply(events):
+            self.first = now()
+            return
+        for event in events:
+            if isinstance(event, StepRetry):
+                self.retries.append(Retried(now(), event.seconds, event.reason, event.status))
+
+    def failed(self, error: ProviderError, at: float) -> None:
+        """A plugin took away the cause: it is asked again at once."""
+        self.retries.append(Retried(at, 0.0, error.message, error.status))

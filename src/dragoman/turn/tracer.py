@@ -1,0 +1,261 @@
+"""Makes the trace of a turn from its facts, all at once or one by one as they are stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from dragoman.messages.questions import Question
+from dragoman.turn.facts import (
+    CallAsked,
+    CallFact,
+    CallFinished,
+    CallInterrupted,
+    CallStarted,
+    Compacted,
+    CompactionStarted,
+    Fact,
+    MessageAppended,
+    QuestionAnswered,
+    QuestionWithdrawn,
+    ReplyReceived,
+    RequestBuilt,
+    ResultAsked,
+    Retried,
+    Steered,
+    StepFinished,
+    ToolAsked,
+    TurnCancelled,
+    TurnCompleted,
+    TurnFailed,
+    TurnStarted,
+)
+from dragoman.turn.trace import (
+    Because,
+    CallTrace,
+    CompactionTrace,
+    Ended,
+    Remark,
+    RequestTrace,
+    StepTrace,
+    ToolRun,
+    TurnTrace,
+    Wait,
+)
+
+STOPPED = "the program stopped"  # why an attempt has no end of its own
+_BECAUSE = re.compile(
+    r"(?P<kind>rule|grant|answer|repeated): (?P<text>.*?)(?: \((?P<origin>[^()]*)\))?", re.DOTALL
+)
+
+
+def trace_turn(
+    turn: str, conversation: str, facts: Iterable[Fact], questions: Iterable[Question] = ()
+) -> TurnTrace:
+    """The trace these facts make."""
+    known = {question.id: question for question in questions}
+    tracer = Tracer(turn, conversation, known.get)
+    for fact in facts:
+        tracer.take(fact)
+    for wait in tracer.trace.waits:
+        question = known.get(wait.question)
+        if wait.answered is None and question is not None and question.answer is not None:
+            _answer(wait, question, question.answer.at)  # the turn has yet to hear of it
+    return tracer.trace
+
+
+class Tracer:
+    """Builds a trace fact by fact. `take` returns what a fact brought to an end, inner before outer."""
+
+    def __init__(
+        self, turn: str, conversation: str, question: Callable[[str], Question | None] = lambda _: None
+    ) -> None:
+        self.trace = TurnTrace(turn, conversation)
+        self._question = question
+        self._calls: dict[str, CallTrace] = {}
+        self._waits: dict[str, Wait] = {}
+        self._failed: RequestTrace | None = None
+
+    def take(self, fact: Fact) -> list[Ended]:
+        trace = self.trace
+        match fact:
+            case TurnStarted():
+                trace.started = fact.at
+                trace.model = fact.options.started_with or fact.options.model
+                agent = fact.options.agent or (fact.options.settings or {}).get("agent")
+                trace.agent = agent if isinstance(agent, str) else None
+            case RequestBuilt():
+                self._request(fact)
+            case ReplyReceived():
+                return self._reply(fact)
+            case StepFinished():
+                step = trace.steps[-1]
+                step.ended = fact.at
+                trace.limit = trace.limit or fact.limit or None
+                return [step]
+            case Steered():
+                trace.remarks.append(Remark("steered", fact.at))
+            case MessageAppended():
+                trace.remarks.append(Remark("appended", fact.at, fact.by))
+            case CompactionStarted():
+                trace.compactions.append(CompactionTrace(fact.reason, fact.at))
+            case Compacted():
+                trace.usage += fact.usage
+                if trace.compactions:
+                    compaction = trace.compactions[-1]
+                    compaction.ended, compaction.usage = fact.at, fact.usage
+                    return [compaction]
+            case TurnCompleted() | TurnFailed() | TurnCancelled():
+                return self._end(fact)
+            case _:
+                return self._call(fact)
+        return []
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────────
+
+    def _request(self, fact: RequestBuilt) -> None:
+        steps = self.trace.steps
+        self.trace.state = "running"
+        if not steps or steps[-1].number != fact.step:
+            steps.append(StepTrace(fact.step, fact.at))
+        step = steps[-1]
+        if step.requests and step.requests[-1].ended is None:
+            step.requests[-1].ended, step.requests[-1].error = (
+                fact.at,
+                STOPPED,
+            )  # unless the reply knows better
+        step.requests.append(RequestTrace(len(step.requests) + 1, fact.model, fact.at, built=fact.attempt))
+
+    def _reply(self, fact: ReplyReceived) -> list[Ended]:
+        step = self.trace.steps[-1]
+        step.requests = _with_retries(step.requests, fact.retries)
+        last = step.requests[-1]
+        last.first, last.ended = fact.first or None, fact.at
+        last.finish, last.usage = fact.finish, fact.usage
+        self.trace.usage += fact.usage
+        for made in fact.calls:
+            call = self._calls[made.call] = CallTrace(made.call, made.tool, fact.at)
+            step.calls.append(call)
+        if fact.finish == "error":  # what was wrong is told when the turn ends
+            self._failed = last
+            return [*step.requests[:-1]]
+        return [*step.requests]
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _call(self, fact: CallFact) -> list[Ended]:
+        call = self._calls[fact.call]
+        match fact:
+            case CallAsked() | CallInterrupted() | ToolAsked() | ResultAsked():
+                call.state = "reviewing" if isinstance(fact, ResultAsked) else "asked"
+                if isinstance(fact, CallInterrupted | ResultAsked):
+                    _stop(call, fact.at)
+                self._ask(call, fact)
+            case CallStarted():
+                _stop(call, fact.at)  # a new owner repeats it
+                call.state, call.client = "running", fact.client
+                call.runs.append(ToolRun(fact.at))
+                call.because = _because(fact.because, call.waits) or call.because
+            case QuestionAnswered():
+                wait = self._waits[fact.question]
+                question = self._question(fact.question)
+                _answer(wait, question, fact.at)
+                wait.verdict = fact.verdict
+                call.state = "running" if call.runs and call.runs[-1].ended is None else "pending"
+                return [wait]
+            case QuestionWithdrawn():
+                wait = self._waits[fact.question]
+                wait.answered = fact.at
+                return [wait]
+            case CallFinished():
+                _stop(call, fact.at)
+                call.state, call.ended = str(fact.state), fact.at
+                call.limit = fact.limit or None
+                left = [wait for wait in call.waits if wait.answered is None]
+                for wait in left:
+                    wait.answered = fact.at
+                return [*left, call]
+        return []
+
+    def _ask(self, call: CallTrace, fact: CallAsked | CallInterrupted | ToolAsked | ResultAsked) -> None:
+        kinds = {"call_asked": "approve", "call_interrupted": "interrupted", "tool_asked": "tool"}
+        question = self._question(fact.question)
+        kind = question.kind if question is not None else kinds.get(fact.type, "review")
+        wait = Wait(fact.question, kind, question.because if question is not None else None, fact.at)
+        self._waits[fact.question] = wait
+        call.waits.append(wait)
+
+    def _end(self, fact: TurnCompleted | TurnFailed | TurnCancelled) -> list[Ended]:
+        trace, ended = self.trace, list[Ended]()
+        trace.ended = fact.at
+        states = {"turn_completed": "completed", "turn_failed": "error", "turn_cancelled": "cancelled"}
+        trace.state = states[fact.type]
+        if isinstance(fact, TurnFailed):
+            trace.error, trace.error_kind = fact.error, fact.kind
+        if self._failed is not None:
+            self._failed.error = trace.error or "error"
+            ended.append(self._failed)
+        if trace.steps and trace.steps[-1].ended is None:
+            step = trace.steps[-1]
+            step.ended = fact.at
+            if step.requests and step.requests[-1].ended is None:
+                step.requests[-1].ended = fact.at
+                ended.append(step.requests[-1])
+            ended.append(step)
+        return [*ended, trace]
+
+
+def _with_retries(requests: list[RequestTrace], retries: Iterable[Retried]) -> list[RequestTrace]:
+    """Each attempt by itself: those the client made again by itself are told with the reply."""
+    made: list[RequestTrace] = []
+    left = sorted(retries, key=lambda retry: retry.at)
+    for place, request in enumerate(requests):
+        following = requests[place + 1].started if place + 1 < len(requests) else None
+        started, model = request.started, request.model
+        mine = [retry for retry in left if following is None or retry.at <= following]
+        left = left[len(mine) :]
+        for sent, retry in enumerate(mine, 1):
+            made.append(
+                RequestTrace(
+                    len(made) + 1,
+                    model,
+                    started,
+                    ended=retry.at,
+                    error=retry.reason,
+                    status=retry.status,
+                    wait=retry.wait,
+                    built=request.built,
+                    sent=sent,
+                )
+            )
+            started = retry.at + retry.wait
+        if following is None or not mine:
+            request.attempt, request.started, request.sent = len(made) + 1, started, len(mine) + 1
+            made.append(request)
+    return made
+
+
+def _stop(call: CallTrace, at: float) -> None:
+    if call.runs and call.runs[-1].ended is None:
+        call.runs[-1].ended = at
+
+
+def _answer(wait: Wait, question: Question | None, at: float) -> None:
+    wait.answered = at
+    answer = question.answer if question is not None else None
+    if answer is not None:
+        wait.answered = answer.at or at
+        wait.verdict, wait.by, wait.scope = answer.verdict, answer.by, answer.scope
+
+
+def _because(text: str, waits: list[Wait]) -> Because | None:
+    found = _BECAUSE.fullmatch(text)
+    if found is None:
+        return Because("", text) if text else None
+    because = Because(found["kind"], found["text"], found["origin"])
+    if because.kind == "answer":
+        because = Because("answer", text.removeprefix("answer: "))
+        answered = [wait for wait in waits if wait.answered is not None and wait.verdict == "allow"]
+        if answered:
+            because.by, because.at = answered[-1].by, answered[-1].answered
+    return because

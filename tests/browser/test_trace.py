@@ -1,0 +1,45 @@
+"""The trace of a turn in the page: a waterfall that opens from an answer."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from tests.browser.stage import MARKS, Person
+
+pytestmark = MARKS
+
+
+async def test_a_turn_of_forty_calls_and_two_waits_is_shown_as_a_waterfall(person: Person) -> None:
+    """O3: steps, requests, calls and waits; why each ran, by which rule and by whose answer."""
+    await person.say("forty")
+    for _ in range(2):
+        await expect(person.by("allow").first).to_be_visible()
+        before = await person.by("allow").count()
+        await person.by("allow").first.click()
+        await expect(person.by("allow")).to_have_count(before - 1)
+    await person.sees("All forty are done.")
+    await person.by("open-trace").last.click()
+    rows = person.by("trace-row")
+    await expect(rows).to_have_count(2 + 2 + 40 + 2)  # steps, requests, calls, waits
+    call = rows.and_(person.page.locator("[data-kind=call]"))
+    await expect(call).to_have_count(40)
+    await expect(call.filter(has_text="dragoman.toml:4")).to_have_count(38)  # the line of `allow`
+    await expect(call.filter(has_text="ran by an answer")).to_have_count(2)
+    await expect(rows.filter(has_text="allowed by")).to_have_count(2)
+    await expect(person.by("trace-totals")).to_contain_text("Waited for a person")
+
+
+async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> None:
+    """O3, U8: nothing is cut off at the side, and every bar can be told from the ground."""
+    await person.say("add")
+    await person.sees("It is 5.")
+    await person.page.set_viewport_size({"width": 360, "height": 640})
+    await person.by("open-trace").last.click()
+    await expect(person.by("trace-row").first).to_be_visible()
+    for scheme in ("light", "dark"):
+        await person.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        wide = await person.by("trace").evaluate("dialog => dialog.scrollWidth - dialog.clientWidth")
+        assert wide <= 0
+        assert await person.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("trace")).to_have_count(0)

@@ -1,0 +1,296 @@
+"""The trace of a turn: made from its facts, it tells what took how long, who was waited for, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Plugin, ProviderError, Rule, TurnView, allow_always, allow_once, reject, tool
+from dragoman.messages.parts import CallState
+from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
+from dragoman.turn.facts import (
+    FACT,
+    CallAsked,
+    CallFinished,
+    CallMade,
+    CallStarted,
+    Compacted,
+    CompactionStarted,
+    Fact,
+    QuestionAnswered,
+    ReplyReceived,
+    RequestBuilt,
+    Retried,
+    StepFinished,
+    TurnCompleted,
+    TurnFailed,
+    TurnOptions,
+    TurnStarted,
+)
+from dragoman.turn.trace import CallTrace
+from dragoman.turn.tracer import STOPPED, trace_turn
+from dragoman.wire.scripted import Line, calls, fails, says
+from tests.runtimes import add, runtime_with
+
+
+@tool(pattern="path")
+async def delete(path: str) -> str:
+    """Delete a file."""
+    return f"{path} is gone"
+
+
+def _turn(*facts: Fact) -> list[Fact]:
+    started = TurnStarted("msg_1", TurnOptions(agent="clerk", started_with="acme/large"), at=100.0)
+    return [started, *facts]
+
+
+def test_calls_stand_side_by_side_with_what_they_waited_for() -> None:
+    """O3: two calls of one reply overlap; the seconds they share count once."""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "acme/large", at=101.0),
+        ReplyReceived(
+            1,
+            "msg_2",
+            (CallMade("c1", "a"), CallMade("c2", "b")),
+            "tool_calls",
+            Usage(10, 5),
+            101.5,
+            at=102.0,
+        ),
+        CallStarted("c1", because="rule: allow a (/etc/dragoman.toml:7)", at=102.0),
+        CallAsked("c2", "ask_1", at=102.0),
+        CallFinished("c1", CallState.COMPLETED, at=104.0),
+        QuestionAnswered("c2", "ask_1", "allow", "hash", at=105.0),
+        CallStarted("c2", because="answer: ada allowed it (once)", at=105.0),
+        CallFinished("c2", CallState.FAILED, at=106.0),
+        StepFinished(1, True, at=106.0),
+        RequestBuilt(2, 1, "msg_3", "acme/large", at=106.0),
+        ReplyReceived(2, "msg_3", (), "stop", Usage(20, 5), 106.5, at=107.0),
+        StepFinished(2, False, at=107.0),
+        TurnCompleted(at=108.0),
+    )
+    trace = trace_turn("turn_1", "conv_1", facts)
+    assert (trace.state, trace.agent, trace.model) == ("completed", "clerk", "acme/large")
+    totals = trace.totals(now=999.0)
+    assert (totals.seconds, totals.first_token) == (8.0, 1.5)
+    assert (totals.waited, totals.requests, totals.tools) == (3.0, 2.0, 3.0)
+    one, two = trace.calls
+    assert one.because is not None
+    assert (one.because.kind, one.because.text, one.because.origin) == (
+        "rule",
+        "allow a",
+        "/etc/dragoman.toml:7",
+    )
+    assert two.because is not None
+    assert (two.because.kind, two.because.at) == ("answer", 105.0)
+    assert [(wait.asked, wait.answered, wait.verdict) for wait in two.waits] == [(102.0, 105.0, "allow")]
+    assert (trace.usage.input, trace.usage.output) == (30, 10)
+
+
+def test_each_attempt_is_told_with_its_wait_and_its_reason() -> None:
+    """O3: two that the client made again by itself, and one that a plugin had asked again."""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=100.0),
+        RequestBuilt(1, 2, "msg_2", "m", at=110.0),
+        ReplyReceived(
+            1,
+            "msg_2",
+            retries=(Retried(101.0, 2.0, "overloaded", 503), Retried(109.0, 0.0, "too long", 400)),
+            first=111.0,
+            at=112.0,
+        ),
+        StepFinished(1, False, at=112.0),
+        TurnCompleted(at=112.0),
+    )
+    told = [
+        (one.attempt, one.started, one.ended, one.error, one.status, one.wait)
+        for one in trace_turn("t", "c", facts).steps[0].requests
+    ]
+    assert told == [
+        (1, 100.0, 101.0, "overloaded", 503, 2.0),
+        (2, 103.0, 109.0, "too long", 400, 0.0),
+        (3, 110.0, 112.0, None, None, 0.0),
+    ]
+
+
+def test_an_attempt_that_died_with_its_process_says_so() -> None:
+    """O3, T3: the next owner asks again, and nobody knows more of the first."""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=100.0),
+        RequestBuilt(1, 2, "msg_2", "m", at=160.0),
+        ReplyReceived(1, "msg_2", first=161.0, at=162.0),
+    )
+    first, second = trace_turn("t", "c", facts).steps[0].requests
+    assert (first.ended, first.error) == (160.0, STOPPED)
+    assert (second.first, second.error) == (161.0, None)
+
+
+def test_a_turn_that_runs_has_no_end_and_counts_up_to_now() -> None:
+    """O3"""
+    facts = _turn(
+        CompactionStarted("long", at=101.0),
+        Compacted("msg_0", Usage(5, 5), at=103.0),
+        RequestBuilt(1, 1, "m", "m", at=104.0),
+    )
+    trace = trace_turn("t", "c", facts)
+    assert (trace.ended, trace.totals(now=110.0).seconds, trace.totals(now=110.0).requests) == (
+        None,
+        10.0,
+        6.0,
+    )
+    assert [(one.reason, one.ended) for one in trace.compactions] == [("long", 103.0)]
+
+
+def test_what_failed_is_told_with_its_error() -> None:
+    """O3"""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=100.0),
+        ReplyReceived(1, None, finish="error", at=101.0),
+        TurnFailed("the key is wrong", "auth", at=101.0),
+    )
+    trace = trace_turn("t", "c", facts)
+    assert (trace.state, trace.error, trace.error_kind) == ("error", "the key is wrong", "auth")
+    assert trace.steps[0].requests[0].error == "the key is wrong"
+
+
+def test_facts_of_an_older_version_are_read_as_they_are() -> None:
+    """S6, O3: stored before replies had a first piece and retries."""
+    old = '{"step":1,"message":"msg_2","calls":[],"finish":"stop","usage":{"input":1,"output":1},"at":5.0,'
+    fact = FACT.load(old + '"type":"reply_received"}')
+    assert isinstance(fact, ReplyReceived)
+    assert (fact.first, fact.retries) == (0.0, ())
+
+
+# ── of turns that ran ─────────────────────────────────────────────────────────────────────────────
+
+
+async def _only_call(folder: Path, **options: Any) -> CallTrace:
+    async with runtime_with(
+        folder, [calls("delete", path="a"), says("ok")], tools=[delete], **options
+    ) as runtime:
+        turn = await runtime.send("go")
+        await turn.result()
+        (call,) = (await turn.trace()).calls
+        return call
+
+
+async def test_a_call_that_a_rule_allowed_names_the_rule(tmp_path: Path) -> None:
+    """O3, P1"""
+    rule = Rule("delete", "a", "allow", "/home/ada/dragoman.toml:3")
+    call = await _only_call(tmp_path, allow=(), rules=[rule])
+    assert call.because is not None
+    assert (call.because.kind, call.because.text, call.because.origin) == (
+        "rule",
+        "allow delete on a",
+        rule.origin,
+    )
+    assert call.waits == []
+
+
+async def test_a_call_that_somebody_answered_names_them_and_the_next_one_the_grant(tmp_path: Path) -> None:
+    """O3, P4: who answered when; afterwards, which grant."""
+    script = [calls("delete", path="a"), calls("delete", path="a"), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await turn.answer(turn.question, replace(allow_always(), by="ada"))
+        await turn.result()
+        one, two = (await turn.trace()).calls
+        (grant,) = await runtime.grants()
+    assert one.because is not None
+    assert two.because is not None
+    assert (one.because.kind, one.because.by) == ("answer", "ada")
+    assert one.because.at == one.waits[0].answered
+    assert (one.waits[0].by, one.waits[0].scope) == ("ada", "always")
+    assert two.because.kind == "grant"
+    assert two.because.origin is not None
+    assert two.because.origin.startswith(f"{grant.id} of ")
+
+
+async def test_a_call_that_did_not_run_has_no_reason_for_running(tmp_path: Path) -> None:
+    """O3"""
+    async with runtime_with(
+        tmp_path, [calls("delete", path="a"), says("ok")], tools=[delete], allow=()
+    ) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        assert (await turn.trace()).state == "waiting"
+        await turn.answer(turn.question, reject())
+        await turn.result()
+        (call,) = (await turn.trace()).calls
+    assert (call.state, call.because, call.runs) == ("rejected", None, [])
+    assert call.waits[0].verdict == "reject"
+
+
+async def test_an_approval_over_a_restart_is_one_wait(tmp_path: Path) -> None:
+    """O3 × T4: asked by one process, answered in another."""
+    script = [calls("delete", path="a"), says("gone")]
+    async with runtime_with(tmp_path, script, tools=[delete], allow=()) as first:
+        turn = await first.send("go")
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [says("gone")], tools=[delete], allow=()) as second:
+        await second.answer(question, allow_once())
+        again = second.turn(turn.id)
+        await again.result()
+        trace = await again.trace()
+    (call,) = trace.calls
+    assert [(wait.kind, wait.verdict) for wait in call.waits] == [("approve", "allow")]
+    assert len(call.runs) == 1
+
+
+class Mender(Plugin):
+    """Takes away the cause of the first error."""
+
+    async def on_error(self, error: Exception, turn: TurnView) -> bool:
+        return turn.turn.attempt == 1
+
+
+async def test_a_request_that_a_plugin_had_repeated_is_two_attempts(tmp_path: Path) -> None:
+    """O3, H5"""
+    script = [fails(ProviderError("too busy", status=503)), says("ok")]
+    async with runtime_with(tmp_path, script, plugins=[Mender()]) as runtime:
+        turn = await runtime.send("go")
+        await turn.result()
+        requests = (await turn.trace()).steps[0].requests
+    assert [(one.attempt, one.error, one.status) for one in requests] == [
+        (1, "too busy", 503),
+        (2, None, None),
+    ]
+    assert requests[1].first is not None
+
+
+async def test_a_call_that_opened_a_sub_agent_names_its_turn(tmp_path: Path) -> None:
+    """O3, R4"""
+
+    def script(request: Request) -> Line:
+        inner = any(part.text == "inner" for part in request.messages[0].parts if part.type == "text")
+        if inner:
+            return says("done")
+        place = sum(message.role == "assistant" for message in request.messages)
+        outer = (calls("task", agent="clerk", request="inner"), says("all done"))
+        return outer[place]
+
+    async with runtime_with(tmp_path, script, tools=[add], agents=[Agent(name="clerk")]) as runtime:
+        turn = await runtime.send("outer")
+        await asyncio.wait_for(turn.result(), 30)
+        (call,) = (await turn.trace()).calls
+        assert call.opened is not None
+        assert (await runtime.turn(call.opened).trace()).agent == "clerk"
+
+
+@pytest.mark.parametrize("text", ["", "something else"])
+def test_a_reason_in_unknown_words_is_shown_as_it_is(text: str) -> None:
+    """O3, S6: of a newer version, or none."""
+    facts = _turn(
+        RequestBuilt(1, 1, "msg_2", "m", at=100.0),
+        ReplyReceived(1, "msg_2", (CallMade("c1", "a"),), "tool_calls", at=101.0),
+        CallStarted("c1", because=text, at=102.0),
+    )
+    because = trace_turn("t", "c", facts).calls[0].because
+    assert (because.text if because else "") == text

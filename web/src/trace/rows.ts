@@ -1,0 +1,123 @@
+/** A trace as the lines of a waterfall: where each bar begins and ends, as shares of the whole turn. */
+
+import type { CallTrace, RequestTrace, TraceView, Wait } from "../api/generated";
+import type { Kind } from "../api/types";
+import { cost, count, duration, total } from "../i18n/format";
+import type { Words } from "../i18n/en";
+
+export type RowKind = "step" | "request" | "call" | "wait" | "compaction";
+
+export interface Row {
+  key: string;
+  kind: RowKind;
+  label: string;
+  /** Why, by whom, how it ended. */
+  about: string[];
+  bars: { from: number; to: number; running: boolean }[];
+  seconds: number;
+  state: "good" | "bad" | "open";
+  first: number | null;
+  opened: string | null;
+}
+
+const KINDS = new Set<string>(["approve", "run", "loop", "interrupted", "review", "tool"]);
+
+export function rowsOf(view: TraceView, words: Words): Row[] {
+  const { trace } = view;
+  const until = Math.max(trace.ended ?? view.now, trace.started);
+  const whole = Math.max(until - trace.started, 0.001);
+  const share = (at: number): number => Math.min(1, Math.max(0, (at - trace.started) / whole));
+  const bar = (from: number, to: number | null | undefined): Row["bars"][number] => ({
+    from: share(from),
+    to: share(to ?? until),
+    running: to === null || to === undefined,
+  });
+  const row = (key: string, kind: RowKind, label: string, from: number, to: number | null | undefined): Row => ({
+    key,
+    kind,
+    label,
+    about: [],
+    bars: [bar(from, to)],
+    seconds: Math.max(0, (to ?? until) - from),
+    state: to === null || to === undefined ? "open" : "good",
+    first: null,
+    opened: null,
+  });
+  const rows: Row[] = [];
+  (trace.compactions ?? []).forEach((one, place) => {
+    rows.push({ ...row(`compaction ${place}`, "compaction", words.traceCompaction, one.started, one.ended), about: [one.reason] });
+  });
+  for (const step of trace.steps ?? []) {
+    rows.push(row(`step ${step.number}`, "step", words.traceStep(step.number), step.started, step.ended));
+    const requests = step.requests ?? [];
+    for (const request of requests) {
+      const label = requests.length > 1 ? words.traceAttempt(request.attempt) : words.traceRequest;
+      rows.push({
+        ...row(`request ${step.number} ${request.attempt}`, "request", label, request.started, request.ended),
+        about: aboutRequest(request, words),
+        state: request.error ? "bad" : request.ended ? "good" : "open",
+        first: request.first ? share(request.first) : null,
+      });
+    }
+    for (const call of step.calls ?? []) {
+      const runs = call.runs ?? [];
+      const made = row(call.id, "call", call.tool, runs[0]?.started ?? call.made, call.ended);
+      const seconds = runs.reduce((sum, run) => sum + Math.max(0, (run.ended ?? until) - run.started), 0);
+      rows.push({
+        ...made,
+        about: aboutCall(call, words),
+        bars: runs.length > 0 ? runs.map((run) => bar(run.started, run.ended)) : made.bars,
+        seconds: runs.length > 0 ? seconds : 0,
+        state: stateOf(call),
+        opened: call.opened ?? null,
+      });
+      for (const wait of call.waits ?? []) {
+        rows.push({
+          ...row(wait.question, "wait", words.traceAsked, wait.asked, wait.answered),
+          about: aboutWait(wait, call.tool, words),
+        });
+      }
+    }
+  }
+  return rows;
+}
+
+function stateOf(call: CallTrace): Row["state"] {
+  if (!call.ended) return "open";
+  return call.state === "completed" ? "good" : "bad";
+}
+
+function aboutRequest(request: RequestTrace, words: Words): string[] {
+  const about = [request.model];
+  if (request.error) {
+    about.push(request.status ? `HTTP ${request.status}: ${request.error}` : request.error);
+    if (request.wait) about.push(words.traceAgain(duration(request.wait)));
+  } else if (request.first) {
+    about.push(words.traceFirst(duration(Math.max(0, request.first - request.started))));
+  }
+  const usage = request.usage;
+  if (usage && total(usage)) about.push(`${words.tokens(count(total(usage)))} · ${cost(usage, words.costUnknown)}`);
+  return about;
+}
+
+function aboutCall(call: CallTrace, words: Words): string[] {
+  const states: Record<string, string> = words.states;
+  const about = [states[call.state ?? ""] ?? String(call.state)];
+  const because = call.because;
+  if (because) {
+    const reasons: Record<string, string> = words.traceBecause;
+    const kind = reasons[because.kind];
+    const origin = because.origin ? ` (${because.origin})` : "";
+    about.push(kind ? `${kind}: ${because.text}${origin}` : because.text);
+  }
+  if (call.limit) about.push(call.limit);
+  return about;
+}
+
+function aboutWait(wait: Wait, tool: string, words: Words): string[] {
+  const about = KINDS.has(wait.kind) ? [words.asks[wait.kind as Kind](tool)] : [];
+  const by = wait.by ?? words.traceSomebody;
+  if (!wait.verdict) about.push(wait.answered ? words.traceUnanswered : words.traceStillAsked);
+  else about.push(words.traceAnswered((words.traceVerdicts as Record<string, string>)[wait.verdict] ?? wait.verdict, by));
+  return about;
+}
