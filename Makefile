@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos cluster bench eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench bench-fleet eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -115,6 +115,9 @@ soak: $(READY)   ## half an hour of everything at once: memory is given back
 
 chaos: $(READY) postgres         ## a fleet whose nodes are killed, paused and cut off, ten times
 	@$(BIN)/python -m tests.chaos --runs 10
+
+upgrade: $(READY) postgres       ## a fleet of the previous commit is replaced by this one, while people use it
+	@$(BIN)/python -m tests.upgrade
 
 cluster: $(READY) $(PAGE) postgres       ## two web nodes behind a proxy and three workers on PostgreSQL, here
 	@$(BIN)/python scripts/cluster.py

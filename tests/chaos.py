@@ -97,9 +97,9 @@ class Person:
         self.conversation = (await self.chaos.ask("POST", "/api/conversations", {}))["id"]
         for count in range(self.turns):
             kind = self.chaos.random.choice(KINDS)
-            await self._say(kind, f"{kind} {self.number}-{count}")
+            await self.say(kind, f"{kind} {self.number}-{count}")
 
-    async def _say(self, kind: str, text: str) -> None:
+    async def say(self, kind: str, text: str) -> None:
         turn = await self._send(text)
         self.chaos.promised[turn] = text
         followers = [asyncio.create_task(self.chaos.follow(turn, web)) for web in self.chaos.webs]
@@ -111,7 +111,7 @@ class Person:
             with suppress(Refused):
                 await self.chaos.ask("POST", f"/api/turns/{turn}/cancel", {})
         while (await self.chaos.ask("GET", f"/api/turns/{turn}"))["live"]:
-            await self._answer()
+            await self.answer()
             await asyncio.sleep(0.2)
         await asyncio.gather(*followers)
 
@@ -126,7 +126,7 @@ class Person:
                 return str((await self.chaos.ask("POST", f"{path}/turns", {"text": text}, tries=1))["turn"])
             await asyncio.sleep(0.3)
 
-    async def _answer(self) -> None:
+    async def answer(self) -> None:
         """What is allowed is allowed once; what broke off and may have run is not run again."""
         questions = await self.chaos.ask("GET", f"/api/questions?conversation={self.conversation}")
         for question in questions["items"]:
@@ -170,16 +170,22 @@ class Chaos:
     failures: list[str] = field(default_factory=list)
     attacks: Counter[str] = field(default_factory=Counter)
 
-    async def start(self, webs: int, workers: int) -> None:
+    async def start(self, webs: int, workers: int, tree: Path | None = None) -> None:
         for _ in range(webs):
-            web = Web(self.fleet.program("serve", "--port", "0", "--role", "web"))
+            web = Web(self.web_program(tree))
             web.program.start()
             self.webs.append(web)
         for _ in range(workers):
-            self.workers.append(self.fleet.program("worker", "--turns", "16"))
+            self.workers.append(self.worker_program(tree))
             self.workers[-1].start()
         await asyncio.gather(*(web.connect() for web in self.webs))
         await asyncio.gather(*(worker.printed("a worker") for worker in self.workers))
+
+    def web_program(self, tree: Path | None = None) -> Program:
+        return self.fleet.program("serve", "--port", "0", "--role", "web", tree=tree)
+
+    def worker_program(self, tree: Path | None = None) -> Program:
+        return self.fleet.program("worker", "--turns", "16", tree=tree)
 
     async def stop(self) -> None:
         for web in self.webs:

@@ -7,8 +7,10 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,8 +37,8 @@ class Fleet:
     def work(self) -> Path:
         return self.folder / "work"
 
-    def program(self, *words: str) -> Program:
-        """A new one, with settings of its own in a folder of its own."""
+    def program(self, *words: str, tree: Path | None = None) -> Program:
+        """A new one, with settings of its own in a folder of its own; of the sources in `tree`, if there is one."""
         self.count += 1
         own = self.folder / f"node-{self.count}"
         for made in (self.work, own):
@@ -54,15 +56,16 @@ class Fleet:
         if self.tools:
             (own / "tools").mkdir(exist_ok=True)
             (own / "tools" / "own.py").write_text(self.tools, "utf-8")
-        return Program(own, words)
+        return Program(own, words, tree)
 
 
 class Program:
     """One process: it can be ended in any way, and started again."""
 
-    def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, words: tuple[str, ...], tree: Path | None = None) -> None:
         self.folder = folder
         self.words = words
+        self.tree = tree
         self.starts = 0
         self._process: Any = None
 
@@ -79,7 +82,11 @@ class Program:
         streams = [self.folder / f"{self.starts}.{name}" for name in ("in", "out", "err")]
         for stream in streams:
             stream.write_text("")
-        arguments = (self.words, self.folder, clean_environment(self.folder), streams)
+        environment = clean_environment(self.folder)
+        if self.tree is not None:
+            self._process = _TreeProcess(self.tree, self.words, self.folder, environment, streams)
+            return
+        arguments = (self.words, self.folder, environment, streams)
         self._process = FORKS.Process(target=become_with, args=arguments, daemon=True)
         self._process.start()
 
@@ -109,6 +116,38 @@ class Program:
             if self.alive:
                 self._process.kill()
                 raise TimeoutError(f"{self.words} does not end: {self.errors}")
+
+
+class _TreeProcess:
+    """A process of other sources, used as one of `multiprocessing` is."""
+
+    def __init__(
+        self,
+        tree: Path,
+        words: tuple[str, ...],
+        folder: Path,
+        environment: dict[str, str],
+        streams: list[Path],
+    ) -> None:
+        with streams[0].open("rb") as stdin, streams[1].open("ab") as out, streams[2].open("ab") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "dragoman.cli.main", *words],
+                cwd=folder,
+                env={**environment, "PYTHONPATH": str(tree / "src")},
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+            )
+        self.pid = self._process.pid
+        self.kill = self._process.kill
+
+    @property
+    def exitcode(self) -> int | None:
+        return self._process.poll()
+
+    def join(self, seconds: float) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
 
 
 @dataclass

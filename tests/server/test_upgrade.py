@@ -1,0 +1,25 @@
+"""Nodes of an earlier commit and of this one in one fleet; `make upgrade` does it with more of them (N4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import upgrade
+from tests.postgres import Server, schema_of
+
+pytestmark = pytest.mark.slow
+
+
+async def test_a_fleet_is_upgraded_while_people_use_it(tmp_path: Path, postgres: Server) -> None:
+    """N4: what an old node began, and what waited for an answer when it was stopped, ends at a new one; no
+    effect is there twice, no call without its one result."""
+    try:
+        old = upgrade.unpack(upgrade.previous(), tmp_path / "old")
+    except upgrade.NoHistory as why:
+        pytest.skip(f"there is nothing to upgrade from: {why}")
+    wrong = await upgrade.run(
+        tmp_path, postgres, old, None, schema=schema_of(tmp_path), seed=5, nodes=1, people=2, between=2
+    )
+    assert wrong == []
