@@ -38,7 +38,7 @@ class Fleet:
         return self.folder / "work"
 
     def program(self, *words: str, tree: Path | None = None) -> Program:
-        """A new one, with settings of its own in a folder of its own; of the sources in `tree`, if there is one."""
+        """A new one, with settings of its own in a folder of its own; from other sources, if it says so."""
         self.count += 1
         own = self.folder / f"node-{self.count}"
         for made in (self.work, own):

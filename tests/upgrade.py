@@ -94,7 +94,7 @@ class Thinker(Person):
     async def asked(self) -> None:
         """Until it is."""
         async with asyncio.timeout(PATIENCE):
-            while not await self._questions():
+            while not await self._questions():  # noqa: ASYNC110 - other processes ask
                 await asyncio.sleep(0.1)
 
     async def _questions(self) -> list[Any]:

@@ -58,6 +58,41 @@ class TestPostgres(StoreConformance):
             await db.close()
 
 
+async def test_a_read_is_one_statement_and_an_open_transaction_never_goes_back_to_the_pool(
+    tmp_path: Path, postgres: Server
+) -> None:
+    """S2: what a connection is cleaned of would cost as much as what it is used for."""
+    import asyncpg
+
+    url = postgres.url(schema_of(tmp_path))
+    name = f"counted_{schema_of(tmp_path)}"
+    server = await asyncpg.connect(url.partition("&schema")[0])
+    await server.execute(f"CREATE ROLE {name} SUPERUSER LOGIN")
+    await server.execute(f"ALTER ROLE {name} SET log_statement = 'all'")
+    await server.close()
+    log = postgres.folder / "log"
+
+    def count() -> int:
+        return log.read_text("utf-8", "replace").count("SELECT id, conversation, message, state, live")
+
+    store = PostgresStore(url.replace("//dragoman@", f"//{name}@"), connections=1)
+    await store.open()
+    try:
+        await scene.begun(store)
+        before, size = count(), len(log.read_bytes())
+        for _ in range(5):
+            await store.turn("turn_1")
+        assert count() - before == 5
+        assert b"RESET ALL" not in log.read_bytes()[size:]
+        async with store._connection() as connection:
+            await connection.transaction().start()
+            await connection.execute("UPDATE turns SET state = 'lost'")
+            asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the driver tells of it
+        assert (await store.turn("turn_1")).state == "preparing"
+    finally:
+        await store.close()
+
+
 async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, postgres: Server) -> None:
     """N4: in the middle of a turn, which ends as if nothing had been; no call ran twice."""
     ran: list[int] = []

@@ -138,8 +138,9 @@ class TurnStore(Protocol):
     async def is_abandoned(self, turn: str) -> bool:
         """Whether it is not over and nobody runs it: it has no owner, or a dead one."""
 
-    async def abandoned_turns(self) -> list[TurnRow]:
-        """Those that are not over and nobody runs, oldest first."""
+    async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
+        """Those that are not over and nobody runs, oldest first; if `waiting` is False, without those that
+        wait for a person and have got no answer yet, of which there may be very many."""
 
     async def running_turns(self) -> list[TurnRow]:
         """Those that somebody runs and that do not wait for a person, without the turns of tasks."""

@@ -199,3 +199,24 @@ class FactConformance(Suite):
             await scene.ended(store, epoch=3)
             assert not await store.is_abandoned("turn_1")
             assert await store.live_turns("conv_1") == []
+
+    async def test_what_waits_for_a_person_is_not_looked_through_until_it_is_answered(
+        self, tmp_path: Path
+    ) -> None:
+        """T14, N2: a follower is no answer; a cancel is one; and whoever wants all of them gets them."""
+        async with self.opened(tmp_path) as store:
+            await scene.begun(store)
+            await store.release("turn_1", 1)
+
+            async def found(*, waiting: bool) -> list[str]:
+                return [turn.id for turn in await store.abandoned_turns(waiting=waiting)]
+
+            assert await found(waiting=False) == ["turn_1"]
+            await store.append("turn_1", 1, 2, scene.change("a", state="waiting"))
+            assert (await found(waiting=False), await found(waiting=True)) == ([], ["turn_1"])
+            await store.post("turn_1", "follow", {})
+            assert await found(waiting=False) == []
+            await store.post("turn_1", "cancel", {})
+            assert await found(waiting=False) == ["turn_1"]
+            assert await store.claim("turn_1") == 2
+            assert await found(waiting=False) == []

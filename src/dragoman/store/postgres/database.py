@@ -105,6 +105,7 @@ class PostgresDatabase(SqlDatabase):
                 server_settings=settings,
                 timeout=15,
                 command_timeout=90,
+                reset=_leave_as_it_is,
             )
             self._session: OwnerSession = OwnerSession(
                 lambda: driver.connect(
@@ -336,6 +337,11 @@ def _driver() -> ModuleType:
         raise ConfigError("a store in PostgreSQL needs more: pip install 'dragoman[postgres]'") from error
     module: ModuleType = asyncpg
     return module
+
+
+async def _leave_as_it_is(connection: Any) -> None:
+    """Nothing in here sets anything for longer than a transaction, and one that is open is rolled back before
+    this: the driver's own reset would be a fourth of all statements."""
 
 
 def _has_workers() -> bool:

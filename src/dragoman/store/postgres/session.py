@@ -71,7 +71,11 @@ class OwnerSession:
             await self._connection.close()
 
     async def has_new_writes(self) -> bool:
-        """What was committed before this has been heard: the server tells it before it answers."""
+        """What was committed before this has been heard: the server tells it before it answers, and need not
+        be asked where something was heard already."""
+        if self._written:
+            self._written = False
+            return True
         async with self._in_use:
             if self._connection is None or self._connection.is_closed():
                 return True  # nobody can tell us: there may be

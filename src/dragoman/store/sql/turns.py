@@ -67,20 +67,21 @@ class SqlTurns(SqlConversations, SqlQuestions):
         owned = row["owner"] is not None and self._is_alive(db, row["owner"])
         return row["epoch"] if row["live"] and not owned else None
 
-    async def abandoned_turns(self) -> list[TurnRow]:
-        return [turn for turn, alive in await self._live_turns_with_owners() if not alive]
+    async def abandoned_turns(self, *, waiting: bool = True) -> list[TurnRow]:
+        rows = await self._live_turns_with_owners("live_turns" if waiting else "moving_turns")
+        return [turn for turn, alive in rows if not alive]
 
     async def running_turns(self) -> list[TurnRow]:
-        rows = await self._live_turns_with_owners(tasks=False)
+        rows = await self._live_turns_with_owners("live_turns_of_people")
         return [turn for turn, alive in rows if alive and turn.state != "waiting"]
 
-    async def _live_turns_with_owners(self, *, tasks: bool = True) -> list[tuple[TurnRow, bool]]:
+    async def _live_turns_with_owners(self, query: str) -> list[tuple[TurnRow, bool]]:
         """Whether the owner of each is alive. Each owner is looked at once."""
 
         def read(db: SqlConnection) -> list[tuple[TurnRow, bool]]:
             alive: dict[str | None, bool] = {None: False}
             found = []
-            for row in db.execute(self._sql["live_turns" if tasks else "live_turns_of_people"]).fetchall():
+            for row in db.execute(self._sql[query]).fetchall():
                 turn = turn_of(row)
                 if turn.owner not in alive:
                     alive[turn.owner] = self._is_alive(db, str(turn.owner))

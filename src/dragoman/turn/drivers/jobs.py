@@ -134,9 +134,8 @@ class JobDriver(TaskDriver):
 
     async def _adopt_all(self) -> None:
         await self._release_all()
-        signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
-        for row in await self._store.abandoned_turns():
-            if (row.state != State.WAITING or row.id in signalled) and self._bus.here(row.id) is None:
+        for row in await self._store.abandoned_turns(waiting=False):
+            if self._bus.here(row.id) is None:
                 await self._jobs.put(row.id)
         await self._begin_queued()
 

@@ -16,6 +16,13 @@ FROM turns t JOIN calls c ON c.turn = t.id WHERE c.id = :id;
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns WHERE live = 1
 ORDER BY created;
 
+-- name: moving_turns
+-- Without those that only wait for a person: of the others there are never more than nodes can run.
+SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created FROM turns t
+WHERE t.live = 1
+  AND (t.state <> 'waiting' OR EXISTS (SELECT 1 FROM signals s WHERE s.turn = t.id AND s.kind <> 'follow'))
+ORDER BY t.created;
+
 -- name: live_turns_of_people
 -- Without those of tasks, which belong to another turn.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
