@@ -126,6 +126,11 @@ bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/load.py
 
+bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost there, and a simulation of more
+	@$(BIN)/python benchmarks/fleet.py
+	@$(BIN)/python benchmarks/costs.py --write docs/scale.md
+	@$(BIN)/python benchmarks/simulate.py --write docs/scale.md
+
 eval-local: $(READY)    ## how often the model in the box calls the right tool
 	@$(BIN)/python benchmarks/local_eval/run.py
 

@@ -44,8 +44,9 @@ def postgres_of(folder: Path) -> str | None:
 class Server:
     """A server that can be stopped and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
         self.folder = folder
+        self._durable = durable
         self._data = folder / "data"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,7 +67,7 @@ class Server:
             "listen_addresses": "",
             "unix_socket_directories": str(self.folder),
             "max_connections": "200",
-            "fsync": "off",  # no test cuts the power
+            "fsync": "on" if self._durable else "off",  # no test cuts the power
             "shared_buffers": "16MB",
         }
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
@@ -98,10 +99,10 @@ class Server:
 
 
 @contextmanager
-def served() -> Iterator[Server]:
+def served(*, durable: bool = False) -> Iterator[Server]:
     """Not in pytest's own folder: nobody but its user may look into that, and the server is somebody else."""
     with tempfile.TemporaryDirectory(prefix="dragoman-postgres-") as folder:
-        server = Server(Path(folder))
+        server = Server(Path(folder), durable=durable)
         server.create()
         try:
             server.start()

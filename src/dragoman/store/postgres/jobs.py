@@ -23,7 +23,7 @@ _URGENT = 10  # somebody waits for it
 _HEARTBEAT = 5.0  # seconds between signs of life of a worker
 _STALLED = 30.0  # seconds without one, after which its jobs are struck off
 _AGAIN = 1.0  # seconds before a worker that lost the database begins again
-_MISSED = 5.0  # seconds after which jobs are looked for of which nobody was told
+_MISSED = 1.0  # seconds after which jobs are looked for of which nobody was told: they were put off, for one
 _SCHEMA = """SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'procrastinate_jobs'"""
 _WAITING: LiteralString = """
 SELECT count(*) AS count, extract(epoch FROM now() - min(e.at)) AS seconds

@@ -1,0 +1,173 @@
+"""What a turn, a token, a follower and a node cost, measured on a small fleet here; with `--write FILE` its
+table in the docs is replaced.
+
+Each line is a difference: turns with more of it less turns with less of it, without what the nodes use when
+nothing happens. CPU is counted, not time: others may work on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodes import BenchNode, bench_nodes, machine, server_cpu
+from tests.postgres import Server, served
+
+IDLE = 8.0  # seconds
+SETTLE = 1.5  # seconds until the server's counters are told
+_BEGIN, _END = "<!-- costs: written by benchmarks/costs.py -->", "<!-- end of costs -->"
+
+
+@dataclass(slots=True, frozen=True)
+class Spent:
+    """By something, or until a moment."""
+
+    web: float  # seconds of CPU
+    worker: float
+    server: float
+    transactions: float
+    rows: float  # inserted, changed or deleted
+    wal: float  # bytes that a disk has to take, and a replica
+    seconds: float = 0.0
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(*(getattr(self, name) - getattr(other, name) for name in self.__slots__))
+
+    def __mul__(self, times: float) -> Spent:
+        return Spent(*(getattr(self, name) * times for name in self.__slots__))
+
+
+class Meter:
+    """Reads what nodes and database have used so far."""
+
+    def __init__(self, server: Server, db: Any, web: BenchNode, workers: list[BenchNode]) -> None:
+        self.server, self.db, self.web, self.workers = server, db, web, workers
+        self.idle = Spent(0, 0, 0, 0, 0, 0)
+
+    async def now(self) -> Spent:
+        await asyncio.sleep(SETTLE)
+        row = await self.db.fetchrow(
+            "SELECT xact_commit + xact_rollback AS transactions, "
+            "tup_inserted + tup_updated + tup_deleted AS rows, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal FROM pg_stat_database "
+            "WHERE datname = current_database()"
+        )
+        return Spent(
+            await self.web.cpu(),
+            sum([await worker.cpu() for worker in self.workers]),
+            server_cpu(self.server),
+            float(row["transactions"]),
+            float(row["rows"]),
+            row["wal"],
+            asyncio.get_running_loop().time(),
+        )
+
+    async def by(self, work: Callable[[], Awaitable[object]], count: int) -> Spent:
+        """One of so many, without what the nodes use anyway."""
+        before = await self.now()
+        await work()
+        spent = await self.now() - before
+        return (spent - self.idle * spent.seconds) * (1 / count)
+
+    async def measure_idle(self) -> Spent:
+        before = await self.now()
+        await asyncio.sleep(IDLE)
+        spent = await self.now() - before
+        self.idle = spent * (1 / spent.seconds)
+        return self.idle
+
+
+async def measure(server: Server) -> list[str]:
+    import asyncpg
+
+    url = server.url("costs")
+    db = await asyncpg.connect(url.partition("&schema")[0])
+    try:
+        lines: list[str] = []
+        async with bench_nodes(url, "web", "worker") as (web, worker):
+            meter = Meter(server, db, web, [worker])
+
+            async def talk(text: str, count: int, at_once: int = 4, followers: int = 1) -> Spent:
+                return await meter.by(
+                    lambda: web.do(text=text, count=count, at_once=at_once, followers=followers), count
+                )
+
+            await talk("rounds 1", 20)  # statements are prepared, caches are warm
+            await talk("stream 20 0.02", 8)
+            lines.append(
+                _line("a web node and a worker that do nothing, a second", await meter.measure_idle())
+            )
+            size = await _size(db)
+            turn = await talk("rounds 0", 40)
+            lines.append(_line("a turn without tools, asked for and followed at a web node", turn))
+            disk = (await _size(db) - size) / 40
+            lines.append(_line("one more tool round", (await talk("rounds 6", 12) - turn) * (1 / 6)))
+            few = await talk("stream 20 0.02", 16, at_once=16)
+            many = await talk("stream 120 0.02", 16, at_once=16)
+            lines.append(_line("one more piece of text, 16 turns streaming 50 a second", (many - few) * 0.01))
+            followed = await talk("stream 120 0.02", 16, at_once=16, followers=3)
+            lines.append(
+                _line("the same piece for one more follower at that node", (followed - many) * (1 / 240))
+            )
+            await talk("ask 1", 40)
+            connections = await db.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'dragoman%'"
+            )
+            waiting = [node["mb"] for node in (await web.do(), await worker.do())]
+        lines += [
+            "",
+            f"On disk, with indexes: {disk / 1024:.0f} kB a turn of two short messages. "
+            f"Connections: {connections} for these two nodes under this load. "
+            f"Memory: {waiting[0]:.0f} MB for the web node, {waiting[1]:.0f} MB for the worker. "
+            "A turn that waits for a person costs its rows, and nothing else.",
+        ]
+        return lines
+    finally:
+        await db.close()
+
+
+async def _size(db: Any) -> float:
+    return float(await db.fetchval("SELECT pg_database_size(current_database())"))
+
+
+def _line(name: str, one: Spent) -> str:
+    cpu = (_cpu(seconds) for seconds in (one.web, one.worker, one.server))
+    counts = f"{_short(one.transactions)} | {_short(one.rows)} | {_short(one.wal / 1024)}"
+    return f"| {name} | {' | '.join(cpu)} | {counts} |"
+
+
+def _cpu(seconds: float) -> str:
+    return f"{_short(seconds * 1000)} ms"
+
+
+def _short(number: float) -> str:
+    if number < 0.005:
+        return "0"
+    return f"{number:.2f}" if number < 1 else f"{number:.1f}" if number < 100 else f"{number:,.0f}"
+
+
+def table(lines: list[str]) -> str:
+    names = ("", "web node", "worker", "PostgreSQL", "transactions", "rows written", "kB of log")
+    head = f"|{'|'.join(f' {name} ' if name else ' ' for name in names)}|\n{'|---' * len(names)}|"
+    return "\n".join([head, *lines, "", f"Measured: {machine()}."])
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    words.add_argument("--write", type=Path, help="a file with a table of these")
+    wanted = words.parse_args()
+    with served(durable=True) as server:
+        text = table(asyncio.run(measure(server)))
+    print(text)
+    if wanted.write is not None:
+        before = wanted.write.read_text("utf-8")
+        pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
+        wanted.write.write_text(pattern.sub(lambda _: f"{_BEGIN}\n{text}\n{_END}", before), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""How many workers a load needs, how long turns wait, and what limits per person do to that: a seeded
+simulation of the queue, checked against the formula where there is one. `--write FILE` replaces its tables
+in the docs.
+
+It knows what the queue does: a place is taken by the oldest turn; what meets a limit is tried again a second
+later, behind those who came meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import random
+import re
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+SEED = 7
+MEAN = 20.0  # seconds that a turn runs: mostly the model's
+AGAIN = 1.0  # seconds until what met a limit is tried again
+_BEGIN, _END = "<!-- simulation: written by benchmarks/simulate.py -->", "<!-- end of simulation -->"
+
+Service = Callable[[random.Random], float]
+
+
+def exponential(chance: random.Random) -> float:
+    return chance.expovariate(1 / MEAN)
+
+
+def lognormal(chance: random.Random) -> float:
+    """Most turns are short, and some take many minutes: the same mean, a deviation of twice that."""
+    sigma = math.sqrt(math.log(1 + 2**2))
+    return chance.lognormvariate(math.log(MEAN) - sigma**2 / 2, sigma)
+
+
+@dataclass(slots=True, frozen=True)
+class Turn:
+    """One that has arrived."""
+
+    at: float
+    person: str
+    seconds: float
+
+
+def arrivals(rate: float, turns: int, service: Service, chance: random.Random) -> list[Turn]:
+    """People who do not know of each other."""
+    at, found = 0.0, []
+    for number in range(turns):
+        at += chance.expovariate(rate)
+        found.append(Turn(at, f"person {number % 5000}", service(chance)))
+    return found
+
+
+def waits(turns: list[Turn], places: int, limit: int | None = None) -> list[tuple[Turn, float]]:
+    """How long each waits for its place."""
+    coming = [(turn.at, number, turn) for number, turn in enumerate(turns)]
+    heapq.heapify(coming)
+    ending: list[tuple[float, str]] = []
+    waiting: deque[Turn] = deque()
+    running: Counter[str] = Counter()
+    found: list[tuple[Turn, float]] = []
+    tries = len(turns)
+    while coming or waiting:
+        if coming and (not ending or coming[0][0] <= ending[0][0]):
+            now, _, turn = heapq.heappop(coming)
+            waiting.append(turn)
+        else:
+            now, person = heapq.heappop(ending)
+            running[person] -= 1
+        while waiting and len(ending) < places:
+            turn = waiting.popleft()
+            if limit is not None and running[turn.person] >= limit:
+                tries += 1
+                heapq.heappush(coming, (now + AGAIN, tries, turn))
+                continue
+            running[turn.person] += 1
+            heapq.heappush(ending, (now + turn.seconds, turn.person))
+            found.append((turn, now - turn.at))
+    return found
+
+
+def erlang_c(rate: float, places: int) -> float:
+    """The mean wait by the formula, where service is exponential and nobody has limits."""
+    load, blocked = rate * MEAN, 1.0
+    for n in range(1, places + 1):  # Erlang B, by its recursion: the sums themselves overflow
+        blocked = load * blocked / (n + load * blocked)
+    delayed = blocked / (1 - load / places * (1 - blocked))
+    return delayed * MEAN / (places - load)
+
+
+def _mean(found: list[float]) -> float:
+    return sum(found) / len(found)
+
+
+def _quantile(found: list[float], part: float) -> float:
+    return sorted(found)[int(len(found) * part)]
+
+
+def sizes() -> str:
+    """Places for a rate of arrivals, at several loads of them."""
+    lines = [
+        "| turns/s | places | busy | wait by the formula | simulated | if turns vary more | p99 of that |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rate, busy in ((1.6, 0.95), (1.6, 0.8), (16.0, 0.95), (16.0, 0.8), (160.0, 0.95)):
+        places = math.ceil(rate * MEAN / busy)
+        found = []
+        for service in (exponential, lognormal):
+            chance = random.Random(SEED)
+            turns = arrivals(rate, 200_000, service, chance)
+            found.append([wait for turn, wait in waits(turns, places) if turn.at > 600])
+        lines.append(
+            f"| {rate:g} | {places:,} | {rate * MEAN / places:.0%} | {erlang_c(rate, places):.2f} s "
+            f"| {_mean(found[0]):.2f} s | {_mean(found[1]):.2f} s | {_quantile(found[1], 0.99):.1f} s |"
+        )
+    return "\n".join(lines)
+
+
+def limits() -> str:
+    """One person's program asks for very many turns at once, while others talk as they always do."""
+    lines = [
+        "| per_person | others wait, mean | p99 | the one with the program waits, mean |",
+        "|---|---|---|---|",
+    ]
+    for limit in (None, 32, 8, 4):
+        chance = random.Random(SEED)
+        people = arrivals(1.6, 4000, lognormal, chance)
+        program = [Turn(600.0, "program", lognormal(chance)) for _ in range(400)]
+        found = waits(sorted([*people, *program], key=lambda turn: turn.at), 48, limit)
+        during = [wait for turn, wait in found if turn.person != "program" and 600 <= turn.at < 1200]
+        own = [wait for turn, wait in found if turn.person == "program"]
+        lines.append(
+            f"| {limit or 'none'} | {_mean(during):.1f} s | {_quantile(during, 0.99):.0f} s "
+            f"| {_mean(own):,.0f} s |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    words.add_argument("--write", type=Path, help="a file with tables of these")
+    wanted = words.parse_args()
+    text = (
+        f"Turns of {MEAN:g} seconds on average, arriving at random:\n\n{sizes()}\n\n"
+        f"48 places, 1.6 turns a second, and one person who asks for 400 turns at once; what others wait in "
+        f"the ten minutes after that:\n\n{limits()}"
+    )
+    print(text)
+    if wanted.write is not None:
+        before = wanted.write.read_text("utf-8")
+        pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
+        wanted.write.write_text(pattern.sub(lambda _: f"{_BEGIN}\n{text}\n{_END}", before), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
