@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,10 @@ from typing import Any
 from nodes import BenchNode, bench_nodes, machine, server_cpu
 from tests.postgres import Server, served
 
+from dragoman.store.postgres.store import PostgresStore
+
 IDLE = 8.0  # seconds
+WAITING = 100_000  # turns
 SETTLE = 1.5  # seconds until the server's counters are told
 _BEGIN, _END = "<!-- costs: written by benchmarks/costs.py -->", "<!-- end of costs -->"
 
@@ -53,8 +57,9 @@ class Meter:
         await asyncio.sleep(SETTLE)
         row = await self.db.fetchrow(
             "SELECT xact_commit + xact_rollback AS transactions, "
-            "tup_inserted + tup_updated + tup_deleted AS rows, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal FROM pg_stat_database "
-            "WHERE datname = current_database()"
+            "tup_inserted + tup_updated + tup_deleted AS rows, "
+            "pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal "
+            "FROM pg_stat_database WHERE datname = current_database()"
         )
         return Spent(
             await self.web.cpu(),
@@ -117,17 +122,46 @@ async def measure(server: Server) -> list[str]:
             connections = await db.fetchval(
                 "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'dragoman%'"
             )
-            waiting = [node["mb"] for node in (await web.do(), await worker.do())]
+            memory = [node["mb"] for node in (await web.do(), await worker.do())]
         lines += [
             "",
             f"On disk, with indexes: {disk / 1024:.0f} kB a turn of two short messages. "
             f"Connections: {connections} for these two nodes under this load. "
-            f"Memory: {waiting[0]:.0f} MB for the web node, {waiting[1]:.0f} MB for the worker. "
-            "A turn that waits for a person costs its rows, and nothing else.",
+            f"Memory: {memory[0]:.0f} MB for the web node, {memory[1]:.0f} MB for the worker. "
+            "A turn that waits for a person costs its rows, and what looking past it does.",
+            "",
+            await looks(server, db),
         ]
         return lines
     finally:
         await db.close()
+
+
+async def looks(server: Server, db: Any) -> str:
+    """What every node does every five seconds, beside very many turns that wait for people."""
+    store = PostgresStore(server.url("costs"))
+    await store.open()
+    try:
+        await db.execute(
+            "SET search_path = costs; INSERT INTO turns (id, conversation, message, state, created) "
+            "SELECT 'turn_waits_' || n, conversation, message, 'waiting', n "
+            f"FROM generate_series(1, {WAITING}) n, (SELECT conversation, message FROM turns LIMIT 1) one; "
+            "ANALYZE turns"
+        )
+        spent = {}
+        for name, waiting in (("without", False), ("with", True)):
+            began, at_server = time.process_time(), server_cpu(server)
+            for _ in range(5):
+                await store.abandoned_turns(waiting=waiting)
+            used = (time.process_time() - began, server_cpu(server) - at_server)
+            spent[name] = " and ".join(f"{one / 5 * 1000:.0f} ms" for one in used)
+        return (
+            f"A look for turns that nobody runs, beside {WAITING:,} that wait (a node looks every five "
+            f"seconds): {spent['without']} of CPU, in the node and in PostgreSQL; if those were read as "
+            f"well, {spent['with']}."
+        )
+    finally:
+        await store.close()
 
 
 async def _size(db: Any) -> float:

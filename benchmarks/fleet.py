@@ -1,8 +1,8 @@
 """`make bench-fleet`: how fast a fleet is, as ratios in one run: more workers, PostgreSQL against SQLite, the
 delay until a follower at another node sees a piece, and how long a take-over takes.
 
-Everything runs on this machine, the database too, which flushes to the disk. Stores alternate, and of each the
-best of three counts. `--streams` is with how many turns at once the delay is measured first, 50 pieces a
+Everything runs on this machine, the database too, which flushes to the disk. Stores alternate, and of each
+the best of three counts. `--streams` is with how many turns at once the delay is measured first, 50 pieces a
 second each; then with twice as many, until `--most` or until half of the pieces are a second late.
 """
 
@@ -75,7 +75,7 @@ async def stores(server: Server) -> Table:
 async def delays(server: Server, streams: int, most: int) -> Table:
     """From a worker's piece to a follower at a web node, through the database."""
     table = Table(
-        "streams × 50/s", "pieces/s", "p50", "p99", "cores busy: web", "workers", "PostgreSQL", title="delay"
+        "streams", "pieces/s", "p50", "p99", "web", "workers", "server", title="delay; cores that are busy"
     )
     url = server.url("delays")
     async with bench_nodes(url, "web", "worker", "worker", places=most) as (web, *two):
@@ -131,8 +131,8 @@ async def run(streams: int, most: int, parts: Sequence[str]) -> None:
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     words.add_argument("parts", nargs="*", help="workers, stores, delays, take-overs: all, if none is named")
-    words.add_argument("--streams", type=int, default=10)
-    words.add_argument("--most", type=int, default=80)
+    words.add_argument("--streams", type=int, default=5)
+    words.add_argument("--most", type=int, default=40)
     wanted = words.parse_args()
     asyncio.run(run(wanted.streams, wanted.most, wanted.parts))
 

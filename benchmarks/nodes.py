@@ -33,6 +33,15 @@ from dragoman.wire.scripted import Line, ScriptedModel, calls
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
+
+def _machine_ticks() -> tuple[int, int]:
+    """All, and those that the host of a virtual machine gave to others."""
+    fields = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return sum(fields), fields[7]
+
+
+_BEGUN = _machine_ticks()
+
 # ── in a node ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -228,14 +237,14 @@ def server_cpu(server: Server) -> float:
 
 def machine() -> str:
     """Where this was measured, and when: a line for the docs."""
-    version = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    git = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     python = ".".join(map(str, sys.version_info[:3]))
-    load = os.getloadavg()[0]
+    all, stolen = (now - then for now, then in zip(_machine_ticks(), _BEGUN, strict=True))
     return (
-        f"{time.strftime('%d %B %Y').lstrip('0')}, Python {python}, {os.cpu_count()} cores with a load of "
-        f"{load:.0f} by others and this, commit {version.stdout.strip() or 'unknown'}"
+        f"{time.strftime('%d %B %Y').lstrip('0')}, Python {python}, {os.cpu_count()} cores of a virtual "
+        f"machine that others use, too (load {os.getloadavg()[0]:.0f}, its host took "
+        f"{stolen / max(all, 1):.0%} of the time), commit {commit}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -71,7 +71,9 @@ class SignalStore(Protocol):
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
         """Take a steering message back. False where it has been struck off, or was never there."""
 
-    async def turns_with_signals(self) -> list[Signalled]: ...
+    async def turns_with_signals(self, *, own: Collection[str] | None = None) -> list[Signalled]:
+        """Of those that are only asked to be followed, `own` alone, if it is named: every turn that somebody
+        watches is one of them, and none but its owner need know."""
 
 
 class GrantStore(Protocol):

@@ -129,6 +129,10 @@ class QuestionConformance(Suite):
             (signal,) = await owner.signals("turn_1")
             assert (signal.kind, signal.body) == ("follow", {})
             assert [one.turn for one in await owner.turns_with_signals()] == ["turn_1"]
+            assert [one.turn for one in await owner.turns_with_signals(own=["turn_1"])] == ["turn_1"]
+            assert await follower.turns_with_signals(own=[]) == []  # it is nobody else's concern
+            await follower.post("turn_1", "cancel", {})
+            assert [one.turn for one in await follower.turns_with_signals(own=[])] == ["turn_1"]
             await scene.ended(owner)
             assert not await follower.post("turn_1", "follow", {})
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
+
 from pydantic import JsonValue
 
 from dragoman.errors import AlreadyAnswered, NotFound
@@ -33,8 +36,11 @@ class SqlSignals(SqlDatabase):
     async def withdraw_steering(self, turn: str, signal: int) -> bool:
         return bool(await self._run("withdraw_steering", turn=turn, seq=signal))
 
-    async def turns_with_signals(self) -> list[Signalled]:
-        rows = await self._all("turns_with_signals")
+    async def turns_with_signals(self, *, own: Collection[str] | None = None) -> list[Signalled]:
+        if own is None:
+            rows = await self._all("turns_with_signals")
+        else:
+            rows = await self._all("turns_with_signals_for", own=json.dumps(list(own)))
         return [Signalled(row["turn"], row["newest"], bool(row["only_followed"])) for row in rows]
 
     # ── inside a write ────────────────────────────────────────────────────────────────────────────

@@ -164,7 +164,8 @@ class TaskDriver:
         if await self._store.has_new_writes():
             self._services.grants.forget()
             self._bus.hear_of_writes()
-            for signalled in await self._store.turns_with_signals():
+            own = [live.log.id for live in self._bus.turns()]
+            for signalled in await self._store.turns_with_signals(own=own):
                 live = self._bus.here(signalled.turn)
                 read = live.signals.read_upto(signalled.newest) if live else signalled.only_followed
                 if not read and (live is not None or not self._leaves_to_workers):

@@ -13,6 +13,11 @@ ORDER BY e.turn, e.seq LIMIT :limit;
 -- name: announce_events
 SELECT pg_notify(:channel, '');
 
+-- name: turns_with_signals_for
+-- Who runs these turns, and no others, is told who wants to follow them.
+SELECT turn, max(seq) AS newest, min(CASE WHEN kind = 'follow' THEN 1 ELSE 0 END) AS only_followed
+FROM signals WHERE kind <> 'follow' OR turn IN (SELECT json_array_elements_text(:own::text::json)) GROUP BY turn ORDER BY turn;
+
 -- name: revisions
 SELECT id, revision FROM conversations
 WHERE id IN (SELECT json_array_elements_text(:ids::text::json)) AND deleted = 0;

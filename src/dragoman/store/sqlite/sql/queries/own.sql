@@ -20,6 +20,11 @@ SELECT id, epoch FROM turns WHERE id IN (SELECT value FROM json_each(:turns));
 SELECT e.turn, e.seq, e.body FROM json_each(:after) c JOIN events e ON e.turn = c.key AND e.seq > c.value
 ORDER BY e.turn, e.seq LIMIT :limit;
 
+-- name: turns_with_signals_for
+-- Who runs these turns, and no others, is told who wants to follow them.
+SELECT turn, max(seq) AS newest, min(CASE WHEN kind = 'follow' THEN 1 ELSE 0 END) AS only_followed
+FROM signals WHERE kind <> 'follow' OR turn IN (SELECT value FROM json_each(:own)) GROUP BY turn ORDER BY turn;
+
 -- name: revisions
 SELECT id, revision FROM conversations WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted = 0;
 
