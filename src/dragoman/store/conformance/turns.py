@@ -154,6 +154,7 @@ class TurnConformance(Suite):
             assert [one.turn for one in await store.queued()] == ["turn_3", "turn_4"]
             await scene.ended(store, 2)
             assert await store.start(scene.start(5, queue=True)) is None
+            assert await store.begin_queued("turn_4") is None  # by whoever looked while turn_2 was in line
             assert await store.begin_queued("turn_3") is not None
             assert [one.turn for one in await store.queued()] == ["turn_4", "turn_5"]
 

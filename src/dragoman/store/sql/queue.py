@@ -32,6 +32,8 @@ class SqlQueue(SqlTurns):
             if (busy := db.execute(self._sql["live_turn_at"], at).fetchone()) is not None:
                 db.execute(self._sql["requeue"], {"turn": busy["id"], "after": row["after"]})
                 return None
+            if self._first_in_line(db, conversation, row["after"]) != turn:
+                return None  # the one before it has a later look: this one's was at an older line
             db.execute(self._sql["dequeue"], {"turn": turn})
             message = replace(message, parent=parent)
             started = self._start(db, Start(turn, conversation, fact, message.created, message))
@@ -42,6 +44,11 @@ class SqlQueue(SqlTurns):
             return started
 
         return await self._write(write)
+
+    def _first_in_line(self, db: SqlConnection, conversation: str, after: str) -> str | None:
+        rows = db.execute(self._sql["queued"], {"turn": None, "conversation": conversation}).fetchall()
+        line = self._readable(_queued_of, [row for row in rows if row["after"] == after])
+        return line[0].turn if line else None
 
     async def is_queued(self, turn: str) -> bool:
         return bool(await self._all("queued", turn=turn, conversation=None))
