@@ -23,7 +23,7 @@ from dragoman.store.postgres.store import PostgresStore
 
 IDLE = 8.0  # seconds
 WAITING = 100_000  # turns
-SETTLE = 1.5  # seconds until the server's counters are told
+SETTLE = 1.5  # seconds until the server shows its counters
 _BEGIN, _END = "<!-- costs: written by benchmarks/costs.py -->", "<!-- end of costs -->"
 
 

@@ -68,9 +68,9 @@ class BenchModel(ScriptedModel):
         pass
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
-        said = max(at for at, message in enumerate(request.messages) if message.role == "user")
-        kind, number, *rest = _text(request.messages[said]).split()
-        rounds = len(request.messages) - said - 1
+        last = max(at for at, message in enumerate(request.messages) if message.role == "user")
+        kind, number, *rest = _text(request.messages[last]).split()
+        rounds = len(request.messages) - last - 1
         line = Line("done")
         if kind == "rounds" and rounds < int(number):
             line = calls("add", a=rounds, b=2)
