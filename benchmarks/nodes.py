@@ -206,7 +206,8 @@ async def bench_node(store: str, role: str, places: int = 32) -> AsyncIterator[B
             assert process.stdin is not None
             process.stdin.close()
             try:
-                await asyncio.wait_for(process.wait(), 30)
+                async with asyncio.timeout(30):
+                    await process.wait()
             except TimeoutError:
                 process.kill()
                 await process.wait()

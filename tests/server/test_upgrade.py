@@ -8,10 +8,12 @@ import pytest
 
 from tests import upgrade
 from tests.postgres import Server, schema_of
+from tests.sweeps import WHOLE
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.skipif(not WHOLE, reason="starts programs of two commits: `make sweep` and `make upgrade` do")
 async def test_a_fleet_is_upgraded_while_people_use_it(tmp_path: Path, postgres: Server) -> None:
     """N4: what an old node began, and what waited for an answer when it was stopped, ends at a new one; no
     effect is there twice, no call without its one result."""
