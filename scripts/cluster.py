@@ -45,7 +45,6 @@ async def main(store: str, webs: int, workers: int, folder: Path) -> None:
         for _ in range(workers):
             await running.enter_async_context(_program(environment, "(a worker)", "worker", *common))
         proxy = await asyncio.start_server(_Proxy(ports).serve, "127.0.0.1", PORT)
-        running.push_async_callback(proxy.wait_closed)
         running.callback(proxy.close)
         print(f"\nDragoman  http://127.0.0.1:{PORT}   password  {password}")
         print(f"  web nodes at {', '.join(map(str, ports))} and {workers} workers. Ctrl-C stops all of them.")
@@ -55,7 +54,7 @@ async def main(store: str, webs: int, workers: int, folder: Path) -> None:
 
 @asynccontextmanager
 async def _program(environment: dict[str, str], ready: str, *words: str) -> AsyncIterator[str]:
-    """One node, from when it is ready. What it prints is shown."""
+    """One node, from when it is ready. Its log is shown."""
     process = await asyncio.create_subprocess_exec(
         *DRAGOMAN,
         *words,
@@ -72,9 +71,7 @@ async def _program(environment: dict[str, str], ready: str, *words: str) -> Asyn
         if found is None:
             raise SystemExit(f"{' '.join(words[:3])} did not start: see above")
         print(f"  {words[0]:7} ready", flush=True)
-        reading = asyncio.create_task(process.stdout.read())
         yield found[1]
-        reading.cancel()
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

@@ -148,7 +148,7 @@ class Web:
     http: aiohttp.ClientSession | None = None
 
     async def connect(self) -> None:
-        found = await self.program.printed(READY)
+        found = await self.program.printed(READY, again=True)
         if self.http is not None:
             await self.http.close()
         headers = {"Authorization": f"Bearer {found[2]}"}
@@ -179,7 +179,7 @@ class Chaos:
             self.workers.append(self.worker_program(tree))
             self.workers[-1].start()
         await asyncio.gather(*(web.connect() for web in self.webs))
-        await asyncio.gather(*(worker.printed("a worker") for worker in self.workers))
+        await asyncio.gather(*(worker.printed("a worker", again=True) for worker in self.workers))
 
     def web_program(self, tree: Path | None = None) -> Program:
         return self.fleet.program("serve", "--port", "0", "--role", "web", tree=tree)
@@ -271,6 +271,8 @@ class Chaos:
         program.start()
         if program is web.program:
             await web.connect()
+        else:
+            await program.printed("a worker", again=True)
 
     async def _pause(self) -> None:
         program = self.random.choice([*(web.program for web in self.webs), *self.workers])

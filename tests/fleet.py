@@ -90,14 +90,17 @@ class Program:
         self._process = FORKS.Process(target=become_with, args=arguments, daemon=True)
         self._process.start()
 
-    async def printed(self, pattern: str) -> re.Match[str]:
-        """What it says when it is ready."""
+    async def printed(self, pattern: str, *, again: bool = False) -> re.Match[str]:
+        """What it says when it is ready. It may be started `again` where it could not start."""
         out = self.folder / f"{self.starts}.out"
         async with asyncio.timeout(PATIENCE):
             while True:
                 if out.exists() and (found := re.search(pattern, out.read_text("utf-8"))):
                     return found
-                assert self.alive, self.errors
+                assert self.alive or again, self.errors
+                if not self.alive:
+                    self.start()  # as whoever looks after it would: the database was away
+                    out = self.folder / f"{self.starts}.out"
                 await asyncio.sleep(0.02)
 
     @property

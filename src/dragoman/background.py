@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 _log = logging.getLogger("dragoman.background")
-_LONGEST = 30.0  # seconds between two tries of a loop that fails again and again
+_LONGEST = 5.0  # seconds between two tries of a loop that fails again and again
 
 
 class Background:

@@ -227,7 +227,11 @@ class Publisher:
             if row.conversation in busy and bus.here(row.id) is None:
                 self._begin_elsewhere(row.id, row.conversation)
         ours = {live.log.conversation.id for live in bus.turns()}
-        for id, revision in (await store.revisions(read)).items():
+        revisions = await store.revisions(read)
+        for id in read:
+            if id not in revisions and (feed := self._conversations.pop(id, None)) is not None:
+                feed.close()  # another process has deleted it
+        for id, revision in revisions.items():
             before = self._revisions.get(id)
             if id in ours:
                 self._revisions.pop(id, None)  # what has been published is not to be published again

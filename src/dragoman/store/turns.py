@@ -142,6 +142,9 @@ class TurnStore(Protocol):
         """Those that are not over and nobody runs, oldest first; if `waiting` is False, without those that
         wait for a person and have got no answer yet, of which there may be very many."""
 
+    async def own_turns(self) -> list[TurnRow]:
+        """Those that are not over and belong to this process."""
+
     async def running_turns(self) -> list[TurnRow]:
         """Those that somebody runs and that do not wait for a person, without the turns of tasks."""
 

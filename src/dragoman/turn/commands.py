@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -16,6 +17,7 @@ from dragoman.errors import (
     ConfigError,
     DragomanError,
     NotFound,
+    StoreUnavailable,
     ToolFailed,
     TurnBusy,
     TurnEnded,
@@ -39,6 +41,8 @@ from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.prepare import options_of
 from dragoman.wire.wire import Model
+
+_log = logging.getLogger("dragoman.turn")
 
 _HOUR = 3600.0
 
@@ -123,11 +127,12 @@ class Commands:
         return turn
 
     async def _begin(self, start: Start, fact: TurnStarted) -> None:
-        started = await self._store.start(start)
-        if started is not None:
-            await self._driver.begin(started, fact)
-        else:
-            self._driver.begin_queued()  # what it waits for may be over by now
+        with self._driver.beginning():
+            started = await self._store.start(start)
+            if started is not None:
+                await self._driver.begin(started, fact)
+                return
+        self._driver.begin_queued()  # what it waits for may be over by now
 
     def _settled(
         self, options: TurnOptions, conversation: Conversation, files: Sequence[File]
@@ -277,7 +282,10 @@ class Commands:
     async def _wake(self, turn: str) -> None:
         """What was stored is stored: a turn that cannot go on here is told by whoever can take it up."""
         with suppress(TurnSetAside):
-            await self._driver.wake(turn)
+            try:
+                await self._driver.wake(turn)
+            except StoreUnavailable as error:
+                _log.warning("turn %s is woken later: %s", turn, error)
 
     # ── checks ────────────────────────────────────────────────────────────────────────────────────
 

@@ -121,7 +121,7 @@ class TurnHandle:
                 ended = True
             if live is None or not live.given_up:
                 return
-            live = None  # it goes on elsewhere
+            live = self._here()  # or it goes on elsewhere
 
     async def _can_be_followed(self) -> bool:
         """Another process runs it, or did so a moment ago and has left its events for who is behind."""

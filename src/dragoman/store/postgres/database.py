@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SURE = 0.4  # of a lease: whoever has renewed it later than that lives, whatever became of its lock
 _CLOSING = 10.0  # seconds that the server may take to let us go
 _ATTEMPTS = 8  # of a write that others get in the way of
 _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -197,6 +198,10 @@ class PostgresDatabase(SqlDatabase):
     async def _alone(self, name: str) -> AsyncIterator[None]:
         """Nobody else who uses this database is in here at the same time."""
         async with self._connection() as connection, connection.transaction():
+            await connection.execute(
+                "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+            )  # if we are paused
+            await connection.execute("SET LOCAL lock_timeout = '20s'")
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
             yield
 
@@ -274,6 +279,8 @@ class PostgresDatabase(SqlDatabase):
         row = db.execute(self._sql["owner"], {"name": owner}).fetchone()
         if row is None or row["silent"] > self._lease:
             return False
+        if row["silent"] < self._lease * _SURE or row["uptime"] < self._lease:
+            return True  # its connection may just have been cut, or the server restarted
         return not db.execute(self._sql["is_unlocked"], {"lock": row["lock"]}).fetchone()["free"]
 
     def _advance_sequences(self, db: SqlConnection, tables: Sequence[str]) -> None:

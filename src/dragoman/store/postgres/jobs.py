@@ -130,8 +130,7 @@ class PostgresJobs:
             with suppress(AlreadyEnqueued):
                 await job.defer_async(turn=turn)
         except ConnectorException as error:
-            what = f"the queue of turns: {_first_line(error)}"
-            raise StoreUnavailable(what, "it is tried again", retryable=True) from error
+            raise _unavailable(error) from error
 
     async def work(self, run: Work, *, places: int) -> None:
         app = self._opened()
@@ -159,11 +158,19 @@ class PostgresJobs:
                     fetch_job_polling_interval=_MISSED,
                 )
             except Exception as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():  # told to stop, it found nobody to tell
+                    raise asyncio.CancelledError from error
                 _log.warning("the queue of turns cannot be read, and is tried again: %s", _first_line(error))
             await asyncio.sleep(_AGAIN)
 
     async def waiting(self) -> tuple[int, float]:
-        row = await self._opened().connector.execute_query_one_async(_WAITING, queue=self._queue)
+        from procrastinate.exceptions import ConnectorException
+
+        try:
+            row = await self._opened().connector.execute_query_one_async(_WAITING, queue=self._queue)
+        except ConnectorException as error:
+            raise _unavailable(error) from error
         return int(row["count"]), float(row["seconds"] or 0.0)
 
     @asynccontextmanager
@@ -184,6 +191,10 @@ class PostgresJobs:
         stalled = await app.job_manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=_STALLED)
         for job in stalled:
             await app.job_manager.finish_job(job=job, status=Status.FAILED, delete_job=True)
+
+
+def _unavailable(error: BaseException) -> StoreUnavailable:
+    return StoreUnavailable(f"the queue of turns: {_first_line(error)}", "it is tried again", retryable=True)
 
 
 def _first_line(error: BaseException) -> str:

@@ -71,6 +71,9 @@ class SqlTurns(SqlConversations, SqlQuestions):
         rows = await self._live_turns_with_owners("live_turns" if waiting else "moving_turns")
         return [turn for turn, alive in rows if not alive]
 
+    async def own_turns(self) -> list[TurnRow]:
+        return [turn_of(row) for row in await self._all("live_turns_of", owner=self._owner_name)]
+
     async def running_turns(self) -> list[TurnRow]:
         rows = await self._live_turns_with_owners("live_turns_of_people")
         return [turn for turn, alive in rows if alive and turn.state != "waiting"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from dragoman.store.store import Started
@@ -16,6 +17,9 @@ class Driver(Protocol):
 
     async def close(self) -> None:
         """Stop, without ending any turn: they go on at the next start."""
+
+    def beginning(self) -> AbstractContextManager[None]:
+        """A turn is about to be stored and begun: what comes in for it meanwhile is not missed."""
 
     async def begin(self, started: Started, fact: Fact) -> None:
         """Run a turn that was just stored."""

@@ -25,6 +25,7 @@ from dragoman.turn.drivers.tasks import TaskDriver
 from dragoman.turn.facts import FACT, Fact, TurnStarted
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.live.log import TurnLog
+from dragoman.turn.live.signals import moves_waiting
 from dragoman.turn.machine import State
 from dragoman.turn.services import Services
 
@@ -32,6 +33,7 @@ Role: TypeAlias = Literal["web", "worker", "both"]
 ROLES: tuple[Role, ...] = ("web", "worker", "both")
 
 _LOOKS = 4  # for turns that wait, in the time after which they are given up
+_PARTING = 20.0  # seconds for the queue to let us go
 _CROWDED = 1.0  # seconds before a turn is tried again that met a limit
 _log = logging.getLogger("dragoman.turn")
 
@@ -68,6 +70,7 @@ class JobDriver(TaskDriver):
         self._limits = limits or TurnLimits()
         self._places: dict[str, asyncio.Event] = {}  # turns that count here, until they end or wait
         self._waiting_since: dict[str, float] = {}
+        self._known: dict[str, tuple[str, str]] = {}  # person and provider of turns that run somewhere
         self._admitting = asyncio.Lock()
         self._freed = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
@@ -87,7 +90,8 @@ class JobDriver(TaskDriver):
         """No new turns; what runs is handed over."""
         if self._working is not None:
             self._working.cancel()
-            await asyncio.wait([self._working])
+            await asyncio.wait([self._working], timeout=_PARTING)
+        self._freed.set()
         running = [live.log for live in self._bus.turns()]
         await super().close()
         for log in running:
@@ -117,7 +121,7 @@ class JobDriver(TaskDriver):
         if self._bus.here(turn) is not None:
             return True
         row = await self._store.turn(turn)
-        if self._works and (await self._store.conversation(row.conversation)).parent is not None:
+        if self._works and (wanted or await self._is_inner(row.conversation)):
             return await super().adopt(turn, wanted=wanted)
         if row.live and await self._store.is_abandoned(turn) and (wanted or await self._may_go_on(turn)):
             await self._jobs.put(turn, urgent=True)
@@ -127,12 +131,13 @@ class JobDriver(TaskDriver):
         live = self._bus.here(turn)
         if live is not None:
             await live.signals.collect()
-        elif await self._store.is_abandoned(turn):
+        elif await self._store.is_abandoned(turn) and await self._may_go_on(turn):
             await self._jobs.put(turn, urgent=True)
 
     # ── what nobody runs ──────────────────────────────────────────────────────────────────────────
 
     async def _adopt_all(self) -> None:
+        await self._find_lost()
         await self._release_all()
         for row in await self._store.abandoned_turns(waiting=False):
             if self._bus.here(row.id) is None:
@@ -143,7 +148,11 @@ class JobDriver(TaskDriver):
         """Whether there is something to do for it."""
         if (await self._store.turn(turn)).state != State.WAITING:
             return True
-        return any(signal.kind != "follow" for signal in await self._store.signals(turn))
+        return any(moves_waiting(signal) for signal in await self._store.signals(turn))
+
+    async def _is_inner(self, conversation: str) -> bool:
+        """Whether a call opened it: the turn that gave the task counts for both."""
+        return (await self._store.conversation(conversation)).parent is not None
 
     async def _hand_over(self, turn: str, epoch: int) -> None:
         if not self._works:
@@ -156,9 +165,11 @@ class JobDriver(TaskDriver):
 
     async def _advance(self, turn: str) -> None:
         """One job: as long as the turn counts."""
+        if turn in self._places or self._bus.here(turn) is not None:
+            return  # it runs here, or is about to
         try:
-            if await self._take(turn):
-                await self._places[turn].wait()
+            if await self._take(turn) and (left := self._places.get(turn)) is not None:
+                await left.wait()
         except NotFound:
             pass  # it was deleted
         except TurnSetAside:
@@ -166,19 +177,21 @@ class JobDriver(TaskDriver):
                 await self._store.close_turn(turn)  # nobody here can bring it to an end: closed as it is
         except StoreUnavailable as error:
             _log.warning("turn %s is taken up later: %s", turn, error)
+        except Exception:
+            _log.exception("turn %s could not be taken up", turn)
         finally:
             self._leave(turn)
 
     async def _take(self, turn: str) -> bool:
         """Claim it and run it here. False where it is over, runs elsewhere, or would be one too many."""
-        if self._bus.here(turn) is not None or self._closing:
-            return False
+        if await self._needs_no_place(turn):
+            return await super().adopt(turn)
         if len(self._places) >= self._limits.per_node:  # some began here, without the queue
             self._freed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CROWDED):
                     await self._freed.wait()
-        if len(self._places) >= self._limits.per_node:
+        if len(self._places) >= self._limits.per_node or self._closing:
             await self._jobs.put(turn)  # somebody else may have room
             return False
         self._places[turn] = asyncio.Event()
@@ -190,6 +203,11 @@ class JobDriver(TaskDriver):
         await self._jobs.put(turn, delay=_CROWDED)
         return False
 
+    async def _needs_no_place(self, turn: str) -> bool:
+        """It belongs to another turn, which would wait for it; or it is only to be cancelled."""
+        inner = await self._is_inner((await self._store.turn(turn)).conversation)
+        return inner or any(signal.kind == "cancel" for signal in await self._store.signals(turn))
+
     @property
     def _limited(self) -> bool:
         return self._limits.per_person is not None or self._limits.per_provider is not None
@@ -197,10 +215,12 @@ class JobDriver(TaskDriver):
     async def _is_admitted(self, turn: str) -> bool:
         """N5: one more than run everywhere of this person, and of this provider."""
         row = await self._store.turn(turn)
-        person, provider = await self._who_and_where(row.id, row.conversation)
+        person, provider = await self._person_and_provider(row.id, row.conversation)
         people, providers = Counter[str](), Counter[str]()
-        for running in await self._store.running_turns():
-            who, where = await self._who_and_where(running.id, running.conversation)
+        everywhere = await self._store.running_turns()
+        self._known = {one.id: self._known[one.id] for one in everywhere if one.id in self._known}
+        for running in everywhere:
+            who, where = await self._person_and_provider(running.id, running.conversation)
             people[who] += 1
             providers[where] += 1
         most, most_there = self._limits.per_person, self._limits.per_provider
@@ -208,13 +228,15 @@ class JobDriver(TaskDriver):
             most_there is None or providers[provider] < most_there
         )
 
-    async def _who_and_where(self, turn: str, conversation: str) -> tuple[str, str]:
-        with suppress(DragomanError, ValueError):
-            facts = await self._store.facts(turn)
-            first = FACT.load(facts[0])
-            model = (first.options.started_with or "") if isinstance(first, TurnStarted) else ""
-            return (await self._store.conversation(conversation)).owner, model.partition("/")[0]
-        return "", ""  # it cannot be read: it counts for nobody
+    async def _person_and_provider(self, turn: str, conversation: str) -> tuple[str, str]:
+        if turn not in self._known:
+            self._known[turn] = "", ""  # if it cannot be read, it counts for nobody
+            with suppress(DragomanError, ValueError):
+                first = FACT.load((await self._store.facts(turn))[0])
+                model = (first.options.started_with or "") if isinstance(first, TurnStarted) else ""
+                owner = (await self._store.conversation(conversation)).owner
+                self._known[turn] = owner, model.partition("/")[0]
+        return self._known[turn]
 
     # ── what ends, or waits ───────────────────────────────────────────────────────────────────────
 
@@ -236,11 +258,16 @@ class JobDriver(TaskDriver):
             turn = live.log.id
             if not self._idle(live.log):
                 self._waiting_since.pop(turn, None)
+                if live.log.conversation.parent is None:
+                    self._places.setdefault(turn, asyncio.Event())  # it goes on, and counts again
             elif now - self._waiting_since.setdefault(turn, now) < patience or live.given_up:
                 continue
             elif not _is_all_stored(live.log):
                 self._leave(turn)
-            elif await live.signals.all_recorded() and turn in self._runners:
+            elif await live.signals.all_recorded():
+                if not self._idle(live.log) or not _is_all_stored(live.log) or turn not in self._runners:
+                    live.signals.reopen()  # an answer was recorded meanwhile
+                    continue
                 live.given_up = True
                 self._runners[turn].stop()
                 self._background.run(f"giving up turn {turn}", partial(self._pass_on, turn, live.task))

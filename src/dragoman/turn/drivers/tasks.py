@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
@@ -45,6 +46,9 @@ class TaskDriver:
         self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
         self._leaves_to_workers = hasattr(services.store, "job_queue")
         self._given_up: set[str] = set()  # turns, at the last look
+        self._begins = 0  # turns that are being stored and begun
+        self._unheard = False  # signals may have come in that nobody has read
+        self._lost: set[str] = set()  # turns of ours that do not run here, at the last look
         self._closing = False
 
     async def open(self) -> None:
@@ -70,10 +74,21 @@ class TaskDriver:
                 await asyncio.wait(left)
         await self._bus.close()
 
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        self._begins += 1
+        try:
+            yield
+        finally:
+            self._begins -= 1
+
     async def begin(self, started: Started, fact: Fact) -> None:
         path = self._paths.take(started)
         if path is None:
+            self._broken_off[started.turn.id] = started.turn.epoch  # unless its path can be read
             path = await load_path(self._store, started.conversation.id, started.turn.message)
+            if self._broken_off.pop(started.turn.id, None) is None or self._closing:
+                return  # it was given up meanwhile: whoever is next goes on
         self._launch(
             TurnLog(
                 started.turn,
@@ -99,6 +114,8 @@ class TaskDriver:
             self._set_aside.pop(turn, None)  # what it lacked may be there now
         if turn in self._set_aside:
             raise TurnSetAside(turn, self._set_aside[turn])
+        if self._closing:
+            return False
         if turn not in self._adopting:
             self._adopting[turn] = task = asyncio.create_task(self._adopt(turn))
             task.add_done_callback(lambda _: self._adopting.pop(turn, None))
@@ -134,6 +151,7 @@ class TaskDriver:
 
     async def _adopt_all(self) -> None:
         """Every turn that nobody runs, but for those that only wait: a signal wakes them."""
+        await self._find_lost()
         await self._release_all()
         signalled = {one.turn for one in await self._store.turns_with_signals() if not one.only_followed}
         for row in await self._unclaimed():
@@ -141,6 +159,17 @@ class TaskDriver:
                 with suppress(TurnSetAside, NotFound):
                     await self.adopt(row.id)
         await self._begin_queued()
+
+    async def _find_lost(self) -> None:
+        """Turns that are ours by the store, and do not run here: what made them so was written, and we were
+        told that it failed. Nobody else may take them as long as we live."""
+        if self._begins:
+            return
+        found = {row.id: row.epoch for row in await self._store.own_turns()}
+        lost = {turn for turn in found if self._bus.here(turn) is None and turn not in self._adopting}
+        for turn in lost & self._lost:
+            self._broken_off[turn] = found[turn]
+        self._lost = lost
 
     async def _unclaimed(self) -> list[TurnRow]:
         """Turns that nobody runs. What was given up on purpose is first left to the workers, if the store has
@@ -161,25 +190,31 @@ class TaskDriver:
         """Signals of this process are read at once; those of others are found here, and where turns are
         adopted, also those for turns that nobody runs."""
         await self._store.wait_for_writes(_GLANCE)
-        if await self._store.has_new_writes():
+        if await self._store.has_new_writes() or self._unheard:
+            self._unheard = True  # unless we come to the end of this, and everybody is here
             self._services.grants.forget()
             self._bus.hear_of_writes()
+            begins = self._begins
             own = [live.log.id for live in self._bus.turns()]
             for signalled in await self._store.turns_with_signals(own=own):
                 live = self._bus.here(signalled.turn)
-                read = live.signals.read_upto(signalled.newest) if live else signalled.only_followed
+                read = live.signals.has_read(signalled.newest) if live else signalled.only_followed
                 if not read and (live is not None or not self._leaves_to_workers):
                     with suppress(TurnSetAside, NotFound):
                         await self.wake(signalled.turn)
             if self._adopts:
                 await self._begin_queued()
+            self._unheard = bool(begins)
 
     async def _begin_queued(self) -> None:
         for turn in await self._store.queue():
-            started = await self._store.begin_queued(turn)
-            if started is not None:
-                facts = await self._store.facts(turn)
-                await self.begin(started, FACT.load(facts[0]))
+            with self.beginning():
+                started = await self._store.begin_queued(turn)
+                if started is not None:
+                    self._broken_off[turn] = started.turn.epoch  # unless its first fact can be read
+                    facts = await self._store.facts(turn)
+                    if self._broken_off.pop(turn, None) is not None:
+                        await self.begin(started, FACT.load(facts[0]))
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -193,6 +228,9 @@ class TaskDriver:
 
     def _ended(self, log: TurnLog, task: asyncio.Task[None]) -> None:
         self._runners.pop(log.id, None)
+        live = self._bus.here(log.id)
+        if live is not None and not log.turn.state.ended and not self._closing:
+            live.given_up = True
         self._bus.remove(log.id)
         error = None if task.cancelled() else task.exception()
         if log.turn.state.ended and not log.broken:

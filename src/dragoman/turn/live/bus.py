@@ -7,7 +7,6 @@ a signal) to mirror its events into the store, under the same numbers, and they 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -20,7 +19,6 @@ from dragoman.turn.live.signals import Signals
 
 _LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
 _GLANCE = 0.05  # seconds between looks for the last events of a turn that is over
-_REMEMBERED = 10_000  # conversations of which it is known when a turn last began
 _PATIENCE = 1.0  # seconds in which the last events of a turn that is over may still arrive
 
 
@@ -42,8 +40,6 @@ class EventBus:
         self._mirror = Mirror(store, background)
         self._remote = RemoteEvents(store, background)
         self._turns: dict[str, LiveTurn] = {}
-        self._begun: OrderedDict[str, int] = OrderedDict()
-        self._count = 0
         self.watchers: list[Callable[[TurnLog], None]] = []  # told of each turn before it begins to run here
         self.elsewhere: list[Callable[[str, str], None]] = []  # and of each that somebody else is to run
         self.writes: list[Callable[[], None]] = []  # told when another process has written something
@@ -61,16 +57,8 @@ class EventBus:
             if conversation is None or live.log.conversation.id == conversation
         ]
 
-    def last_begun(self, conversation: str) -> int:
-        """A number that changes whenever a turn of this conversation begins here."""
-        return self._begun.get(conversation, 0)
-
     def announce(self, log: TurnLog) -> None:
         """A turn is about to begin."""
-        self._count += 1
-        self._begun[log.conversation.id] = self._count
-        if len(self._begun) > _REMEMBERED:
-            self._begun.popitem(last=False)
         for watch in self.watchers:
             watch(log)
 
@@ -113,8 +101,10 @@ class EventBus:
                         return
                 if (live := self.here(turn)) is not None:  # it was taken up here
                     async for batch in live.log.events.batches(follower.at):
+                        follower.at = batch[-1].seq
                         yield batch
-                    return
+                    if not live.given_up:
+                        return
                 patience -= 0 if row.live else _GLANCE  # its last words are on their way
 
     def mirror(self, log: TurnLog) -> None:

@@ -6,6 +6,7 @@ One writer and one reader for all turns of this process: what a moment brings is
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -20,6 +21,7 @@ _COALESCE = 0.025  # seconds in which events are put together before they are wr
 _MANY = 1000  # events written or read at once
 _GLANCE = 0.05  # seconds between looks in a store that cannot notify
 _PAUSE = 0.005  # seconds between two reads, whatever is written
+_log = logging.getLogger("dragoman.turn")
 _LINGER = 30.0  # seconds for which events stay after the end of their turn, for who is behind
 
 
@@ -51,7 +53,8 @@ class Mirror:
     async def close(self) -> None:
         """What was told here is told there, too, before the program stops."""
         with suppress(StoreUnavailable):
-            await self._write()
+            while any(log.events.since(at) for log, at in self._logs.values()):
+                await self._write()
 
     async def _write_next(self) -> None:
         await self._changed.wait()
@@ -68,14 +71,14 @@ class Mirror:
         upto: dict[str, tuple[TurnLog, int]] = {}
         for log, at in list(self._logs.values()):
             if new := log.events.since(at)[:_MANY]:
-                rows += [StoredEvent(log.id, event.seq, EVENT.dump(event)) for event in new]
+                rows += _rows(log, new)
                 upto[log.id] = log, new[-1].seq
         await self._store.put_events(rows, {id: log.epoch for id, (log, _) in upto.items()})
         for id, (log, at) in upto.items():
             if self._logs[id][0] is log:
                 self._logs[id] = log, at
         for log, at in list(self._logs.values()):
-            if at < log.events.last:
+            if log.events.since(at):
                 self._changed.set()
             elif log.events.closed:
                 del self._logs[log.id]
@@ -85,6 +88,17 @@ class Mirror:
     async def _drop(self, turn: str) -> None:
         await asyncio.sleep(_LINGER)
         await self._store.drop_events(turn)
+
+
+def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
+    """Without what cannot be written: a tool may tell of its progress with anything."""
+    rows = []
+    for event in events:
+        try:
+            rows.append(StoredEvent(log.id, event.seq, EVENT.dump(event).encode().decode()))
+        except (TypeError, ValueError) as error:
+            _log.warning("turn %s: an event (%s) cannot be told elsewhere: %s", log.id, event.type, error)
+    return rows
 
 
 class Follower:
@@ -150,13 +164,14 @@ class RemoteEvents:
         """Until nothing is left, for everybody: each gets what comes after what it has."""
         while self._followers:
             after: dict[str, int] = {}
-            for follower in self._followers:
+            followers = list(self._followers)  # who joins meanwhile wants more than is read here
+            for follower in followers:
                 after[follower.turn] = min(after.get(follower.turn, follower.at), follower.at)
             rows = await self._store.events(after, _MANY)
             events: dict[str, list[Event]] = {}
             for row in rows:
                 events.setdefault(row.turn, []).append(EVENT.load(row.body))
-            for follower in list(self._followers):
+            for follower in followers:
                 follower.put(events.get(follower.turn, []))
             if len(rows) < _MANY:
                 return

@@ -50,24 +50,31 @@ class Signals:
         self._results: dict[str, asyncio.Future[Received[dict[str, JsonValue]]]] = {}
         self.steering: list[Received[dict[str, JsonValue]]] = []
 
-    def read_upto(self, number: int) -> bool:
-        """Whether the signal of this number, the newest there is, has been read."""
+    def has_read(self, number: int) -> bool:
         return number in self._seen
 
     async def all_recorded(self) -> bool:
         """Whether nothing has come in that would move the turn and is not among its facts. If so, nothing
         more is read here: it is left to whoever runs the turn next."""
         seen = len(self._seen)
-        waiting = [signal for signal in await self._store.signals(self._turn) if signal.kind != "follow"]
+        waiting = any(moves_waiting(signal) for signal in await self._store.signals(self._turn))
         self._closed = not waiting and len(self._seen) == seen
         return self._closed
+
+    def reopen(self) -> None:
+        """It is not given up after all."""
+        self._closed = False
 
     async def collect(self) -> None:
         """Read what has come in since the last time."""
         for signal in await self._store.signals(self._turn):
             if signal.seq not in self._seen and not self._closed:
-                self._seen.add(signal.seq)
-                await self._receive(signal)
+                self._seen.add(signal.seq)  # before anything is awaited: two may collect at once
+                try:
+                    await self._receive(signal)
+                except BaseException:
+                    self._seen.discard(signal.seq)
+                    raise
 
     @contextmanager
     def without_steering(self, signal: int) -> Iterator[None]:
@@ -111,6 +118,11 @@ class Signals:
                 self._on_cancel(str(signal.body.get("reason") or ""))
             case "follow":
                 self._on_follow()
+
+
+def moves_waiting(signal: Signal) -> bool:
+    """Whether a turn that waits for a person goes on because of it: what steers it waits for its next step."""
+    return signal.kind not in ("follow", "steer")
 
 
 def _slot(slots: dict[str, asyncio.Future[Received[T]]], key: str) -> asyncio.Future[Received[T]]:

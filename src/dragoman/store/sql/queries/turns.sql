@@ -20,13 +20,17 @@ ORDER BY created;
 -- Without those that only wait for a person: of the others there are never more than nodes can run.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created FROM turns t
 WHERE t.live = 1
-  AND (t.state <> 'waiting' OR EXISTS (SELECT 1 FROM signals s WHERE s.turn = t.id AND s.kind <> 'follow'))
+  AND (t.state <> 'waiting' OR EXISTS (SELECT 1 FROM signals s WHERE s.turn = t.id AND s.kind NOT IN ('follow', 'steer')))
 ORDER BY t.created;
 
 -- name: live_turns_of_people
 -- Without those of tasks, which belong to another turn.
 SELECT t.id, t.conversation, t.message, t.state, t.live, t.steerable, t.epoch, t.owner, t.created
 FROM turns t JOIN conversations c ON c.id = t.conversation WHERE t.live = 1 AND c.parent IS NULL ORDER BY t.created;
+
+-- name: live_turns_of
+SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns
+WHERE live = 1 AND owner = :owner ORDER BY created;
 
 -- name: live_turns_in
 SELECT id, conversation, message, state, live, steerable, epoch, owner, created FROM turns

@@ -135,7 +135,9 @@ INSERT INTO owners (name, lock, beat) VALUES (:name, :lock, extract(epoch FROM c
 UPDATE owners SET beat = extract(epoch FROM clock_timestamp()) WHERE name = :name;
 
 -- name: owner
-SELECT lock, extract(epoch FROM clock_timestamp())::double precision - beat AS silent FROM owners WHERE name = :name;
+SELECT lock, extract(epoch FROM clock_timestamp())::double precision - beat AS silent,
+  extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::double precision AS uptime
+FROM owners WHERE name = :name;
 
 -- name: owners
 SELECT name FROM owners;
