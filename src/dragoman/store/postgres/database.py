@@ -198,9 +198,8 @@ class PostgresDatabase(SqlDatabase):
     async def _alone(self, name: str) -> AsyncIterator[None]:
         """Nobody else who uses this database is in here at the same time."""
         async with self._connection() as connection, connection.transaction():
-            await connection.execute(
-                "SET LOCAL idle_in_transaction_session_timeout = '5s'"
-            )  # if we are paused
+            # Who is paused in here holds up everybody else no longer than this.
+            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = '5s'")
             await connection.execute("SET LOCAL lock_timeout = '20s'")
             await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
             yield

@@ -121,7 +121,7 @@ class Signals:
 
 
 def moves_waiting(signal: Signal) -> bool:
-    """Whether a turn that waits for a person goes on because of it: what steers it waits for its next step."""
+    """Whether a turn that waits for a person goes on because of it: steering is for its next step."""
     return signal.kind not in ("follow", "steer")
 
 
