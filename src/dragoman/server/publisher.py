@@ -53,7 +53,7 @@ class Publisher:
         self._publishing_queues: asyncio.Task[None] | None = None
         self._watches = False
         self._followed: set[str] = set()  # turns of other processes
-        self._published: OrderedDict[str, int] = OrderedDict()  # the last number of each turn that is not over
+        self._published: OrderedDict[str, int] = OrderedDict()  # turns that are not over: the last number
         self._stirred = asyncio.Event()  # another process has written something
         runtime.bus.watchers.append(self._listen)
         runtime.bus.elsewhere.append(self._begin_elsewhere)
