@@ -228,11 +228,11 @@ class TaskDriver:
 
     def _ended(self, log: TurnLog, task: asyncio.Task[None]) -> None:
         self._runners.pop(log.id, None)
-        live = self._bus.here(log.id)
-        if live is not None and not log.turn.state.ended and not self._closing:
-            live.given_up = True
-        self._bus.remove(log.id)
         error = None if task.cancelled() else task.exception()
+        live = self._bus.here(log.id)
+        if live is not None and not log.turn.state.ended and not isinstance(error, Fenced):
+            live.given_up = live.given_up or not self._closing  # it is tried again; who waits for it waits
+        self._bus.remove(log.id)
         if log.turn.state.ended and not log.broken:
             self._paths.keep(log)
             self.begin_queued()
