@@ -73,7 +73,8 @@ class Server:
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             command = [*self._program("postgres"), "-D", str(self._data), *flags]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+            # In a session of its own: Ctrl-C is for who started it, who stops it after all others.
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait()
 
     def stop(self, mode: str = "immediate") -> None:
