@@ -27,117 +27,12 @@ from typing import Any
 import aiohttp
 
 from dragoman.store.postgres.store import PostgresStore
-from dragoman.wire.scripted import Line, calls, says
 from tests.fleet import READY, Fleet, Program
-from tests.loopback import Body, loopback
+from tests.loopback import loopback
+from tests.people import GONE, Person, Refused, act, attacked_fleet
 from tests.postgres import Server, served
 
-TOOLS = '''
-import os
-from dragoman import tool
-
-def note(key: str) -> str:
-    file = os.open("EFFECTS", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(file, (key + "\\n").encode())
-    os.close(file)
-    return f"{key} noted"
-
-@tool
-def mark(key: str) -> str:
-    """Note it."""
-    return note(key)
-
-@tool
-def pay(key: str) -> str:
-    """Pay for it."""
-    return note(key)
-
-@tool(review="always")
-def look(key: str) -> str:
-    """Look at it."""
-    return note(key)
-'''
-SETTINGS = 'allow = ["mark", "look"]\nask = ["pay"]'
-KINDS = ("plain", "marks", "pays", "looks", "steered", "cancelled")
 PATIENCE = 600.0  # seconds for everything to end after the attacks are over
-GONE = (aiohttp.ClientError, TimeoutError, ConnectionError, RuntimeError)  # the last: our session is closed
-
-
-def act(body: Body) -> Line:
-    """The model: what it is asked for is in the last thing a person said."""
-    said = [message for message in body["messages"] if message["role"] == "user"]
-    kind, _, key = _text(said[-1]).splitlines()[-1].partition(" ")  # two may have been put together
-    if body["messages"][-1]["role"] != "tool":
-        match kind:
-            case "marks":
-                return sum((calls("mark", key=f"{key}.{n}") for n in range(3)), Line())
-            case "pays":
-                return calls("pay", key=key)
-            case "looks":
-                return calls("look", key=key)
-    slow = kind in ("steered", "cancelled")
-    return says("word " * (60 if slow else 10), waits=0.03 if slow else 0.001)
-
-
-def _text(message: dict[str, Any]) -> str:
-    content = message["content"]
-    return str(content if isinstance(content, str) else content[0]["text"])
-
-
-@dataclass
-class Person:
-    """Talks in one conversation, through whichever web node answers, and answers what is asked."""
-
-    chaos: Chaos
-    number: int
-    turns: int
-    conversation: str = ""
-
-    async def talk(self) -> None:
-        self.conversation = (await self.chaos.ask("POST", "/api/conversations", {}))["id"]
-        for count in range(self.turns):
-            kind = self.chaos.random.choice(KINDS)
-            await self.say(kind, f"{kind} {self.number}-{count}")
-
-    async def say(self, kind: str, text: str) -> None:
-        turn = await self._send(text)
-        self.chaos.promised[turn] = text
-        followers = [asyncio.create_task(self.chaos.follow(turn, web)) for web in self.chaos.webs]
-        if kind == "steered":
-            with suppress(Refused):
-                await self.chaos.ask("POST", f"/api/turns/{turn}/steer", {"text": f"plain steering {turn}"})
-        if kind == "cancelled":
-            await asyncio.sleep(self.chaos.random.random())
-            with suppress(Refused):
-                await self.chaos.ask("POST", f"/api/turns/{turn}/cancel", {})
-        while (await self.chaos.ask("GET", f"/api/turns/{turn}"))["live"]:
-            await self.answer()
-            await asyncio.sleep(0.2)
-        await asyncio.gather(*followers)
-
-    async def _send(self, text: str) -> str:
-        """Once, although nobody knows whether a request that broke off was heard."""
-        path = f"/api/conversations/{self.conversation}"
-        while True:
-            for message in (await self.chaos.ask("GET", f"{path}/tree"))["messages"]:
-                if message["role"] == "user" and _said(message) == text:
-                    return str(message["turn"])
-            with suppress(Refused, *GONE):
-                return str((await self.chaos.ask("POST", f"{path}/turns", {"text": text}, tries=1))["turn"])
-            await asyncio.sleep(0.3)
-
-    async def answer(self) -> None:
-        """What is allowed is allowed once; what broke off and may have run is not run again."""
-        questions = await self.chaos.ask("GET", f"/api/questions?conversation={self.conversation}")
-        for question in questions["items"]:
-            first = question.get("because") != "interrupted"
-            verdict = ("release" if question["kind"] == "review" else "allow") if first else "reject"
-            with suppress(Refused):
-                await self.chaos.ask("POST", f"/api/questions/{question['id']}/answer", {"verdict": verdict})
-
-
-class Refused(Exception):
-    """A node says that this cannot be done: for instance since the turn is over by now."""
 
 
 @dataclass
@@ -333,10 +228,6 @@ class Chaos:
         return wrong
 
 
-def _said(message: dict[str, Any]) -> str:
-    return "".join(part.get("text", "") for part in message["parts"] if part["type"] == "text")
-
-
 async def run(
     folder: Path,
     server: Server,
@@ -353,9 +244,7 @@ async def run(
 ) -> list[str]:
     """What was wrong in the end."""
     async with loopback(act) as model:
-        tools = TOOLS.replace("EFFECTS", str(folder / "work" / "effects"))
-        fleet = Fleet(folder, server.url(schema), model.url, SETTINGS, tools)
-        chaos = Chaos(fleet, server, random.Random(seed))
+        chaos = Chaos(attacked_fleet(folder, server.url(schema), model.url), server, random.Random(seed))
         try:
             await chaos.start(webs, workers)
             people = [Person(chaos, n, turns // conversations) for n in range(conversations)]

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import KINDS, SETTINGS, TOOLS, Chaos, Person, act
-from tests.fleet import Fleet
+from tests.chaos import Chaos
 from tests.loopback import loopback
+from tests.people import KINDS, Person, act, attacked_fleet
 from tests.postgres import Server, served
 
 ROOT = Path(__file__).parent.parent
@@ -154,9 +154,7 @@ async def run(
 ) -> list[str]:
     """What was wrong in the end. `base` and `target` are trees of sources; None is the one that runs this."""
     async with loopback(act) as model:
-        tools = TOOLS.replace("EFFECTS", str(folder / "work" / "effects"))
-        fleet = Fleet(folder, server.url(schema), model.url, SETTINGS, tools)
-        chaos = Chaos(fleet, server, random.Random(seed))
+        chaos = Chaos(attacked_fleet(folder, server.url(schema), model.url), server, random.Random(seed))
         upgraded = asyncio.Event()
         thinkers = [
             Thinker(chaos, people + n, 1, "", kind, upgraded) for n, kind in enumerate(["pays", "looks"])

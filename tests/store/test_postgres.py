@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +17,7 @@ from dragoman.errors import ConfigError, StoreUnavailable
 from dragoman.store.address import StoreServer, store_address
 from dragoman.store.conformance import Noun, StoreConformance, scene
 from dragoman.store.postgres import PostgresStore
-from dragoman.store.store import Store
+from dragoman.store.store import Store, StoredEvent
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import program
 from tests.patience import PATIENCE
@@ -213,3 +215,27 @@ async def test_of_several_nodes_one_deletes_what_is_old(tmp_path: Path, postgres
     finally:
         for store in stores:
             await store.close()
+
+
+async def test_who_waits_is_woken_by_what_another_process_writes(tmp_path: Path, postgres: Server) -> None:
+    """N3: of events and of everything else, long before it would look by itself."""
+    url = postgres.url(schema_of(tmp_path))
+    async with opened_store(url) as owner, opened_store(url) as other, asyncio.timeout(PATIENCE):
+        await scene.begun(owner)
+        await asyncio.sleep(0.3)  # what was announced until now
+        await other.wait_for_events(0.01)
+        await other.wait_for_writes(0.01)
+        waiting = asyncio.gather(other.wait_for_events(PATIENCE * 2), other.wait_for_writes(PATIENCE * 2))
+        await owner.put_events([StoredEvent("turn_1", 1, "one")], {"turn_1": 1})
+        await owner.post("turn_1", "cancel", {})
+        await waiting
+
+
+@asynccontextmanager
+async def opened_store(url: str) -> AsyncIterator[PostgresStore]:
+    store = PostgresStore(url)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -37,7 +37,7 @@ class Snapshots(Plugin):
         self._history = history
         self._begun: dict[str, set[str]] = {}  # by turn: calls that run
         self._told: dict[str, set[str]] = {}
-        self._records: dict[str, ChangeRecord] = {}  # by call, until its result is looked at
+        self._records: dict[tuple[str, str], ChangeRecord] = {}  # by turn and call, until its result is seen
 
     async def on_turn_start(self, turn: TurnView) -> Cleanup:
         if turn.resumed and self._history.is_there:
@@ -47,6 +47,8 @@ class Snapshots(Plugin):
             for call in self._begun.pop(turn.id, set()):  # it was stopped before its end could be seen
                 await self._attempt(turn, lambda call=call: self._history.end(turn.id, call))  # type: ignore[misc]
             self._told.pop(turn.id, None)
+            for key in [key for key in self._records if key[0] == turn.id]:  # calls that were cancelled
+                del self._records[key]
 
         return clean_up
 
@@ -74,11 +76,11 @@ class Snapshots(Plugin):
         self._begun[turn.id].discard(call.id)
         if record is not None:
             self._tell(turn, record.notes)
-            self._records[call.id] = record
+            self._records[turn.id, call.id] = record
 
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
         """The diff goes with the result, for people; the model does not read it."""
-        record = self._records.pop(call.id, None)
+        record = self._records.pop((turn.id, call.id), None)
         if record is None or not record.changes or "diff" in result.metadata:
             return None
         diffs = await self._attempt(turn, lambda: diff_of(record.changes, self._history.contents))

@@ -130,8 +130,8 @@ class Publisher:
 
         def hear(event: Event) -> None:
             feed = feeds.get(conversation)
-            published[log.id] = event.seq
             if isinstance(event, _PIECES):
+                published[log.id] = event.seq
                 if feed is not None:
                     feed.publish(event.type, head + dump(event)[1:], piece=True)
                 return

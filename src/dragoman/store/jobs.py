@@ -36,6 +36,11 @@ class JobQueue(Protocol):
         """Nobody else, in any process, is in here at the same time."""
 
 
+def job_queue_of(store: object) -> Callable[[], JobQueue] | None:
+    """Makes the queue that every process of this store sees; None where the store has none."""
+    return getattr(store, "job_queue", None)
+
+
 class MemoryJobs:
     """Implements `JobQueue` for one process."""
 

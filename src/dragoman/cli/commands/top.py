@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -18,7 +17,7 @@ from dragoman.cli.lookup import open_store
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.settings import Settings
 from dragoman.runtime import Runtime
-from dragoman.store.jobs import JobQueue
+from dragoman.store.jobs import JobQueue, job_queue_of
 
 _EVERY = 1.0  # seconds
 
@@ -56,7 +55,7 @@ def show_top(settings: Settings, *, once: bool, as_json: bool) -> None:
 async def _show(settings: Settings, *, once: bool, as_json: bool) -> None:
     console = Console(highlight=False)
     async with open_store(settings) as runtime:
-        shared: Callable[[], JobQueue] | None = getattr(runtime.store, "job_queue", None)
+        shared = job_queue_of(runtime.store)
         jobs = shared() if shared is not None else None
         if jobs is not None:
             await jobs.open()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from typing import Literal, TypeAlias
 from dragoman.background import Background
 from dragoman.errors import ConfigError, DragomanError, NotFound, StoreUnavailable, TurnSetAside
 from dragoman.messages.parts import CallState
-from dragoman.store.jobs import JobQueue, MemoryJobs
+from dragoman.store.jobs import JobQueue, MemoryJobs, job_queue_of
 from dragoman.store.store import Started
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.tasks import TaskDriver
@@ -106,13 +105,16 @@ class JobDriver(TaskDriver):
         if self._works and (inner or free) and not self._closing:
             if not inner:
                 self._places[started.turn.id] = asyncio.Event()
-            await super().begin(started, fact)
+            try:
+                await super().begin(started, fact)
+            except BaseException:
+                self._leave(started.turn.id)
+                raise
             return
         self._bus.hand_over(started.turn.id, started.conversation.id)
-        self._broken_off[started.turn.id] = started.turn.epoch
         try:
-            await self._hand_over(started.turn.id, started.turn.epoch)
-            self._broken_off.pop(started.turn.id, None)
+            with self._given_up_on_error(started):
+                await self._hand_over(started.turn.id, started.turn.epoch)
         except StoreUnavailable as error:  # it is stored: whoever looks for such turns finds it
             _log.warning("turn %s is handed over later: %s", started.turn.id, error)
 
@@ -314,7 +316,7 @@ def make_driver(
     """One that runs turns as they come, unless this process has a role among others, or there are limits."""
     if role not in (*ROLES, None):
         raise ConfigError(f"role {role!r}: it is one of {', '.join(ROLES)}")
-    shared: Callable[[], JobQueue] | None = getattr(services.store, "job_queue", None)
+    shared = job_queue_of(services.store)
     if role in ("web", "worker") and shared is None:
         raise ConfigError(f"a node in the role {role!r} needs a store in PostgreSQL, which others share")
     if not adopts or (limits is None and (role is None or shared is None)):

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from dragoman.background import Background
 from dragoman.errors import Fenced, NotFound, StoreUnavailable, TurnInterrupted, TurnSetAside
+from dragoman.store.jobs import job_queue_of
 from dragoman.store.store import Started, Store, TurnRow
 from dragoman.turn.drivers.load import load_path, load_turn
 from dragoman.turn.drivers.paths import Paths
@@ -44,7 +45,7 @@ class TaskDriver:
         self._adopting: dict[str, asyncio.Task[bool]] = {}
         self._set_aside: dict[str, str] = {}  # turns that cannot go on here, and why
         self._broken_off: dict[str, int] = {}  # turns to be given up when the store can be reached
-        self._leaves_to_workers = hasattr(services.store, "job_queue")
+        self._leaves_to_workers = job_queue_of(services.store) is not None
         self._given_up: set[str] = set()  # turns, at the last look
         self._begins = 0  # turns that are being stored and begun
         self._unheard = False  # signals may have come in that nobody has read
@@ -82,13 +83,22 @@ class TaskDriver:
         finally:
             self._begins -= 1
 
+    @contextmanager
+    def _given_up_on_error(self, started: Started) -> Iterator[None]:
+        """It is stored as ours: if it cannot be begun, somebody else may, as soon as the store takes that."""
+        try:
+            yield
+        except BaseException:
+            self._broken_off[started.turn.id] = started.turn.epoch
+            raise
+
     async def begin(self, started: Started, fact: Fact) -> None:
         path = self._paths.take(started)
         if path is None:
-            self._broken_off[started.turn.id] = started.turn.epoch  # unless its path can be read
-            path = await load_path(self._store, started.conversation.id, started.turn.message)
-            if self._broken_off.pop(started.turn.id, None) is None or self._closing:
-                return  # it was given up meanwhile: whoever is next goes on
+            with self._given_up_on_error(started):
+                path = await load_path(self._store, started.conversation.id, started.turn.message)
+            if self._closing:
+                return  # it goes on at the next start
         self._launch(
             TurnLog(
                 started.turn,
@@ -211,10 +221,9 @@ class TaskDriver:
             with self.beginning():
                 started = await self._store.begin_queued(turn)
                 if started is not None:
-                    self._broken_off[turn] = started.turn.epoch  # unless its first fact can be read
-                    facts = await self._store.facts(turn)
-                    if self._broken_off.pop(turn, None) is not None:
-                        await self.begin(started, FACT.load(facts[0]))
+                    with self._given_up_on_error(started):
+                        facts = await self._store.facts(turn)
+                    await self.begin(started, FACT.load(facts[0]))
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 

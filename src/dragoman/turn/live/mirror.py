@@ -21,8 +21,8 @@ _COALESCE = 0.025  # seconds in which events are put together before they are wr
 _MANY = 1000  # events written or read at once
 _GLANCE = 0.05  # seconds between looks in a store that cannot notify
 _PAUSE = 0.005  # seconds between two reads, whatever is written
-_log = logging.getLogger("dragoman.turn")
 _LINGER = 30.0  # seconds for which events stay after the end of their turn, for who is behind
+_log = logging.getLogger("dragoman.turn")
 
 
 class Mirror:
@@ -95,7 +95,9 @@ def _rows(log: TurnLog, events: list[Event]) -> list[StoredEvent]:
     rows = []
     for event in events:
         try:
-            rows.append(StoredEvent(log.id, event.seq, EVENT.dump(event).encode().decode()))
+            body = EVENT.dump(event)
+            body.encode()  # half a character is no text
+            rows.append(StoredEvent(log.id, event.seq, body))
         except (TypeError, ValueError) as error:
             _log.warning("turn %s: an event (%s) cannot be told elsewhere: %s", log.id, event.type, error)
     return rows
