@@ -121,7 +121,7 @@ async def test_whoever_watches_over_the_nodes_sees_them(tmp_path: Path, postgres
             (seen,) = ended.lines
             assert (len(seen["nodes"]), seen["questions"], seen["jobs"]) == (2, 1, 0)
             drawn = await program("top", "--store", store, folder=fleet.work)
-            assert "1 questions wait for a person" in drawn.out
+            assert "1 question waits for a person" in drawn.out
 
 
 @pytest.mark.parametrize(

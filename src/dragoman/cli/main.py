@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.flags import config, conversations, files, inspection, mcp, people, setup, store, talking
+from dragoman.cli.flags import (
+    config,
+    conversations,
+    files,
+    inspection,
+    mcp,
+    people,
+    setup,
+    store,
+    talking,
+    turns,
+)
 from dragoman.errors import DragomanError
 
 app = typer.Typer(
@@ -18,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for commands in (talking, setup, inspection, conversations, files):
+for commands in (talking, turns, setup, inspection, conversations, files):
     app.add_typer(commands.app)
 for name, group in {"mcp": mcp, "config": config, "people": people, "store": store}.items():
     app.add_typer(group.app, name=name, rich_help_panel=setup.PANEL)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config.durations import parse_duration
+from dragoman.config.idle_rules import check_denials, find_idle_rules
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
@@ -22,7 +23,7 @@ from dragoman.store.blobs.place import folder_of
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.custom import load_folder
-from dragoman.tools.permissions import concerns, literal, parse_rule
+from dragoman.tools.permissions import literal, parse_rule
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
@@ -135,7 +136,8 @@ def build_runtime(
         **_runtime_options(values),
         **{"telemetry": telemetry_from_environment(), **more},
     )
-    return Built(runtime, [*warnings, *_find_idle_rules(runtime)])
+    check_denials(runtime)
+    return Built(runtime, [*warnings, *find_idle_rules(runtime)])
 
 
 def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
@@ -194,26 +196,6 @@ def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | Non
             catalog.find(model)
     except NotFound as error:
         raise ConfigError(f"{settings.origins.get(at, 'settings')}: {at}: {error}") from error
-
-
-def _find_idle_rules(runtime: Runtime) -> Iterator[str]:
-    """Rules and tools that were named and are not there: a word that is misspelled protects nobody.
-
-    What servers of other programs have is not known yet, and is left out.
-    """
-    groups = [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
-    permissions = {tool.permission for group in groups for tool in group.tools} | {"skills", "loop"}
-    tools = {f"{group.name}.{tool.name}" for group in groups for tool in group.tools}
-    names = {group.name for group in groups} | tools
-    agents = runtime.services.agents.values()
-    for rule in dict.fromkeys([*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)]):
-        if not rule.permission.startswith("mcp.") and not any(concerns(rule, one) for one in permissions):
-            yield f"no tool has the permission of the rule {str(rule)!r}: `dragoman tools` shows their words"
-    servers = tuple(f"{source.name}." for source in runtime.services.toolbox.sources)
-    for agent in agents:
-        for name in agent.tools or ():
-            if name not in names and not name.startswith(servers):
-                yield f"agent {agent.name}: there is no group or tool {name!r}"
 
 
 _PASSED_ON = (

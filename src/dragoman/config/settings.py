@@ -25,8 +25,8 @@ from dragoman.config.sources import (
     user_folder,
 )
 from dragoman.config.tables import ConfigTable
+from dragoman.config.trust.contents import BYTE_ORDER_MARK, SKILLS, expand
 from dragoman.config.trust.contents import SETTINGS as FILE
-from dragoman.config.trust.contents import SKILLS, expand
 from dragoman.errors import ConfigError
 from dragoman.store.address import is_url
 
@@ -181,7 +181,7 @@ def schema() -> dict[str, Any]:
 def _read(file: Path) -> tuple[str, dict[str, Any]]:
     try:
         text = file.read_bytes().decode()
-        return text, tomllib.loads(text)
+        return text, tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # what TOML refuses, and numbers without end
@@ -228,6 +228,8 @@ def _describe(fault: Any, loc: Sequence[int | str]) -> str:
         near = get_close_matches(str(loc[-1]), _names_beside(loc), n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_names_beside(loc))}"
         return f"there is no such setting: {hint}"
+    if fault["type"] == "string_too_short":
+        return "it is empty"
     return str(fault["msg"]).removeprefix("Value error, ").replace("Input should be", "it should be")
 
 

@@ -25,6 +25,9 @@ def _as_float(value: object) -> object:
 Amount: TypeAlias = Annotated[float, Field(gt=0), BeforeValidator(_as_float)]
 
 
+Share: TypeAlias = Annotated[float, Field(gt=0, le=1), BeforeValidator(_as_float)]
+
+
 def _place(text: str) -> str:
     try:
         check_place(text)
@@ -137,7 +140,7 @@ class SnapshotsTable(TypedDict, total=False):
 class ConfigTable(TypedDict, total=False):
     """The whole file."""
 
-    model: Annotated[str, Field(description="the model that answers, as PROVIDER/MODEL")]
+    model: Annotated[str, Field(min_length=1, description="the model that answers, as PROVIDER/MODEL")]
     store: Annotated[str, Field(description="the database with all conversations: a file, or postgresql://…")]
     blobs: Annotated[
         str,
@@ -164,7 +167,7 @@ class ConfigTable(TypedDict, total=False):
         Field(description="how much of earlier calls the model is sent again"),
     ]
     compact_at: Annotated[
-        float | Literal[False],
+        Share | Literal[False],
         Field(description="the share of the context at which old messages are summed up; false for never"),
     ]
     continuations: Annotated[

@@ -151,7 +151,7 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
         data = file.read_bytes()
         if check is not None:
             check(file, data)
-        tables = tomllib.loads(data.decode())
+        tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

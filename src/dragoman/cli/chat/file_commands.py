@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.cli.chat.branch_commands import last_message
 from dragoman.cli.chat.session import Session
 from dragoman.cli.terminal.diffs import render_diff
-from dragoman.cli.terminal.text import one_line
+from dragoman.cli.terminal.text import count, one_line
 from dragoman.errors import BadRequest, RevertConflict
 from dragoman.turn.way_back import Reverted
 
@@ -65,7 +65,7 @@ def _tell(session: Session, done: Reverted) -> None:
     for note in done.notes:
         session.notify(note)
     if done.paths:
-        session.notify(f"files changed: {one_line(', '.join(done.paths), 300)}")
+        session.notify(f"{count(len(done.paths), 'file')} changed: {one_line(', '.join(done.paths), 300)}")
 
 
 def _tell_conflicts(session: Session, error: RevertConflict, command: str) -> None:

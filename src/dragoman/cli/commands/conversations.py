@@ -12,31 +12,52 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import each_conversation, find_conversation, open_store
+from dragoman.cli.terminal.tables import print_table
 from dragoman.cli.terminal.text import one_line, plain, print_json, write_file
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.store.store import Busy, Found
 
 
 def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
-    listed = asyncio.run(_read_recent(settings, limit)) if store_of(settings).is_there else []
+    listed = asyncio.run(_read_recent(settings, limit)) if _has_store(settings) else []
     if as_json:
         print_json([_report(*one) for one in listed], indent=2)
         return
-    for conversation, busy in listed:
-        state = "waits for you" if busy.waiting else "is running" if busy.live else ""
-        when = datetime.fromtimestamp(conversation.updated).strftime("%Y-%m-%d %H:%M")
-        print(
-            "\t".join((conversation.id, when, one_line(conversation.title or "untitled", 80), state)).rstrip()
+    rows = [
+        (
+            one.id,
+            datetime.fromtimestamp(one.updated).strftime("%Y-%m-%d %H:%M"),
+            one_line(one.title or "untitled", 80),
+            _describe_state(busy, broken_off),
         )
+        for one, busy, broken_off in listed
+    ]
+    print_table(("conversation", "last used", "title", "state"), rows, widest=2)
     if not listed:
         print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
 
 
-async def _read_recent(settings: Settings, limit: int) -> list[tuple[Conversation, Busy]]:
+def _has_store(settings: Settings) -> bool:
+    """Whether there is one. One that somebody named and that is not there is a slip: ConfigError."""
+    address = store_of(settings)
+    if not address.is_there and settings.origins.get("store", "").startswith("--"):
+        raise ConfigError(f"there is no database {address} yet: name another one with --store")
+    return address.is_there
+
+
+def _describe_state(busy: Busy, interrupted: bool) -> str:
+    if busy.waiting:
+        return "waits for you"
+    return "interrupted" if interrupted else "is running" if busy.live else ""
+
+
+async def _read_recent(settings: Settings, limit: int) -> list[tuple[Conversation, Busy, bool]]:
+    """Each with what goes on in it, and whether that broke off."""
     found: list[Conversation] = []
     async with open_store(settings) as runtime:
         async for conversation in each_conversation(runtime.store):
@@ -44,7 +65,8 @@ async def _read_recent(settings: Settings, limit: int) -> list[tuple[Conversatio
                 break
             found.append(conversation)
         busy = await runtime.store.busy([one.id for one in found])
-    return [(one, busy.get(one.id, Busy())) for one in found]
+        interrupted = await interrupted_conversations(runtime.store)
+    return [(one, busy.get(one.id, Busy()), one.id in interrupted) for one in found]
 
 
 def recent_titles(settings: Settings) -> list[tuple[str, str]]:
@@ -52,18 +74,20 @@ def recent_titles(settings: Settings) -> list[tuple[str, str]]:
     if not store_of(settings).is_there:
         return []
     return [
-        (one.id, one_line(one.title or "untitled", 60)) for one, _ in asyncio.run(_read_recent(settings, 50))
+        (one.id, one_line(one.title or "untitled", 60))
+        for one, _, _ in asyncio.run(_read_recent(settings, 50))
     ]
 
 
-def _report(conversation: Conversation, busy: Busy) -> JsonValue:
+def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonValue:
     return {
         "id": conversation.id,
         "title": conversation.title,
         "user": conversation.owner,
         "created": conversation.created,
         "updated": conversation.updated,
-        "running": busy.live,
+        "running": busy.live and not interrupted,
+        "interrupted": interrupted,
         "questions": busy.waiting,
         "tokens": conversation.usage.total,
         "cost": conversation.usage.cost,
@@ -106,8 +130,12 @@ def search_messages(words: str, settings: Settings, *, limit: int, as_json: bool
             indent=2,
         )
     else:
-        for one in found:
-            print("\t".join((one.conversation, one_line(one.title or "untitled", 40), one_line(one.snippet))))
+        rows = [
+            (one.conversation, one_line(one.title or "untitled", 40), one_line(one.snippet)) for one in found
+        ]
+        print_table(("conversation", "title", "where it stands"), rows)
+        if not found:
+            print(f"nothing was said with {words!r} in it", file=sys.stderr)
     return bool(found)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 import typer
 
 from dragoman.cli.lookup import find_conversation, open_store
-from dragoman.cli.terminal.text import one_line
+from dragoman.cli.terminal.text import count, one_line
 from dragoman.config.durations import parse_duration
 from dragoman.config.settings import Settings
 from dragoman.conversation.tree import Conversation
@@ -21,23 +21,39 @@ from dragoman.store.store import Store
 
 def delete_conversations(names: Sequence[str], settings: Settings, *, dry_run: bool, confirmed: bool) -> None:
     """All of them, or none where one is not there. A person at a terminal has to confirm it first."""
+    found = asyncio.run(_find_idle(names, settings))
     if not dry_run and not confirmed and sys.stdin.isatty():
-        typer.confirm(f"Delete {', '.join(names)}? There is no way back", abort=True)
+        for one in found:
+            print(f"  {_line(one)}, used last on {_day(one.updated)}", file=sys.stderr)
+        what = "it" if len(found) == 1 else f"these {len(found)} conversations"
+        typer.confirm(f"Delete {what}? There is no way back", abort=True)
+    if not dry_run:
+        asyncio.run(_delete([one.id for one in found], settings))
+    for one in found:
+        print(f"{'would delete' if dry_run else 'deleted'} {_line(one)}")
 
-    async def delete() -> list[Conversation]:
-        async with open_store(settings) as runtime:
-            found = {one.id: one for one in [await find_conversation(runtime.store, name) for name in names]}
-            for id in found:
-                if await _runs(runtime.store, id):
-                    raise BadRequest(f"{id} is running: stop it first, or wait for its end")
-            for id in [] if dry_run else found:
-                within = await runtime.store.within(id)
-                await runtime.store.delete_conversation(id)
-                await runtime.way_back.forget(within)
-            return list(found.values())
 
-    for conversation in asyncio.run(delete()):
-        print(f"{'would delete' if dry_run else 'deleted'} {_line(conversation)}")
+async def _find_idle(names: Sequence[str], settings: Settings) -> list[Conversation]:
+    async with open_store(settings) as runtime:
+        found = {one.id: one for one in [await find_conversation(runtime.store, name) for name in names]}
+        for id in found:
+            await _check_idle(runtime.store, id)
+        return list(found.values())
+
+
+async def _delete(ids: Sequence[str], settings: Settings) -> None:
+    async with open_store(settings) as runtime:
+        for id in ids:  # a person takes their time: something may have begun meanwhile
+            await _check_idle(runtime.store, id)
+        for id in ids:
+            within = await runtime.store.within(id)
+            await runtime.store.delete_conversation(id)
+            await runtime.way_back.forget(within)
+
+
+async def _check_idle(store: Store, id: str) -> None:
+    if await _runs(store, id):
+        raise BadRequest(f"{id} is running: `dragoman cancel {id}` stops it, or wait for its end")
 
 
 async def _runs(store: Store, conversation: str) -> bool:
@@ -61,7 +77,7 @@ def delete_old(older_than: str, settings: Settings, *, dry_run: bool, confirmed:
             print(f"would delete {_line(conversation)}, untouched since {_day(conversation.updated)}")
         return
     if not confirmed and sys.stdin.isatty():
-        many = f"{len(found)} conversations, untouched since {_day(found[-1].updated)} or longer"
+        many = f"{count(len(found), 'conversation')}, untouched since {_day(found[-1].updated)} or longer"
         typer.confirm(f"Delete {many}? There is no way back", abort=True)
     gone = set(asyncio.run(_delete_untouched(settings, before)))
     for conversation in found:

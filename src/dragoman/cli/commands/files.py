@@ -17,7 +17,7 @@ from rich.console import Console
 
 from dragoman.cli.lookup import LAST, find_conversation, open_store
 from dragoman.cli.terminal.diffs import render_diff
-from dragoman.cli.terminal.text import one_line, plain, print_json, visible
+from dragoman.cli.terminal.text import count, one_line, plain, print_json, visible
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, NotFound, RevertConflict
 from dragoman.runtime import Runtime
@@ -105,7 +105,9 @@ def _report(done: Reverted) -> None:
     for note in done.notes:
         print(f"· {plain(note)}", file=sys.stderr)
     where = ", and the conversation is back before it" if done.moved else ""
-    print(f"{len(done.paths)} files changed{where}; `dragoman redo` takes that back.", file=sys.stderr)
+    print(
+        f"{count(len(done.paths), 'file')} changed{where}; `dragoman redo` takes that back.", file=sys.stderr
+    )
 
 
 def show_blame(file: Path, settings: Settings, *, as_json: bool) -> None:

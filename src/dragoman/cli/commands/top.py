@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman.cli.lookup import open_store
-from dragoman.cli.terminal.text import print_json
+from dragoman.cli.terminal.text import count, print_json
 from dragoman.config.settings import Settings
 from dragoman.runtime import Runtime
 from dragoman.store.jobs import JobQueue, job_queue_of
@@ -101,14 +101,19 @@ def _drawn(seen: Overview) -> Group:
     if not seen.nodes:
         table.add_row("there is none", "", "", "", "")
     more = [
-        f"{seen.questions} questions wait for a person, {seen.queued} messages for the turn before them.",
-        f"{seen.jobs} turns wait for a worker, the first for {seen.lag:.0f} s.",
+        f"{_wait(seen.questions, 'question')} for a person.",
+        f"{_wait(seen.queued, 'message')} for the turn before.",
+        f"{_wait(seen.jobs, 'turn')} for a worker, the first for {seen.lag:.0f} s.",
         f"The oldest turn that runs began {seen.oldest:.0f} s ago.",
     ]
     return Group(table, Text(""), *(Text(line) for line in more))
 
 
+def _wait(number: int, noun: str) -> str:
+    return f"{count(number, noun)} {'waits' if number == 1 else 'wait'}"
+
+
 def _numbers(states: Counter[str]) -> tuple[str, str, str]:
     running = sum(states.values()) - states["waiting"]
-    shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if count)
+    shown = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if number)
     return str(running), str(states["waiting"]), shown

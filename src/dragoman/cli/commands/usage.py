@@ -22,6 +22,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.spending import Dimension, Spending, dimensions, group
 
 _NUMBERS = ("replies", "input", "output", "cached", "reasoning", "cost", "unpriced")
+WIDE = 200  # columns of what nobody looks at on a screen
 _CALLS = ("calls", "failed")
 _AGO = re.compile(r"(\d{1,4})([dwh])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -67,7 +68,7 @@ def _cell(value: object) -> object:
 
 
 def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: Sequence[str]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="left" if column in names else "right", no_wrap=True)
@@ -76,7 +77,9 @@ def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: 
         cells = ["in all" if row is total and name == names[0] else _shown(row, name) for name in columns]
         table.add_row(*cells, style="bold" if row is total else None)
     console.print(table)
-    if total.unpriced:
+    if total.unpriced == 1:
+        console.print("The price of 1 reply is not known: it costs more than is said here.")
+    elif total.unpriced:
         console.print(
             f"The price of {total.unpriced} replies is not known: they cost more than is said here."
         )

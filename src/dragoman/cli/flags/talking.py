@@ -125,7 +125,8 @@ def run(
     3 where the model refused or a filter ended its reply, 4 where the reply is cut off, 5 where it holds no
     answer, 130 where it was cancelled (Ctrl-C).
     """
-    from dragoman.cli.commands.run import RunFlags, run
+    from dragoman.cli.commands.run import run
+    from dragoman.cli.commands.run_flags import RunFlags
 
     start_logs(log, log_level)
     flags = RunFlags(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from dragoman.cli.terminal.text import visible
+from dragoman.cli.terminal.text import count, visible
 from dragoman.workspace.diff import words
 
 _LONGEST = 2_000  # characters of a line that is compared word by word
@@ -32,7 +32,7 @@ def render_diff(diff: str, lines: int | None = None) -> Text:
         text.append_text(line)
         text.append("\n")
     if len(shown) < len(every):
-        text.append(f"… {len(every) - len(shown)} more lines", "dim")
+        text.append(f"… {count(len(every) - len(shown), 'more line')}", "dim")
     else:
         text.rstrip()
     return text

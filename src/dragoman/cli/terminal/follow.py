@@ -1,11 +1,11 @@
-"""Following a turn at a terminal: Ctrl-C cancels it, and another client may answer its questions first."""
+"""Following a turn at a terminal: signals cancel it, and another client may answer its questions first."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from dragoman.cli.terminal.text import one_line
@@ -17,21 +17,58 @@ from dragoman.turn.handles import TurnHandle
 POLL = 0.2  # seconds between looks at what another process may change
 
 
-@contextmanager
-def cancel_on_interrupt(turn: TurnHandle, *, once: bool = False) -> Iterator[None]:
-    """Ctrl-C cancels the turn and the program goes on. With `once`, a second Ctrl-C ends the program."""
-    loop = asyncio.get_running_loop()
-    cancelling: set[asyncio.Task[bool]] = set()
+class Interrupts:
+    """What a signal that wants the program to end does: it cancels the turn, once there is one.
 
-    def cancel() -> None:
-        if once:
-            loop.remove_signal_handler(signal.SIGINT)
-        task = loop.create_task(turn.cancel("interrupted at the keyboard"))
-        cancelling.add(task)
-        task.add_done_callback(cancelling.discard)
+    Without a turn it ends what the program is doing. The second signal ends the program as usual.
+    """
+
+    def __init__(self, *signals: signal.Signals) -> None:
+        self._signals = signals
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._turn: TurnHandle | None = None
+        self._cancelling: set[asyncio.Task[bool]] = set()
+
+    def __enter__(self) -> Interrupts:
+        for number in self._signals:
+            with suppress(NotImplementedError, ValueError):  # Windows, or not the main thread
+                self._loop.add_signal_handler(number, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in self._signals:
+            with suppress(NotImplementedError, ValueError):
+                self._loop.remove_signal_handler(number)
+
+    def watch(self, turn: TurnHandle) -> None:
+        """From now on it is this turn that is cancelled."""
+        self._turn = turn
+
+    def _interrupt(self) -> None:
+        self.__exit__()
+        if self._turn is None:
+            if self._task is not None:
+                self._task.cancel()
+            return
+        task = self._loop.create_task(self._turn.cancel("interrupted"))
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+
+@contextmanager
+def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[None]:
+    """Ctrl-C does this, and the program goes on."""
+    loop = asyncio.get_running_loop()
+    acting: set[asyncio.Task[object]] = set()
+
+    def interrupt() -> None:
+        task = loop.create_task(act())
+        acting.add(task)
+        task.add_done_callback(acting.discard)
 
     try:
-        loop.add_signal_handler(signal.SIGINT, cancel)
+        loop.add_signal_handler(signal.SIGINT, interrupt)
     except NotImplementedError:  # Windows: there Ctrl-C ends the program
         yield
         return

@@ -34,12 +34,17 @@ def one_line(text: str, most: int = 200) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def head(text: str, lines: int) -> str:
     """The first lines, and how many more there are."""
     all_lines = text.split("\n")
     if len(all_lines) <= lines:
         return text
-    return "\n".join(all_lines[:lines]) + f"\n… {len(all_lines) - lines} more lines"
+    return "\n".join(all_lines[:lines]) + f"\n… {count(len(all_lines) - lines, 'more line')}"
 
 
 def format_json(value: JsonValue, width: int = 80) -> str:

@@ -14,6 +14,7 @@ from dragoman.config.trust.ownership import find_writer, writer_of
 from dragoman.tools.skills import NAME as SKILL
 
 SETTINGS = "dragoman.toml"
+BYTE_ORDER_MARK = "\ufeff"  # what some editors of Windows put in front of a text
 CODE = "tools"
 RESERVED = "plugins"  # nothing is loaded from it yet; a change of it is asked about all the same
 SKILLS = ("skills", ".dragoman/skills")
@@ -92,7 +93,7 @@ def parse_settings(data: bytes) -> dict[str, Any] | None:
     if len(data) > _LARGEST_TEXT:
         return None
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode().removeprefix(BYTE_ORDER_MARK))
     except (ValueError, RecursionError):
         return None
 

@@ -1,0 +1,154 @@
+"""What the flags of `dragoman run` mean: its message, its settings, its model and its store."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dragoman.cli.folder_trust import load_settings
+from dragoman.cli.model_choice import ChosenModel, choose_model, find_provider
+from dragoman.config.build import catalog_of
+from dragoman.config.settings import Settings
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.providers.catalog import Catalog, Provider
+from dragoman.providers.keys import Keys
+from dragoman.providers.models import wire
+from dragoman.store.address import absolute_place
+
+STDIN = "-"
+UNNAMED = "server"  # the provider of a model that is named without one
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class RunFlags:
+    """The flags of `dragoman run`. What they leave out, the settings say."""
+
+    message: Sequence[str]
+    model: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    wire: str | None = None
+    dialect: str = "auto"
+    tools: Sequence[Path] = ()
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    attach: Sequence[Path] = ()
+    agent: str | None = None
+    mode: str | None = None
+    system: str | None = None
+    max_rounds: int | None = None
+    conversation: str | None = None
+    resume: bool = False  # say nothing: go on with what was interrupted
+    store: str | None = None
+    forget: bool = False
+    workspace: Path | None = None
+    config: Path | None = None
+    trust: bool = False
+    as_json: bool = False
+
+
+def read_message(flags: RunFlags) -> str:
+    """The words of the command line; where one is `-`, or there are none, standard input in its place.
+    Nothing, where an interrupted turn of a conversation is to go on."""
+    if flags.resume or (
+        flags.conversation and not flags.message and (sys.stdin is None or sys.stdin.isatty())
+    ):
+        return ""
+    words = list(flags.message) or [STDIN]
+    if STDIN not in words:
+        return " ".join(words)
+    at = words.index(STDIN)
+    parts = (" ".join(words[:at]), _read_stdin(), " ".join(words[at + 1 :]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise BadRequest("there is no message: write it behind the options, or send it to standard input")
+    return sys.stdin.buffer.read().decode(errors="replace")
+
+
+def read_settings(flags: RunFlags) -> Settings:
+    values = {
+        "model": _model_name(flags),
+        "mode": flags.mode,
+        "system": flags.system,
+        "limits.max_rounds": flags.max_rounds,
+        "store": absolute_place(flags.store),
+        "workspace": str(flags.workspace.resolve()) if flags.workspace else None,
+    }
+    return load_settings(flags.config, values, trust=flags.trust, asks=True)
+
+
+@contextmanager
+def temporary_store(flags: RunFlags) -> Iterator[Path | None]:
+    """A store for this turn alone; None where the one of the settings is to be used."""
+    if not flags.forget:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "run.db"
+
+
+def _model_name(flags: RunFlags) -> str | None:
+    """The model, with a provider also where only an address is known."""
+    if flags.model is None or flags.base_url is None or "/" in flags.model:
+        return flags.model
+    return f"{UNNAMED}/{flags.model}"
+
+
+async def choose_run_model(flags: RunFlags, settings: Settings) -> ChosenModel:
+    catalog, keys = catalog_of(settings), Keys()
+    named = settings.values.get("model")
+    if flags.base_url is not None or flags.wire is not None:
+        if named is None:
+            raise ConfigError("--base-url and --wire are of a model: name it with --model")
+        catalog = catalog.with_provider(_provider_at(flags, named, catalog))
+    if flags.api_key:
+        if named is None:
+            raise ConfigError("--api-key is for a model: name it with --model")
+        keys = Keys({find_provider(catalog, named).name: flags.api_key})
+    chosen = await choose_model(
+        settings, catalog=catalog, keys=keys, dialect=flags.dialect, progress=_show_progress
+    )
+    if named is None:
+        print(f"· no model is named: taking {chosen.name} ({chosen.reason})", file=sys.stderr)
+    if chosen.note:
+        print(f"· {chosen.note}", file=sys.stderr)
+    return chosen
+
+
+def _provider_at(flags: RunFlags, name: str, catalog: Catalog) -> Provider:
+    """The provider of a model, with the address and the wire of the flags.
+
+    Who imitates OpenAI at an address of its own speaks Chat Completions, unless a wire is named, and is a
+    server of which nothing is known: thoughts and calls may come in its text.
+    """
+    who = name.partition("/")[0]
+    if flags.base_url is None:
+        provider = find_provider(catalog, name)
+    else:
+        provider = catalog.providers.get(who) or Provider(who, who)
+        if provider.wire == "openai_responses":
+            provider = Provider(
+                who,
+                who,
+                keys=provider.keys,
+                prices=provider.prices,
+                facts=provider.facts,
+                models=provider.models,
+                own=provider.own,
+            )
+        provider = replace(provider, base_url=flags.base_url, base_url_from=(), routes={}, local=True)
+        if not flags.base_url.startswith(("http://", "https://")):
+            raise ConfigError(f"--base-url begins with http:// or https://, not {flags.base_url!r}")
+    return replace(provider, wire=wire(flags.wire).name if flags.wire else provider.wire)
+
+
+def _show_progress(done: int, size: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r· fetching the model: {100 * done // max(size, 1)} %", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,135 @@
+"""`dragoman cancel`, `steer` and `queue`: what a script does to a turn that another program runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pydantic import JsonValue
+
+from dragoman.cli.interrupted import cancel_turn
+from dragoman.cli.lookup import LAST, find_conversation, match_id, open_store
+from dragoman.cli.model_choice import choose_model, unsuitable_groups
+from dragoman.cli.terminal.tables import print_table
+from dragoman.cli.terminal.text import one_line, print_json
+from dragoman.config.build import build_runtime, store_of
+from dragoman.config.settings import Settings
+from dragoman.errors import BadRequest, DragomanError
+from dragoman.runtime import Runtime
+from dragoman.store.store import Queued, Store
+
+_TURN = "turn_"
+
+
+@asynccontextmanager
+async def _open_whole(settings: Settings) -> AsyncIterator[Runtime]:
+    """The runtime of these settings, with model and tools; it begins nothing by itself."""
+    async with open_store(settings):
+        pass  # says it where there is none
+    chosen = await choose_model(settings)
+    without = {"browser", *unsuitable_groups(settings, chosen)}
+    built = build_runtime(settings, model=chosen.models, without=without, adopts=False)
+    async with chosen.models, built.runtime as runtime:
+        yield runtime
+
+
+async def _find_live(store: Store, name: str) -> str:
+    """The turn of this id, or the one under way in this conversation."""
+    if name.startswith(_TURN):
+        waiting = [one.turn for one in await store.queued()]
+        return match_id("turn", name, [*(row.id for row in await store.live_turns()), *waiting])
+    if name == LAST:
+        live = await store.live_turns()
+        outer = [row for row in live if (await store.conversation(row.conversation)).parent is None]
+        if outer:
+            return outer[-1].id
+    conversation = await find_conversation(store, name)
+    live = await store.live_turns(conversation.id)
+    if not live:
+        title = one_line(conversation.title or "untitled", 60)
+        raise BadRequest(f"nothing runs in {conversation.id} ({title})")
+    return live[-1].id
+
+
+def cancel(name: str, settings: Settings, *, reason: str) -> None:
+    """Also one that nobody runs: it is brought to its end here."""
+
+    async def stop(runtime: Runtime) -> str:
+        turn = await _find_live(runtime.store, name)
+        if not await cancel_turn(runtime, turn, reason):
+            raise BadRequest(f"{turn} is over already")
+        return turn
+
+    async def work() -> str:
+        try:
+            async with _open_whole(settings) as runtime:
+                return await stop(runtime)
+        except BadRequest:
+            raise
+        except DragomanError:  # no model, or tools that cannot be loaded: it can be stopped all the same
+            async with open_store(settings) as runtime:
+                return await stop(runtime)
+
+    print(f"cancelled {asyncio.run(work())}")
+
+
+def steer(name: str, message: str, settings: Settings) -> None:
+    async def post() -> str:
+        async with open_store(settings) as runtime:
+            turn = await _find_live(runtime.store, name)
+            if await runtime.store.is_abandoned(turn):
+                where = (await runtime.store.turn(turn)).conversation
+                raise BadRequest(f"nobody runs {turn}: `dragoman resume {where}` goes on with it first")
+            await runtime.turn(turn).steer(message)
+            return turn
+
+    print(f"{asyncio.run(post())} reads it before its next step")
+
+
+def add_to_queue(name: str, message: str, settings: Settings) -> None:
+    async def add() -> tuple[str, str]:
+        async with _open_whole(settings) as runtime:
+            turn = await _find_live(runtime.store, name)
+            row = await runtime.store.turn(turn)
+            if await runtime.store.is_abandoned(turn) and row.state != "waiting":
+                at_once = f"`dragoman run --continue {row.conversation} MESSAGE` says it at once"
+                raise BadRequest(f"nobody runs {turn}: {at_once}")
+            chat = await runtime.conversation(row.conversation)
+            return (await chat.send(message, queue=True)).id, turn
+
+    queued, before = asyncio.run(add())
+    print(f"{queued} begins when {before} is over")
+
+
+def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:
+    async def read() -> list[Queued]:
+        async with open_store(settings) as runtime:
+            where = (await find_conversation(runtime.store, name)).id if name is not None else None
+            return await runtime.store.queued(conversation=where)
+
+    found = asyncio.run(read()) if name is not None or store_of(settings).is_there else []
+    if as_json:
+        rows: list[JsonValue] = [
+            {"turn": one.turn, "conversation": one.conversation, "text": one.message.text} for one in found
+        ]
+        print_json(rows, indent=2)
+        return
+    print_table(
+        ("turn", "conversation", "message"),
+        [(one.turn, one.conversation, one_line(one.message.text, 80)) for one in found],
+    )
+    if not found:
+        print("Nothing waits for its turn.", file=sys.stderr)
+
+
+def drop_queued(turn: str, settings: Settings) -> None:
+    async def drop() -> str:
+        async with open_store(settings) as runtime:
+            id = match_id("queued turn", turn, [one.turn for one in await runtime.store.queued()])
+            if not await runtime.store.unqueue(id):
+                raise BadRequest(f"{id} has begun: `dragoman cancel {id}` stops it")
+            return id
+
+    print(f"called off {asyncio.run(drop())}")

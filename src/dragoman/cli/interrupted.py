@@ -1,0 +1,64 @@
+"""Turns that nobody runs: found, gone on with here, or closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dragoman.errors import BadRequest, TurnBusy, TurnSetAside
+from dragoman.runtime import Runtime
+from dragoman.store.store import Store, TurnRow
+from dragoman.turn.handles import TurnHandle
+from dragoman.turn.machine import State
+
+
+async def interrupted_conversations(store: Store) -> set[str]:
+    """Those in which a turn broke off: not one that waits for a person, who may take their time."""
+    return {row.conversation for row in await store.abandoned_turns() if row.state != State.WAITING}
+
+
+async def resume_turn(runtime: Runtime, conversation: str) -> TurnHandle | None:
+    """Go on with the interrupted turn of a conversation, and with what its calls had begun in others.
+    None where there is none. TurnSetAside says what it would need."""
+    for row in await runtime.store.live_turns(conversation):
+        if await runtime.store.is_abandoned(row.id):
+            inner = [one for one in await runtime.store.within(conversation) if one != conversation]
+            for each in await _abandoned(runtime.store, inner):
+                await runtime.turn(each.id).resume()
+            turn = runtime.turn(row.id)
+            await turn.resume()
+            return turn
+    return None
+
+
+async def _abandoned(store: Store, conversations: Iterable[str]) -> list[TurnRow]:
+    rows = [row for one in conversations for row in await store.live_turns(one)]
+    return [row for row in rows if await store.is_abandoned(row.id)]
+
+
+async def close_interrupted(runtime: Runtime, busy: TurnBusy) -> str:
+    """End the turn that is in the way, if it was interrupted, and return its id. What waits for an answer is
+    not closed by saying something else, and what somebody runs is not either."""
+    row = await runtime.store.turn(busy.turn)
+    if not await runtime.store.is_abandoned(row.id):
+        raise busy
+    if row.state == State.WAITING:
+        raise BadRequest(
+            f"turn {row.id} waits for an answer: `dragoman questions` shows what it asks, "
+            f"`dragoman resume {row.conversation}` goes on with it, and "
+            f"`dragoman cancel {row.conversation}` ends it"
+        ) from busy
+    await cancel_turn(runtime, row.id, "it was interrupted, and something else was said")
+    return row.id
+
+
+async def cancel_turn(runtime: Runtime, id: str, reason: str) -> bool:
+    """Stop a turn, whoever runs it; one that nobody runs is brought to its end here. False: it is over."""
+    turn = runtime.turn(id)
+    if not await turn.cancel(reason):
+        return False
+    try:
+        if await runtime.store.is_abandoned(id) and await turn.resume():
+            await turn.result()
+    except TurnSetAside:
+        await runtime.store.close_turn(id)
+    return True
