@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.errors import BadRequest
@@ -11,6 +12,7 @@ from dragoman.messages.parts import File, Part, Text
 from dragoman.store.store import Store
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')  # @notes.txt or @"my notes.txt"
+_SIGNS = ".,;:!?)"  # at the end of a sentence
 LIMIT = 25 * 1024 * 1024
 
 
@@ -19,15 +21,23 @@ async def attach_file(store: Store, path: str) -> File:
     return File(_media_type(file, data), blob=await store.put_blob(data), name=file.name, size=len(data))
 
 
-async def attach_mentioned(store: Store, text: str, attachments: list[File]) -> list[Part]:
-    """The parts of a message: its text, what was attached before, and the files it mentions that exist."""
-    paths = [path for quoted, bare in _MENTION.findall(text) if (path := _existing(quoted, bare)) is not None]
+async def attach_mentioned(
+    store: Store, text: str, attachments: list[File], notify: Callable[[str, str], None]
+) -> list[Part]:
+    """The parts of a message: its text, what was attached before, and the files it mentions that exist.
+    Of what looks like a file and is none, the person is told."""
+    paths = list[str]()
+    for quoted, bare in _MENTION.findall(text):
+        if (path := _existing(quoted, bare)) is not None:
+            paths.append(path)
+        elif quoted or "." in bare.rstrip(_SIGNS) or "/" in bare:
+            notify(f"there is no file {quoted or bare.rstrip(_SIGNS)!r}: it is sent as text", "yellow")
     return [Text(text), *attachments, *[await attach_file(store, path) for path in paths]]
 
 
 def _existing(quoted: str, bare: str) -> str | None:
     """A file that is there; a sign at the end of a sentence is no part of its name."""
-    spellings = (quoted, bare, bare.rstrip(".,;:!?)"))
+    spellings = (quoted, bare, bare.rstrip(_SIGNS))
     return next((one for one in spellings if one and Path(one).expanduser().is_file()), None)
 
 

@@ -30,6 +30,13 @@ async def resume_turn(runtime: Runtime, conversation: str) -> TurnHandle | None:
     return None
 
 
+async def next_queued(runtime: Runtime, conversation: str) -> TurnHandle | None:
+    """What was said in a conversation while a turn of it ran here: whoever ran that one answers it."""
+    begun = [row.id for row in await runtime.store.own_turns() if row.conversation == conversation]
+    waiting = [one.turn for one in await runtime.store.queued(conversation=conversation)]
+    return runtime.turn((begun + waiting)[0]) if begun or waiting else None
+
+
 async def _abandoned(store: Store, conversations: Iterable[str]) -> list[TurnRow]:
     rows = [row for one in conversations for row in await store.live_turns(one)]
     return [row for row in rows if await store.is_abandoned(row.id)]

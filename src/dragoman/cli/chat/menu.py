@@ -2,60 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.terminal.arguments import edit_arguments
 from dragoman.cli.terminal.cards import question_card
+from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.form import Declined, fill_form, unless_declined
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
 from dragoman.cli.terminal.text import one_line, plain
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
-from dragoman.messages.questions import (
-    Answer,
-    Kind,
-    Question,
-    allow_always,
-    allow_for_conversation,
-    allow_once,
-    reject,
-    release,
-    reply,
-    stop,
-    withhold,
-)
+from dragoman.messages.parts import Arguments
+from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply
 from dragoman.runtime import Runtime
-from dragoman.tools.permissions import rules_in_words
-
-
-@dataclass(slots=True, frozen=True)
-class MenuItem:
-    """A key, the words that mean the same, and its label in the menu."""
-
-    key: str
-    words: tuple[str, ...]
-    label: str
-
-
-ONCE = MenuItem("y", ("yes", "once", "allow", "run"), "once")
-CONVERSATION = MenuItem("c", ("conversation",), "this conversation")
-ALWAYS = MenuItem("a", ("always",), "always")
-EDIT = MenuItem("e", ("edit",), "edit")
-REJECT = MenuItem("n", ("no", "reject"), "reject [why]")
-STOP = MenuItem("s", ("stop",), "stop the calls [why]")
-RELEASE = MenuItem("r", ("release", "yes"), "release")
-WITHHOLD = MenuItem("w", ("withhold", "no"), "withhold [why]")
-
-MENUS: dict[Kind, tuple[MenuItem, ...]] = {
-    "approve": (ONCE, CONVERSATION, ALWAYS, EDIT, REJECT),
-    "run": (replace(ONCE, label="run it"), EDIT, REJECT),
-    "loop": (replace(ONCE, label="once more"), CONVERSATION, STOP, REJECT),
-    "interrupted": (replace(ONCE, label="run it again"), replace(REJECT, label="leave it [why]")),
-    "review": (RELEASE, EDIT, WITHHOLD),
-}
 
 
 class QuestionMenu:
@@ -65,7 +27,7 @@ class QuestionMenu:
         self._runtime = runtime
         self._console = console
         self._keyboard = keyboard
-        self._draft: str | None = None  # an edit that did not fit, to go on with
+        self._draft: Arguments | None = None  # an edit that did not fit, to go on with
 
     async def settle(self, id: str) -> None:
         """Ask until it is answered, here or by another client.
@@ -107,60 +69,36 @@ class QuestionMenu:
             return await self._reply(question)
         if self._draft is not None:
             return await self._edit(question)
-        menu = MENUS[question.kind]
-        self._console.print(Text(" · ".join(f"{one.key} {_label(one, question)}" for one in menu), "yellow"))
-        word, _, rest = (await self._keyboard.line("your choice: ")).partition(" ")
-        typed = word.lower()
-        chosen = next((one for one in menu if typed and typed in (one.key, *one.words)), None)
-        match chosen.key if chosen is not None else None:
-            case "y":
-                return allow_once()
-            case "c":
-                return allow_for_conversation()
-            case "a":
-                return allow_always()
-            case "e":
-                return await self._edit(question)
-            case "n":
-                return reject(await self._ask_why(rest))
-            case "s":
-                return stop(await self._ask_why(rest))
-            case "r":
-                return release()
-            case "w":
-                return withhold(await self._ask_why(rest))
-            case _:
-                self._notify(f"type one of {', '.join(one.key for one in menu)}")
-                return None
-
-    async def _ask_why(self, typed: str) -> str | None:
-        return typed.strip() or await self._keyboard.line("why (Enter: no reason) ") or None
+        for line in menu_lines(question):
+            self._console.print(Text(line, "yellow"))
+        try:
+            choice = parse_choice(question, await self._keyboard.line("your choice: "))
+        except NotAChoice as error:
+            self._notify(str(error))
+            return None
+        if choice == "edit":
+            return await self._edit(question)
+        if choice == "why":
+            return reject(await self._keyboard.line("why (Enter: no reason) ") or None)
+        return choice
 
     # ── editing ───────────────────────────────────────────────────────────────────────────────────
 
     async def _edit(self, question: Question) -> Answer | None:
         """Other arguments, or another result. Ctrl-C goes back to the choice."""
-        reviewed = question.result.text if question.result is not None else None
-        given = json.dumps(question.arguments, indent=2, ensure_ascii=False) if reviewed is None else reviewed
         try:
-            self._draft = await self._keyboard.edit(
-                self._draft if self._draft is not None else given,
-                "arguments" if reviewed is None else "result",
+            if question.result is not None:
+                return release(await self._keyboard.edit(question.result.text, "result"))
+            self._draft = await edit_arguments(
+                self._draft if self._draft is not None else question.arguments,
+                question.schema,
+                self._keyboard,
+                lambda line: self._console.print(Text(plain(line), "yellow")),
             )
+            return allow_once(self._draft)
         except Interrupted:
             self._draft = None
             return None
-        if reviewed is not None:
-            return release(self._draft)
-        try:
-            arguments = json.loads(self._draft)
-        except ValueError as error:
-            self._notify(f"that is no JSON: {error}", "red")
-            return None
-        if not isinstance(arguments, dict):
-            self._notify("arguments are an object: { … }", "red")
-            return None
-        return allow_once(arguments)
 
     # ── a tool's own question ─────────────────────────────────────────────────────────────────────
 
@@ -187,9 +125,3 @@ class QuestionMenu:
 
     def _notify(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(f"· {plain(text)}", style))
-
-
-def _label(item: MenuItem, question: Question) -> str:
-    if item is ALWAYS and question.rules:
-        return f"always ({plain(rules_in_words(question.rules))})"
-    return item.label

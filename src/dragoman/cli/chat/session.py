@@ -9,11 +9,14 @@ from rich.console import Console
 from rich.text import Text
 
 from dragoman.cli.attachments import attach_mentioned
+from dragoman.cli.chat.interjections import Interjections
 from dragoman.cli.chat.menu import QuestionMenu
+from dragoman.cli.chat.status import Status, read_status
+from dragoman.cli.interrupted import next_queued, resume_turn
 from dragoman.cli.model_choice import ChosenModel
-from dragoman.cli.terminal.follow import cancel_on_interrupt, question_in
+from dragoman.cli.terminal.follow import on_interrupt, question_in
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
-from dragoman.cli.terminal.screen import DownloadProgress, Screen
+from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
 from dragoman.cli.terminal.text import plain
 from dragoman.cli.terminal.transcript import print_messages
 from dragoman.errors import BadRequest
@@ -44,6 +47,7 @@ class Session:
         self.chat: ConversationHandle | None = None
         self.attachments: list[File] = []
         self.thoughts = False
+        self.draft = ""  # typed while a turn ran, and not sent
         self._download = download
         self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
         self._seen: set[str] = set()  # calls that are on the screen already
@@ -86,7 +90,7 @@ class Session:
         return self.chat.turn(live[-1].id) if live else None
 
     async def send(self, text: str) -> TurnHandle:
-        parts = await attach_mentioned(self.runtime.store, text, self.attachments)
+        parts = await attach_mentioned(self.runtime.store, text, self.attachments, self.notify)
         if self.chat is None:
             self.chat = await self.runtime.conversation(None, user=None, **self._settings)
         turn = await self.chat.send(parts)
@@ -96,37 +100,62 @@ class Session:
     def notify(self, text: str, style: str = "dim") -> None:
         self.console.print(Text(f"· {plain(text)}", style))
 
+    async def read_status(self) -> Status:
+        """For the line below the prompt."""
+        messages = await self.chat.messages() if self.chat is not None else ()
+        spent = (await self.chat.info()).usage if self.chat is not None else None
+        settings = await self.settings()
+        return read_status(self.runtime, settings, chosen=self.chosen.name, messages=messages, spent=spent)
+
     # ── a turn ────────────────────────────────────────────────────────────────────────────────────
 
     async def follow(self, turn: TurnHandle) -> None:
         """To its end. Ctrl-C cancels it. `InputClosed` where the person leaves while it asks."""
+        beside = Interjections(self.here, turn, self.runtime.store, self.notify, self.draft)
+        status = await self.read_status()
         screen = Screen(
-            self.console, thoughts=self.thoughts, server_of=self._server_of, download=self._download
+            self.console,
+            thoughts=self.thoughts,
+            server_of=self._server_of,
+            download=self._download,
+            below=lambda: [*beside.lines(), Text(status.line(self.console.width), "dim")],
         )
         ended = False
-        with screen, cancel_on_interrupt(turn):
+        with screen, beside.line.listening(), on_interrupt(beside.stop):
             async for event in self._events(turn):
+                beside.hear(event)
+                if isinstance(event, e.StepEnd):
+                    status.add(event.usage)
                 if not (isinstance(event, e.CallEnd) and event.call in self._seen):
                     screen.show(event)
                 question = question_in(event)
                 if question is not None:
-                    with screen.paused():
+                    with screen.paused(), beside.line.paused():
                         try:
                             await self._menu.settle(question)
                         except Interrupted:
-                            await turn.cancel("interrupted at the keyboard")
+                            await beside.stop()
                 elif isinstance(event, e.CallStart) and event.client:
                     why = f"{event.tool} runs in the page, and the person is at a terminal"
                     await turn.deliver(event.call, why, failed=True)
                 ended = ended or isinstance(event, e.TurnEnd)
+        self.draft = await beside.close()
         if not ended:  # the store could not be written, or another program took the turn over
             await turn.result()
         self.console.print()
 
+    async def next_turn(self) -> TurnHandle | None:
+        """What was said while the turn before it ran, here or by another client, and begins now."""
+        found = await next_queued(self.runtime, self.chat.id) if self.chat is not None else None
+        if found is not None:
+            self.console.print(said_line((await found.snapshot()).messages[0].text))
+        return found
+
     async def _events(self, turn: TurnHandle) -> AsyncIterator[e.Event]:
         """Of this turn, also where another process runs it."""
         row = await self.runtime.store.turn(turn.id)
-        if row.live and not await self.runtime.driver.adopt(turn.id):
+        here = self.runtime.bus.here(turn.id) is not None or await self.runtime.store.is_queued(turn.id)
+        if row.live and not here and await resume_turn(self.runtime, row.conversation) is None:
             self.notify("another program carries this turn on; you can follow and answer here")
         async for event in turn.events():
             yield event

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from rich.text import Text
 from dragoman.cli.chat.completion import ChatCompleter
 from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
+from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error
@@ -34,6 +35,8 @@ class ChatFlags:
     """What the command line says beside the settings."""
 
     conversation: str | None = None
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
     agent: str | None = None
     thoughts: bool = False
 
@@ -51,7 +54,14 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
     download = DownloadProgress()
     chosen = await choose_model(settings, progress=download)
     without = {"browser", *unsuitable_groups(settings, chosen)}
-    built = build_runtime(settings, model=chosen.models, without=without)
+    built = build_runtime(
+        settings,
+        model=chosen.models,
+        without=without,
+        allow=flags.allow,
+        deny=flags.deny,
+        adopts=False,  # what other programs left behind goes on when it is opened, and not before
+    )
     async with chosen.models, built.runtime as runtime:
         keyboard = Keyboard(_completer(runtime, chosen), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, download)
@@ -80,11 +90,21 @@ async def _begin(session: Session, built: Built, flags: ChatFlags) -> TurnHandle
     if not model:
         session.runtime.services.model(None)  # a missing key is an error before anything is typed
     _greet(session, built, model or session.chosen.name)
+    await _tell_of_others(session, known.id if known is not None else None)
     turn = await session.open(known.id) if known is not None else None
     if flags.agent is not None:
         session.runtime.services.agent(flags.agent)
         await session.change(agent=flags.agent)
     return turn
+
+
+async def _tell_of_others(session: Session, opened: str | None) -> None:
+    """Turns that broke off elsewhere are not gone on with unasked: they may cost something."""
+    others = await interrupted_conversations(session.runtime.store) - {opened}
+    if len(others) == 1:
+        session.notify(f"a turn was interrupted in another conversation: dragoman resume {others.pop()}")
+    elif others:
+        session.notify(f"turns were interrupted in {len(others)} other conversations: dragoman list")
 
 
 def _greet(session: Session, built: Built, model: str) -> None:
@@ -101,8 +121,9 @@ def _greet(session: Session, built: Built, model: str) -> None:
 async def _talk(session: Session, turn: TurnHandle | None) -> None:
     while True:
         try:
-            if turn is not None:
+            while turn is not None:
                 await session.follow(turn)
+                turn = await session.next_turn()
             turn = await _read_message(session)
         except (InputClosed, Interrupted, EngineError):
             raise
@@ -116,7 +137,9 @@ async def _talk(session: Session, turn: TurnHandle | None) -> None:
 
 async def _read_message(session: Session) -> TurnHandle | None:
     """Send it, or run the command it is. Returns the turn that came of it, if one did."""
-    text = await session.keyboard.message()
+    status = await session.read_status()
+    draft, session.draft = session.draft, ""
+    text = await session.keyboard.message(draft, status=status.line)
     if not text.strip():
         return None
     if not text.startswith("/"):

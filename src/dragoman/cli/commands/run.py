@@ -17,7 +17,7 @@ from dragoman.cli.commands.run_flags import (
     read_settings,
     temporary_store,
 )
-from dragoman.cli.interrupted import close_interrupted, resume_turn
+from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error, exit_status
@@ -89,16 +89,9 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             while turn is not None:
                 interrupts.watch(turn)
                 ended = await _follow(runtime, turn, output)
-                turn = await _next_queued(runtime, turn) if ended[0].state != "cancelled" else None
+                where = (await runtime.store.turn(turn.id)).conversation
+                turn = await next_queued(runtime, where) if ended[0].state != "cancelled" else None
             return ended
-
-
-async def _next_queued(runtime: Runtime, turn: TurnHandle) -> TurnHandle | None:
-    """What somebody said in the same conversation meanwhile: whoever ran the turn before it answers it."""
-    conversation = (await runtime.store.turn(turn.id)).conversation
-    begun = [row.id for row in await runtime.store.own_turns() if row.conversation == conversation]
-    waiting = [one.turn for one in await runtime.store.queued(conversation=conversation)]
-    return runtime.turn((begun + waiting)[0]) if begun or waiting else None
 
 
 def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
@@ -138,7 +131,10 @@ async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHan
 
 
 async def _follow(runtime: Runtime, turn: TurnHandle, output: TurnOutput) -> tuple[e.TurnEnd, int]:
-    prompts = LinePrompts(runtime, turn, terminal=sys.stdin is not None and sys.stdin.isatty())
+    task = asyncio.current_task()
+    assert task is not None
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    prompts = LinePrompts(runtime, turn, terminal=terminal, leave=task.cancel)
     end: e.TurnEnd | None = None
     cut = False
     try:
@@ -152,6 +148,13 @@ async def _follow(runtime: Runtime, turn: TurnHandle, output: TurnOutput) -> tup
                 cut = event.unfinished
             elif isinstance(event, e.TurnEnd):
                 end = event
+    except asyncio.CancelledError:
+        if not prompts.left:
+            raise
+        task.uncancel()
+        where = (await runtime.store.turn(turn.id)).conversation
+        waits = f"it waits for your answer: `dragoman resume {where}` asks again, and goes on"
+        return end_without_turn(waits, "waiting"), STATUS["error"]
     except BrokenPipeError:
         if await turn.cancel("nobody reads its answer any more"):
             await turn.reached("cancelled")

@@ -28,7 +28,10 @@ app = typer.Typer(rich_markup_mode="markdown")
 PANEL = "Talking"
 
 
-@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman chat --last`")
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman chat --last`, or `dragoman chat --allow files.read`",
+)
 def chat(
     conversation: Annotated[
         str | None,
@@ -43,6 +46,11 @@ def chat(
     agent: Agent = None,
     mode: Mode = None,
     system: System = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="PERMISSION or PERMISSION:PATTERN that needs no question. Can be given again."),
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(help="What must not run. Can be given again.")] = None,
     thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thinks, whole.")] = False,
     store: Store = None,
     workspace: Workspace = None,
@@ -56,7 +64,13 @@ def chat(
 
     start_logs(log, log_level)
     settings = {"model": model, "mode": mode, "system": system, "workspace": absolute(workspace)}
-    flags = ChatFlags(conversation=conversation or ("last" if last else None), agent=agent, thoughts=thoughts)
+    flags = ChatFlags(
+        conversation=conversation or ("last" if last else None),
+        allow=allow or (),
+        deny=deny or (),
+        agent=agent,
+        thoughts=thoughts,
+    )
     chat(load_settings(config, store, settings, trust=trust, asks=True), flags)
 
 

@@ -65,7 +65,7 @@ async def _ask_field(
             notify("this one is needed")
             continue
         try:
-            value = _parse_value(field, line, options)
+            value = parse_field(field, line)
         except ValueError as error:
             notify(str(error))
             continue
@@ -82,7 +82,9 @@ def _hint(field: Mapping[str, Any], options: list[str], needed: bool) -> str:
     return hint if needed else f"{hint} (optional)"
 
 
-def _parse_value(field: dict[str, JsonValue], line: str, options: list[str]) -> JsonValue:
+def parse_field(field: Mapping[str, JsonValue], line: str) -> JsonValue:
+    """What was typed, as the schema of a field wants it. ValueError says what to type."""
+    options = _options(field)
     match _kind(field):
         case "boolean":
             if line.lower() not in _WORDS:

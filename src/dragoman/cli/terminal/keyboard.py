@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.styles import Style
 
 from dragoman.errors import DragomanError
 
@@ -58,12 +60,15 @@ class Keyboard:
             prompt_continuation="  ",
             enable_open_in_editor=True,
             reserve_space_for_menu=5,
+            style=Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"}),
             interrupt_exception=Interrupted,
             eof_exception=InputClosed,
         )
 
-    async def message(self, default: str = "") -> str:
-        """Enter sends it; Alt-Enter begins a new line; what is pasted comes in whole."""
+    async def message(self, default: str = "", *, status: Callable[[int], str] | None = None) -> str:
+        """Enter sends it; Alt-Enter begins a new line; what is pasted comes in whole. `status` makes a line
+        of this width, which stands below."""
+        self._messages.bottom_toolbar = _toolbar(status) if status is not None else None
         return await _prompt(self._messages, _styled("› ", "cyan"), default)
 
     async def line(self, prompt: str, *, default: str = "", words: Sequence[str] = ()) -> str:
@@ -110,6 +115,10 @@ class _History(FileHistory):
             super().store_string(string)
         except OSError:
             pass
+
+
+def _toolbar(status: Callable[[int], str]) -> Callable[[], FormattedText]:
+    return lambda: FormattedText([("", status(get_app().output.get_size().columns))])
 
 
 def _styled(text: str, colour: str) -> FormattedText:

@@ -75,7 +75,8 @@ class TextOutput:
                     self._aside(_call_line(event))
                 self._aside(f"→ {plain(event.tool)} {event.state}: {one_line(event.result.text, SHOWN)}")
             case e.StepRetry():
-                self._aside(f"· {plain(event.reason)}: trying again in {event.seconds:.0f} s")
+                attempt = f"attempt {event.attempt} of {event.attempts}"
+                self._aside(f"· {plain(event.reason)}: {attempt} in {event.seconds:.0f} s")
             case e.Notice() if event.kind != "title":
                 self._aside(f"· {plain(event.text)}")
             case _:

@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pydantic import JsonValue
 
 from dragoman.cli.terminal.causes import cause
+from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.text import format_json, head, plain, visible
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
@@ -19,8 +20,6 @@ from dragoman.messages import events as e
 from dragoman.messages.questions import (
     Answer,
     Question,
-    allow_always,
-    allow_for_conversation,
     allow_once,
     nobody_to_ask,
     reject,
@@ -44,21 +43,22 @@ UNATTENDED: dict[str, Answer] = {
 }
 
 DIFF_LINES = 200  # of what would be written
-KEYS: dict[str, str] = {
-    "approve": "y once, c in this conversation, a always, n WHY",
-    "loop": "y once more, c in this conversation, s WHY stops the calls, n WHY",
-}
 
 
 class LinePrompts:
     """Answers the questions of one turn, one after another, while its events go on."""
 
-    def __init__(self, runtime: Runtime, turn: TurnHandle, *, terminal: bool) -> None:
+    def __init__(
+        self, runtime: Runtime, turn: TurnHandle, *, terminal: bool, leave: Callable[[], object]
+    ) -> None:
+        """`leave` is called, once, where the person goes away from a question: then they have `left`."""
         self._runtime = runtime
         self._turn = turn
         self._terminal = terminal
         self._keyboard = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leave = leave
+        self.left = False
 
     def ask(self, question: str) -> None:
         self._start(self._settle(question))
@@ -94,13 +94,18 @@ class LinePrompts:
 
     async def _prompt(self, question: Question) -> None:
         while True:
-            answer = _parse_answer(question, await _read_line(question))
+            line = await _read_line(question)
+            if not line:  # Ctrl-D: the person goes away, and what it asks waits on
+                _print("\n")
+                self.left = True
+                self._leave()
+                return
             try:
-                await self._runtime.answer(question.id, answer)
+                await self._runtime.answer(question.id, _parse_answer(question, line))
                 return
             except (AlreadyAnswered, TurnEnded):
                 raise
-            except BadRequest as error:
+            except (BadRequest, NotAChoice) as error:
                 _print(f"· {error}\n")
 
 
@@ -110,8 +115,10 @@ async def _read_line(question: Question) -> str:
         about = f"  {question.tool}\n{head(visible(question.diff), DIFF_LINES)}\n"
     result = f"  → {plain(question.result.text)}\n" if question.result is not None else ""
     choices = "".join(f"  - {plain(choice)}\n" for choice in question.choices)
-    keys = f"  {KEYS[question.kind]}\n" if question.kind in KEYS else ""
-    keys += "  as JSON: { … }\n" if question.kind == "tool" and question.schema else ""
+    if question.kind == "tool":
+        keys = "  as JSON: { … }\n" if question.schema else ""
+    else:
+        keys = "".join(f"  {line.strip()}\n" for line in menu_lines(question)).replace("e edit", "e {JSON}")
     prompt = "> " if question.kind == "tool" else "[y/N] "
     _print(f"? {plain(question.text)}\n{about}{result}{choices}  {cause(question)}\n{keys}{prompt}")
     # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.
@@ -120,33 +127,34 @@ async def _read_line(question: Question) -> str:
 
 
 def _parse_answer(question: Question, line: str) -> Answer:
-    match question.kind:
-        case "review":
-            return _parse_review(line)
-        case "tool":
-            return reply(_parse_value(line) if question.schema else line.rstrip("\n"))
-        case _:
-            return _parse_approval(line)
+    """Nothing, and what means nothing, is a no: whoever only presses Enter has not said yes."""
+    if question.kind == "tool":
+        return reply(_parse_value(line) if question.schema else line.rstrip("\n"))
+    word, _, rest = line.strip().partition(" ")
+    if word.lower() in ("e", "edit"):
+        return _parse_edit(question, rest)
+    try:
+        choice = parse_choice(question, line)
+    except NotAChoice:
+        if word:
+            raise
+        choice = "why"
+    if isinstance(choice, Answer):
+        return choice
+    no = "the person said no"
+    return withhold(no) if question.kind == "review" else reject(no)
 
 
-def _parse_approval(line: str) -> Answer:
-    word, _, why = line.strip().partition(" ")
-    match word.lower():
-        case "y" | "yes":
-            return allow_once()
-        case "c":
-            return allow_for_conversation()
-        case "a" | "always":
-            return allow_always()
-        case "s" | "stop":
-            return stop(why or None)
-        case _:
-            return reject(why or "the person said no")
-
-
-def _parse_review(line: str) -> Answer:
-    word, _, why = line.strip().partition(" ")
-    return release() if word.lower() in ("y", "yes") else withhold(why or "the person said no")
+def _parse_edit(question: Question, text: str) -> Answer:
+    if question.kind == "review":
+        return release(text)
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise NotAChoice(f"that is no JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise NotAChoice("arguments are an object: { … }")
+    return allow_once(arguments)
 
 
 def _parse_value(line: str) -> JsonValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -41,6 +41,25 @@ class _RunningCall:
     progress: str = ""
 
 
+@dataclass(slots=True)
+class _Retry:
+    """A provider did not answer, and is asked again at a time of the monotonic clock."""
+
+    event: e.StepRetry
+    at: float
+
+    @property
+    def text(self) -> str:
+        left = max(0.0, self.at - time.monotonic())
+        attempt = f"attempt {self.event.attempt} of {self.event.attempts}"
+        return f"{one_line(self.event.reason)}: {attempt} in {left:.0f} s"
+
+
+def said_line(text: str) -> Text:
+    """What a person said, as it stands among the answers."""
+    return Text.assemble(("you: ", "bold cyan"), plain(text).strip())
+
+
 class DownloadProgress:
     """How far the download of a model is, for whoever shows it."""
 
@@ -61,7 +80,9 @@ class Screen:
         thoughts: bool = False,
         server_of: Callable[[str], str | None],
         download: DownloadProgress,
+        below: Callable[[], Sequence[RenderableType]] = tuple,
     ) -> None:
+        """`below` is what stands under the turn while it runs: what the person types, and a status line."""
         self._console = console
         self._thoughts = thoughts
         self._server_of = server_of
@@ -71,6 +92,8 @@ class Screen:
         self._calls: dict[str, _RunningCall] = {}
         self._sources: list[Citation] = []  # of the reply, shown when it is over
         self._state = "sending"
+        self._retry: _Retry | None = None
+        self._below = below
         self._between = False  # a block of this text stands above already
         self._live = self._new_live()
 
@@ -94,12 +117,11 @@ class Screen:
     def show(self, event: e.Event) -> None:
         match event:
             case e.StepStart(attempt=attempt):
-                self._state = "waiting for the model"
+                self._state, self._retry = "waiting for the model", None
                 if attempt > 1:
                     self._start_over(attempt)
             case e.StepRetry():
-                wait = f"{one_line(event.reason)}: trying again in {event.seconds:.0f} s"
-                self._state = f"{wait} ({event.attempt} of {event.attempts})"
+                self._retry = _Retry(event, time.monotonic() + event.seconds)
             case e.ReasoningStart():
                 self._thought = _Thought()
             case e.ReasoningDelta(text=text):
@@ -129,6 +151,8 @@ class Screen:
             case e.MessageAdded(message=message):
                 if message.role == "assistant":
                     self._print_block(plain(message.text))
+                elif message.author is None:  # it was said while the turn ran
+                    self._console.print(said_line(message.text))
             case e.Notice(kind=kind, text=text) if kind != "title":
                 self.notify(text)
             case e.TurnEnd():
@@ -168,8 +192,10 @@ class Screen:
             return
         lasted = seconds if seconds is not None else time.monotonic() - thought.began
         if self._thoughts:
+            self._console.print(Text(f"∴ thought for {lasted:.1f} s", "dim"))
             self._console.print(Text(thought.text.strip(), "dim italic"))
-        self._console.print(Text(f"∴ thought for {lasted:.1f} s: {thought.first_line}", "dim"))
+        else:
+            self._console.print(Text(f"∴ thought for {lasted:.1f} s: {thought.first_line}", "dim"))
 
     def _end_call(self, event: e.CallEnd) -> None:
         running = self._calls.pop(event.call, None)
@@ -214,7 +240,8 @@ class Screen:
 
     def _render(self) -> RenderableType:
         parts: list[RenderableType] = []
-        room = max(3, self._console.height - 3 - len(self._calls))
+        below = self._below()
+        room = max(3, self._console.height - 3 - len(self._calls) - len(below))
         if self._blocks.open.strip():
             parts.append(Tail(self._blocks.open, room))
         for running in list(self._calls.values()):
@@ -223,8 +250,9 @@ class Screen:
         if self._thought is not None:
             parts.append(Spinner("dots", Text(f"thinking: {self._thought.first_line}", "dim", no_wrap=True)))
         elif not parts and self._state:
-            parts.append(Spinner("dots", Text(self._download.text or self._state, "dim")))
-        return Group(*parts)
+            state = self._retry.text if self._retry is not None else self._state
+            parts.append(Spinner("dots", Text(self._download.text or state, "dim")))
+        return Group(*parts, *below)
 
 
 def _describe_progress(value: object) -> str:

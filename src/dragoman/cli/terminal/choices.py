@@ -1,0 +1,144 @@
+"""What a person may type at a question about a call: its keys, the rules they can keep, and the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from dragoman.cli.terminal.text import plain
+from dragoman.messages.questions import (
+    Answer,
+    Kind,
+    Question,
+    Rule,
+    Scope,
+    allow_once,
+    reject,
+    release,
+    stop,
+    withhold,
+)
+from dragoman.tools.permissions import rules_in_words
+
+
+@dataclass(slots=True, frozen=True)
+class MenuItem:
+    """A key, the words that mean the same, and its label in the menu."""
+
+    key: str
+    words: tuple[str, ...]
+    label: str
+
+
+ONCE = MenuItem("y", ("yes", "once", "allow", "run"), "once")
+CONVERSATION = MenuItem("c", ("conversation",), "this conversation")
+HOUR = MenuItem("h", ("hour",), "an hour")
+ALWAYS = MenuItem("a", ("always",), "always")
+DENY = MenuItem("d", ("deny",), "deny (dh an hour, da always)")
+EDIT = MenuItem("e", ("edit",), "edit")
+REJECT = MenuItem("n", ("no", "reject"), "reject [why]")
+STOP = MenuItem("s", ("stop",), "stop the calls [why]")
+RELEASE = MenuItem("r", ("release", "yes", "y"), "release")
+WITHHOLD = MenuItem("w", ("withhold", "no", "n"), "withhold [why]")
+
+_MENUS: dict[Kind, tuple[MenuItem, ...]] = {
+    "approve": (ONCE, CONVERSATION, HOUR, ALWAYS, DENY, EDIT, REJECT),
+    "run": (replace(ONCE, label="run it"), EDIT, REJECT),
+    "loop": (replace(ONCE, label="once more"), CONVERSATION, STOP, REJECT),
+    "interrupted": (replace(ONCE, label="run it again"), replace(REJECT, label="leave it [why]")),
+    "review": (RELEASE, EDIT, WITHHOLD),
+}
+_KEEPS_A_RULE = (CONVERSATION, HOUR, ALWAYS, DENY)
+_SCOPES: dict[str, Scope] = {"c": "conversation", "h": "hour", "a": "always"}
+_KEPT = re.compile(r"(d?)([cha]?) ?([0-9]*)")
+
+Choice: TypeAlias = Answer | Literal["edit", "why"]
+"""What was typed means: this; other arguments, or another result; a no, whose reason was not given."""
+
+
+class NotAChoice(ValueError):
+    """What was typed means nothing here; the text says what would."""
+
+
+def menu(question: Question) -> tuple[MenuItem, ...]:
+    """What can be answered. Where no rule would help, none is offered."""
+    items = _MENUS[question.kind]
+    if question.kind == "approve" and not question.rules:
+        return tuple(item for item in items if item not in _KEEPS_A_RULE)
+    return items
+
+
+def menu_lines(question: Question) -> Iterator[str]:
+    """The rules, each with its number, where there are several; then the keys."""
+    options = _rule_options(question)
+    for number, rules in enumerate(options, 1):
+        if len(options) > 1:
+            yield f"  {number}  {plain(rules_in_words(rules))}"
+    items = menu(question)
+    if len(options) > 1:
+        kept = " · ".join(f"{one.key} {one.label}" for one in items if one in _KEEPS_A_RULE)
+        yield f"{kept}: rule 1, or with a number: a2"
+        items = tuple(one for one in items if one not in _KEEPS_A_RULE)
+    yield " · ".join(f"{one.key} {_label(one, question)}" for one in items)
+
+
+def parse_choice(question: Question, line: str) -> Choice:
+    """`y`, `a2`, `dh`, `n because …`. NotAChoice where it is nothing of the kind."""
+    word, _, rest = line.strip().partition(" ")
+    items = menu(question)
+    if question.rules and question.kind == "approve" and (kept := _kept(question, line)) is not None:
+        return kept
+    item = next((one for one in items if word and word.lower() in (one.key, *one.words)), None)
+    why = rest.strip() or None
+    match item.key if item is not None else None:
+        case "y":
+            return allow_once()
+        case "c":
+            return Answer("allow", scope="conversation")
+        case "e":
+            return "edit"
+        case "n":
+            return reject(why) if why else "why"
+        case "s":
+            return stop(why)
+        case "r":
+            return release()
+        case "w":
+            return withhold(why)
+        case _:
+            raise NotAChoice(f"type one of {', '.join(one.key for one in items)}")
+
+
+def _kept(question: Question, line: str) -> Answer | None:
+    """An answer that leaves a rule behind."""
+    typed = line.strip().lower()
+    for item in _KEEPS_A_RULE:
+        for word in item.words:
+            typed = re.sub(rf"^{word}\b", item.key, typed)
+    found = _KEPT.fullmatch(typed)
+    if found is None or not (found[1] or found[2]):
+        return None
+    options = _rule_options(question)
+    number = int(found[3] or 1)
+    if not 1 <= number <= len(options):
+        many = f"there are rules 1 to {len(options)}" if len(options) > 1 else "there is one rule"
+        raise NotAChoice(f"there is no rule {number}: {many}")
+    scope, rules = _SCOPES.get(found[2], "conversation"), options[number - 1]
+    if found[1]:
+        return reject(scope=scope, rules=rules)
+    return Answer("allow", scope=scope, rules=rules)
+
+
+def _rule_options(question: Question) -> list[tuple[Rule, ...]]:
+    """What can be kept: a rule for this very call, or one that covers more."""
+    if question.kind != "approve" or not question.rules:
+        return []
+    return [question.rules, *((rule,) for rule in question.wider)]
+
+
+def _label(item: MenuItem, question: Question) -> str:
+    if item is ALWAYS and question.rules:
+        return f"always ({plain(rules_in_words(question.rules))})"
+    return item.label
