@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.config.durations import parse_duration
 from dragoman.config.idle_rules import check_denials, find_idle_rules
+from dragoman.config.project_prompt import ProjectPrompt, project_prompt
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
@@ -45,6 +46,7 @@ class Built:
 
     runtime: Runtime
     warnings: list[str] = field(default_factory=list)
+    prompt: ProjectPrompt | None = None  # what the project says to the model, which is part of every request
 
 
 def catalog_of(settings: Settings) -> Catalog:
@@ -118,6 +120,7 @@ def build_runtime(
     values, warnings = settings.values, list[str]()
     workspace = workspace_of(settings)
     address = store_of(settings) if store is None else StoreFile(store)
+    prompt = project_prompt(settings)
     runtime = Runtime(
         address,
         model=model,
@@ -133,11 +136,11 @@ def build_runtime(
         bounds=_protected(settings, workspace, address),
         workspace=workspace,
         **snapshot_options(settings, address),
-        **_runtime_options(values),
+        **_runtime_options(values, prompt),
         **{"telemetry": telemetry_from_environment(), **more},
     )
     check_denials(runtime)
-    return Built(runtime, [*warnings, *find_idle_rules(runtime)])
+    return Built(runtime, [*warnings, *find_idle_rules(runtime)], prompt)
 
 
 def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
@@ -212,9 +215,11 @@ _PASSED_ON = (
 )
 
 
-def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
+def _runtime_options(values: Mapping[str, Any], prompt: ProjectPrompt | None) -> dict[str, Any]:
     """The settings that a runtime takes under the same names. What is not set has its default there."""
     passed = {name: values[name] for name in _PASSED_ON if name in values}
+    if prompt is not None:
+        passed["system"] = "\n\n".join(part for part in (prompt.for_model, passed.get("system")) if part)
     passed.update(values.get("limits", {}))
     if (untouched := values.get("retention", {}).get("conversations")) is not None:
         passed["retention"] = parse_duration(untouched)

@@ -29,6 +29,16 @@ def check_denials(runtime: Runtime) -> None:
             )
 
 
+def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
+    """What may have been meant by a rule that concerns no tool; None where it concerns one, or may do so:
+    what servers of other programs have is not known yet."""
+    known = _permissions(runtime)
+    if rule.permission.startswith("mcp.") or _is_about(rule, known):
+        return None
+    near = get_close_matches(rule.permission, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+
+
 def _permissions(runtime: Runtime) -> set[str]:
     groups = [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
     return {tool.permission for group in groups for tool in group.tools} | {"skills", "loop"}

@@ -25,7 +25,7 @@ from dragoman.config.sources import (
     user_folder,
 )
 from dragoman.config.tables import ConfigTable
-from dragoman.config.trust.contents import BYTE_ORDER_MARK, SKILLS, expand
+from dragoman.config.trust.contents import BYTE_ORDER_MARK, PROMPTS, SKILLS, expand
 from dragoman.config.trust.contents import SETTINGS as FILE
 from dragoman.errors import ConfigError
 from dragoman.store.address import is_url
@@ -158,6 +158,7 @@ def read(
 def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     """Less what lies in the workspace without settings beside it, unless it is trusted, too."""
     paths = [folder for folder, own in settings.skill_folders() if not own]
+    paths += [settings.workspace / name for name in PROMPTS]
     file = settings.values.get("mcp_file")
     foreign = file is not None and settings.origins.get("mcp_file", "").startswith(f"{user_file()}:")
     servers = None

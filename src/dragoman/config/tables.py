@@ -155,6 +155,9 @@ class ConfigTable(TypedDict, total=False):
     ]
     workspace: Annotated[str, Field(description="the folder that file tools and the shell work in")]
     system: Annotated[str, Field(description="a system prompt for every conversation")]
+    project_prompt: Annotated[
+        bool, Field(description="false: AGENTS.md and CLAUDE.md of the workspace are not read")
+    ]
     mode: Annotated[ModeWord, Field(description="who decides about calls")]
     on_reject: Annotated[Literal["continue", "stop"], Field(description="what a rejection does to the turn")]
     tools: Annotated[list[str], Field(description="built-in groups: basics, files, shell, web, browser")]

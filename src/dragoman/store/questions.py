@@ -77,9 +77,12 @@ class SignalStore(Protocol):
 
 
 class GrantStore(Protocol):
-    """Rules that answers left behind."""
+    """Rules that people gave, most of them by an answer."""
 
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
         """Those that hold in a conversation; or all of a user's; or all."""
+
+    async def add_grant(self, grant: Grant) -> None:
+        """One that a person gave without being asked."""
 
     async def revoke(self, grant: str) -> None: ...

@@ -1,4 +1,4 @@
-"""`/commands` about the conversation one is in: its model, agent, mode, tools, grants, cost, files, title."""
+"""`/commands` about the conversation one is in: its model, agent, mode, tools, cost, files, title."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from dragoman.cli.model_choice import note_about
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.text import one_line, plain, write_file
 from dragoman.errors import BadRequest
-from dragoman.messages.questions import MODES, Grant
-from dragoman.tools.permissions import rules_in_words
+from dragoman.messages.questions import MODES
 
 
 async def model(session: Session, name: str) -> None:
@@ -79,25 +78,6 @@ async def tools(session: Session, switch: str) -> None:
         raise BadRequest(f"there is no group or tool {name!r}: /tools lists them")
     await session.change(tools={**known, name: word == "on"})
     return session.notify(f"{name} is {word} in this conversation")
-
-
-async def grants(session: Session, argument: str) -> None:
-    given = await session.runtime.grants()
-    word, _, number = argument.partition(" ")
-    if word == "revoke" and number.isdecimal() and 1 <= int(number) <= len(given):
-        grant = given[int(number) - 1]
-        await session.runtime.revoke(grant.id)
-        return session.notify(f"taken back: {describe_grant(grant)}")
-    if argument:
-        raise BadRequest(f"say /grants, or /grants revoke N, with N from 1 to {len(given)}")
-    for place, grant in enumerate(given, 1):
-        session.console.print(Text(f"  {place}  {describe_grant(grant)}"))
-    return session.notify("nothing is allowed for good") if not given else None
-
-
-def describe_grant(grant: Grant) -> str:
-    where = f"in {grant.conversation}" if grant.conversation else "everywhere"
-    return f"{plain(rules_in_words([grant.rule]))}, {where}"
 
 
 async def cost(session: Session, argument: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -19,6 +19,7 @@ from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
 from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
 from dragoman.cli.terminal.text import plain
 from dragoman.cli.terminal.transcript import print_messages
+from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.parts import File
@@ -47,6 +48,7 @@ class Session:
         self.chat: ConversationHandle | None = None
         self.attachments: list[File] = []
         self.thoughts = False
+        self.templates: Mapping[str, Template] = {}  # commands of the person's own, and of the project
         self.draft = ""  # typed while a turn ran, and not sent
         self._download = download
         self._settings: dict[str, JsonValue] = {}  # of a conversation that is yet to begin
@@ -70,6 +72,12 @@ class Session:
         changed = {**self._settings, **settings}
         self._settings = checked({name: value for name, value in changed.items() if value is not None})
         return None
+
+    async def id_for_grants(self) -> str:
+        """The conversation a rule is to hold in: it begins with it, if nothing was said yet."""
+        if self.chat is None:
+            self.chat = await self.runtime.conversation(None, user=None, **self._settings)
+        return self.chat.id
 
     def start_new(self) -> None:
         """A conversation with the default settings; what was attached is dropped."""

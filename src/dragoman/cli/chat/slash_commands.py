@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
+from rich.text import Text
+
 from dragoman.cli.chat import branch_commands as branches
 from dragoman.cli.chat import conversation_commands as here
 from dragoman.cli.chat import file_commands as files
+from dragoman.cli.chat import rule_commands as rules
+from dragoman.cli.chat import turn_commands as turns
 from dragoman.cli.chat.session import Session
+from dragoman.cli.terminal.text import one_line
 from dragoman.errors import BadRequest
 from dragoman.turn.handles import TurnHandle
 
@@ -31,7 +36,11 @@ class Command:
 async def help(session: Session, argument: str) -> None:
     for command in COMMANDS.values():
         session.console.print(f"  {command.usage:<28}{command.help}", markup=False, highlight=False)
-    session.notify("Enter sends, Alt-Enter begins a new line, Ctrl-C stops the turn, Ctrl-D leaves.")
+    for template in session.templates.values():
+        line = f"  /{template.name:<27}{one_line(template.help, 60)}"
+        session.console.print(Text(line), highlight=False)
+    session.notify("Enter sends, Alt-Enter begins a new line, Ctrl-C or Esc stops the turn, Ctrl-D leaves.")
+    session.notify("While a turn runs: Enter says it before the next step, Tab after the turn.")
     session.notify(
         "@FILE in a message attaches a file. Put a space before a message that begins with a slash."
     )
@@ -46,7 +55,12 @@ COMMANDS: dict[str, Command] = {
     "agent": Command("/agent [NAME | none]", "which agent answers here; another one", here.agent),
     "mode": Command("/mode [WORD]", "who decides about calls: auto, ask, manual or off", here.mode),
     "tools": Command("/tools [GROUP on|off]", "the tools there are; switch a group or a tool", here.tools),
-    "grants": Command("/grants [revoke N]", "what you allowed for good; take it back", here.grants),
+    "allow": Command("/allow RULE [hour|always]", "no question about: files.read, shell:git *", rules.allow),
+    "deny": Command("/deny RULE [hour|always]", "what must not run here", rules.deny),
+    "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", rules.grants),
+    "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),
+    "compact": Command("/compact", "sum up what was said, with your next message", turns.compact),
+    "trace": Command("/trace", "what took how long in the last turn, and why it ran", turns.trace),
     "cost": Command("/cost", "tokens and money spent in this conversation", here.cost),
     "thoughts": Command("/thoughts", "show what the model thinks, or only its first line", here.thoughts),
     "rerun": Command("/rerun [MODEL]", "a new version of the last answer", branches.rerun),
@@ -70,8 +84,10 @@ COMMANDS: dict[str, Command] = {
 async def run_command(session: Session, line: str) -> TurnHandle | None:
     """Returns the turn it started, if it did."""
     word, _, rest = line.removeprefix("/").partition(" ")
+    if word in session.templates and word not in COMMANDS:
+        return await session.send(session.templates[word].fill(rest.strip()))
     if word not in COMMANDS:
-        near = get_close_matches(word, COMMANDS, n=1)
+        near = get_close_matches(word, [*COMMANDS, *session.templates], n=1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
         raise BadRequest(f"there is no /{word}: {hint}")
     return await COMMANDS[word].run(session, rest.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,9 @@ from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_grou
 from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
-from dragoman.cli.terminal.text import plain
+from dragoman.cli.terminal.text import one_line, plain
 from dragoman.config.build import Built, build_runtime
+from dragoman.config.project_prompt import Template, templates
 from dragoman.config.settings import Settings, data_folder
 from dragoman.errors import ConfigError, DragomanError, EngineError
 from dragoman.messages.questions import MODES
@@ -63,9 +64,10 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         adopts=False,  # what other programs left behind goes on when it is opened, and not before
     )
     async with chosen.models, built.runtime as runtime:
-        keyboard = Keyboard(_completer(runtime, chosen), data_folder() / "history")
+        own = templates(settings)
+        keyboard = Keyboard(_completer(runtime, chosen, own), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, download)
-        session.thoughts = flags.thoughts
+        session.thoughts, session.templates = flags.thoughts, own
         turn = await _begin(session, built, flags)
         try:
             await _talk(session, turn)
@@ -115,6 +117,11 @@ def _greet(session: Session, built: Built, model: str) -> None:
         session.notify(chosen.note, "yellow")
     for warning in built.warnings:
         session.notify(f"left out: {warning}", "red")
+    if built.prompt is not None:
+        session.notify(f"{built.prompt.file.name} of this folder is part of the prompt")
+    for name in session.templates:
+        if name in COMMANDS:
+            session.notify(f"left out: {session.templates[name].file}: /{name} is built in", "red")
     session.notify("/help lists the commands; Ctrl-C stops a turn, Ctrl-D leaves")
 
 
@@ -150,13 +157,16 @@ async def _read_message(session: Session) -> TurnHandle | None:
         return None  # out of the command, not of the program
 
 
-def _completer(runtime: Runtime, chosen: ChosenModel) -> ChatCompleter:
+def _completer(runtime: Runtime, chosen: ChosenModel, own: Mapping[str, Template]) -> ChatCompleter:
     def groups() -> Iterable[str]:
         for group in runtime.services.toolbox.groups:
             yield from (f"{group.name} on", f"{group.name} off")
 
     return ChatCompleter(
-        {name: command.help for name, command in COMMANDS.items()},
+        {
+            **{name: one_line(template.help, 60) for name, template in own.items()},
+            **{name: command.help for name, command in COMMANDS.items()},
+        },
         {
             "model": lambda: _models(chosen),
             "rerun": lambda: _models(chosen),

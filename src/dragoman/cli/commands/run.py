@@ -83,6 +83,8 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
         )
         for warning in built.warnings:
             print(f"· left out: {warning}", file=sys.stderr)
+        if built.prompt is not None and sys.stderr.isatty():
+            print(f"· {built.prompt.file.name} of this folder is part of the prompt", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
             _check_agent(flags, runtime)
             turn: TurnHandle | None = await _begin(flags, runtime, message)

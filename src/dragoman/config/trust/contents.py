@@ -18,6 +18,9 @@ BYTE_ORDER_MARK = "\ufeff"  # what some editors of Windows put in front of a tex
 CODE = "tools"
 RESERVED = "plugins"  # nothing is loaded from it yet; a change of it is asked about all the same
 SKILLS = ("skills", ".dragoman/skills")
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")  # for the model; the first that is there
+COMMANDS = ".dragoman/commands"  # messages that a person sends by a word
+PROMPTS = (*INSTRUCTIONS, COMMANDS)
 MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
 _LARGEST_TEXT = 500_000  # of what a summary is made from
@@ -60,7 +63,7 @@ class _TooMuch(Exception):
 def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
     """A folder with settings: the file, what lies beside it, and what the file refers to."""
     folder = Path(os.path.realpath(folder))
-    beside = [folder / name for name in (file, CODE, RESERVED, *SKILLS)]
+    beside = [folder / name for name in (file, CODE, RESERVED, *SKILLS, *PROMPTS)]
     try:
         with (folder / file).open("rb") as opened:
             table = parse_settings(opened.read(_LARGEST_TEXT + 1)) or {}
@@ -104,7 +107,7 @@ def _referenced(folder: Path, table: Mapping[str, Any]) -> Iterator[Path]:
     for text in listed if isinstance(listed, list) else []:
         yield from _named(folder, text)
     for workspace in _named(folder, table.get("workspace")):
-        yield from (workspace / name for name in SKILLS)
+        yield from (workspace / name for name in (*SKILLS, *PROMPTS))
 
 
 def _named(folder: Path, text: object) -> Iterator[Path]:

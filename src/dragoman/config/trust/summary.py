@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from typing import Any
 
-from dragoman.config.trust.contents import CODE, SETTINGS, FolderContents
+from dragoman.config.trust.contents import CODE, COMMANDS, INSTRUCTIONS, SETTINGS, FolderContents
 from dragoman.providers.catalog import BUILT_IN
 from dragoman.providers.tables import read_tables
 from dragoman.redaction import redact_text
@@ -43,6 +43,7 @@ def _describe(contents: FolderContents) -> list[str]:
         *_rules(table),
         *_places(table),
         *_skills(contents),
+        *_prompts(contents),
     ]
     if SETTINGS in contents.files:
         lines += [f"sets {path} = {value}" for path, value in _others(table)]
@@ -157,6 +158,17 @@ def _skills(contents: FolderContents) -> Iterator[str]:
             others.append(skill.name)
     if others:
         yield f"offers the model skills: {', '.join(others)}"
+
+
+def _prompts(contents: FolderContents) -> Iterator[str]:
+    """What a model is told, or a person says by a word of the folder's."""
+    named = [name for name in contents.files if name.rpartition("/")[2] in INSTRUCTIONS]
+    for name in named:
+        yield f"tells the model, in every request: {name}"
+    commands = [name for name in contents.files if f"{COMMANDS}/" in f"/{name}" and name.endswith(".md")]
+    if commands:
+        words = ", ".join(f"/{name.rpartition('/')[2].removesuffix('.md')}" for name in commands)
+        yield f"adds commands to a chat: {words}"
 
 
 # ── all the rest ──────────────────────────────────────────────────────────────────────────────────

@@ -47,6 +47,12 @@ class SqlQuestions(SqlSignals):
     async def grants(self, conversation: str | None = None, *, user: str | None = None) -> list[Grant]:
         return self._readable(grant_of, await self._all("grants", conversation=conversation, user=user))
 
+    async def add_grant(self, grant: Grant) -> None:
+        def write(db: SqlConnection) -> None:
+            db.execute(self._sql["add_grant"], grant_row(grant))
+
+        await self._write(write)
+
     async def revoke(self, grant: str) -> None:
         await self._change("grant", grant, "revoke_grant")
 
