@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,9 @@ from dragoman.config.project_prompt import Template, templates
 from dragoman.config.settings import Settings, data_folder
 from dragoman.errors import ConfigError, DragomanError, EngineError
 from dragoman.messages.questions import MODES
+from dragoman.providers.listing import list_models
+from dragoman.providers.local.box import PROVIDER
+from dragoman.providers.sign_in import reach
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
 
@@ -64,8 +68,10 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         adopts=False,  # what other programs left behind goes on when it is opened, and not before
     )
     async with chosen.models, built.runtime as runtime:
+        listed: list[str] = []
+        runtime.background.run("asking for models", lambda: _list_models(chosen, listed))
         own = templates(settings)
-        keyboard = Keyboard(_completer(runtime, chosen, own), data_folder() / "history")
+        keyboard = Keyboard(_completer(runtime, chosen, own, listed), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, download)
         session.thoughts, session.templates = flags.thoughts, own
         turn = await _begin(session, built, flags)
@@ -157,7 +163,9 @@ async def _read_message(session: Session) -> TurnHandle | None:
         return None  # out of the command, not of the program
 
 
-def _completer(runtime: Runtime, chosen: ChosenModel, own: Mapping[str, Template]) -> ChatCompleter:
+def _completer(
+    runtime: Runtime, chosen: ChosenModel, own: Mapping[str, Template], listed: Sequence[str]
+) -> ChatCompleter:
     def groups() -> Iterable[str]:
         for group in runtime.services.toolbox.groups:
             yield from (f"{group.name} on", f"{group.name} off")
@@ -168,8 +176,8 @@ def _completer(runtime: Runtime, chosen: ChosenModel, own: Mapping[str, Template
             **{name: command.help for name, command in COMMANDS.items()},
         },
         {
-            "model": lambda: _models(chosen),
-            "rerun": lambda: _models(chosen),
+            "model": lambda: _models(chosen, listed),
+            "rerun": lambda: _models(chosen, listed),
             "agent": lambda: [*runtime.services.agents, "none"],
             "mode": lambda: MODES,
             "tools": groups,
@@ -177,12 +185,22 @@ def _completer(runtime: Runtime, chosen: ChosenModel, own: Mapping[str, Template
     )
 
 
-def _models(chosen: ChosenModel) -> list[str]:
-    """Those with a name of their own, and those that are used now."""
+async def _list_models(chosen: ChosenModel, found: list[str]) -> None:
+    """What the provider of this model has, for whoever completes a name: its server is asked meanwhile."""
+    with suppress(DragomanError):
+        provider, _ = chosen.models.catalog.find(chosen.name)
+        endpoint = reach(provider, chosen.models.keys)
+        if provider.name != PROVIDER:
+            theirs = await list_models(chosen.models.client, endpoint)
+            found += [f"{provider.name}/{model.id}" for model in theirs]
+
+
+def _models(chosen: ChosenModel, listed: Sequence[str]) -> list[str]:
+    """Those with a name of their own, those that the server lists, and the one that is used now."""
     known = [
         f"{provider.name}/{model}"
         for provider in chosen.models.catalog.providers.values()
         for model in provider.models
         if "*" not in model and "?" not in model
     ]
-    return [chosen.name, *(name for name in known if name != chosen.name)]
+    return list(dict.fromkeys([chosen.name, *listed, *known]))

@@ -37,7 +37,7 @@ def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None
         )
         for one, busy, broken_off in listed
     ]
-    print_table(("conversation", "last used", "title", "state"), rows, widest=2)
+    print_table(("conversation", "last used", "title", "state"), rows, widest=2, spare=(1,))
     if not listed:
         print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
 

@@ -12,9 +12,11 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
+from dragoman.errors import DragomanError
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.tools.builtin import BUILTIN
@@ -38,21 +40,48 @@ class ToolRules:
 
 
 def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
+    chosen = _choose(settings)
+    without = unsuitable_groups(settings, chosen) if chosen is not None else ()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
-        built = build_runtime(settings, model=ScriptedModel([]), store=Path(folder) / "tools.db")
+        built = build_runtime(
+            settings, model=ScriptedModel([]), store=Path(folder) / "tools.db", without=without
+        )
     services = built.runtime.services
     listed = asyncio.run(_read_groups(services.toolbox, check))
     if as_json:
         groups: list[JsonValue] = [
             _report(settings, services.toolbox, group, services.rules) for group in listed
         ]
-        print_json({"groups": groups, "warnings": [*map(redact_text, built.warnings)]}, indent=2)
+        model = chosen.name if chosen is not None else None
+        left_out: list[JsonValue] = [*without]
+        warnings: list[JsonValue] = [*map(redact_text, built.warnings)]
+        print_json(
+            {"model": model, "groups": groups, "not_offered": left_out, "warnings": warnings}, indent=2
+        )
         return
     console = Console(highlight=False)
+    if chosen is not None:
+        line = f"offered to {one_line(chosen.name)} ({one_line(chosen.reason)})"
+        console.print(Text(line, "dim"), soft_wrap=True)
     for group in listed:
-        _show(console, settings, services.toolbox, group, services.rules)
+        if group.tools or isinstance(_source(services.toolbox, group), McpSource):
+            _show(console, settings, services.toolbox, group, services.rules)
+    if without and chosen is not None:
+        names = " and ".join(without)
+        text = f"not offered: {names}: too many for {chosen.name}, unless you name them in `tools`"
+        console.print(Text(text, "yellow"), soft_wrap=True)
+    if any(group.name == "browser" for group in listed):
+        console.print(Text("The group browser is offered in the page alone.", "dim"), soft_wrap=True)
     for warning in built.warnings:
         console.print(Text(f"left out: {one_line(redact_text(warning), 500)}", "red"))
+
+
+def _choose(settings: Settings) -> ChosenModel | None:
+    """The model that would answer here; None where there is none, which is no reason not to list tools."""
+    try:
+        return asyncio.run(choose_model(settings))
+    except DragomanError:
+        return None
 
 
 async def _read_groups(toolbox: Toolbox, check: bool) -> Sequence[Group]:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.lookup import open_store
+from dragoman.cli.terminal.tables import NARROW
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
@@ -23,6 +24,7 @@ from dragoman.messages.spending import Dimension, Spending, dimensions, group
 
 _NUMBERS = ("replies", "input", "output", "cached", "reasoning", "cost", "unpriced")
 WIDE = 200  # columns of what nobody looks at on a screen
+_SPARE = ("cached", "reasoning", "unpriced")  # left out at a narrow terminal
 _CALLS = ("calls", "failed")
 _AGO = re.compile(r"(\d{1,4})([dwh])")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -69,6 +71,8 @@ def _cell(value: object) -> object:
 
 def _print_table(rows: Sequence[Spending], names: Sequence[Dimension], columns: Sequence[str]) -> None:
     console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
+    if console.width < NARROW:
+        columns = [column for column in columns if column not in _SPARE]
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="left" if column in names else "right", no_wrap=True)

@@ -13,6 +13,8 @@ def describe_error(error: Exception) -> str:
     text = redact_text(" ".join(str(error).split()))
     if isinstance(error, sqlite3.Error):
         return f"the store cannot be written or read: {text}. Is the disk full?"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{redact_text(str(error.filename))}: {error.strerror}"
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -11,9 +11,18 @@ from rich.text import Text
 
 from dragoman.cli.terminal.text import plain
 
+NARROW = 80  # columns of a terminal, below which less is shown
 
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, widest: int | None = None) -> None:
-    """`widest` is the column that takes what room is left; the others are never cut. Nothing without rows."""
+
+def print_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    widest: int | None = None,
+    spare: Collection[int] = (),
+) -> None:
+    """`widest` is the column that takes what room is left; the others are never cut, and those that are
+    `spare` are left out at a narrow terminal. Nothing without rows."""
     if not rows:
         return
     if not sys.stdout.isatty():
@@ -23,9 +32,10 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, widest: 
     console = Console(highlight=False)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
     wide = len(heads) - 1 if widest is None else widest
-    for place, head in enumerate(heads):
-        last = place == wide
-        table.add_column(head, no_wrap=not last, overflow="fold" if last else "ellipsis")
+    shown = [n for n in range(len(heads)) if n not in spare or console.width >= NARROW]
+    for place in shown:
+        folds = place == wide
+        table.add_column(heads[place], no_wrap=not folds, overflow="fold" if folds else "ellipsis")
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*(Text(plain(row[place])) for place in shown))
     console.print(table)
