@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 def complaint(ended: Ended, status: int) -> str:
     """The one line on standard error, beside those that tell of waiting."""
     assert ended.status == status
-    (line,) = (line for line in ended.err.splitlines() if "trying again in" not in line)
+    (line,) = (line for line in ended.err.splitlines() if ": attempt " not in line)
     return line
 
 

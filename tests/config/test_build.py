@@ -115,9 +115,7 @@ async def test_attachments_in_the_workspace_are_out_of_bounds(tmp_path: Path) ->
 
 def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
     """P1: a word that concerns nothing protects nobody."""
-    text = (
-        'allow = ["files.*", "mcp.x.*"]\ndeny = ["deploy"]\n[agents.x]\ntools = ["files.nope", "files"]'
-    )
+    text = 'allow = ["files.*", "mcp.x.*"]\ndeny = ["deploy"]\n[agents.x]\ntools = ["files.nope", "files"]'
     warnings = opened(tmp_path, text).warnings
     assert len(warnings) == 2
     assert "'deny deploy'" in warnings[0]
@@ -126,7 +124,12 @@ def test_a_rule_or_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['deny = ["file.write"]', 'deny = ["shel:rm *"]', 'deny = ["file.*:secrets/*"]', '[agents.x]\ndeny = ["shel"]'],
+    [
+        'deny = ["file.write"]',
+        'deny = ["shel:rm *"]',
+        'deny = ["file.*:secrets/*"]',
+        '[agents.x]\ndeny = ["shel"]',
+    ],
 )
 def test_a_misspelled_denial_is_an_error(tmp_path: Path, text: str) -> None:
     """P1: it would hold nothing back."""

@@ -50,7 +50,7 @@ def test_thoughts_are_folded_until_they_are_wanted(stage: Path) -> None:
 def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) -> None:
     somebody = person(stage)
     somebody.says("note")
-    assert '{"text": "buy milk", "title": "list"}' in somebody.sees("a always (allow notes.write for 'list')")
+    assert '{"text": "buy milk", "title": "list"}' in somebody.sees("1  allow notes.write for 'list'")
     somebody.answers("a")
     somebody.sees("note · completed")
     somebody.sees("wrote 'buy milk' under 'list'")
@@ -65,20 +65,54 @@ def test_an_approved_call_runs_and_always_is_listed_and_taken_back(stage: Path) 
     assert somebody.leaves() == 0
 
 
-def test_edited_arguments_are_checked_and_asked_for_again(stage: Path) -> None:
+def test_arguments_are_edited_field_by_field(stage: Path) -> None:
+    """P3: what does not fit is told, and the fields are there again."""
     somebody = person(stage)
     somebody.says("note")
     somebody.answers("e")
-    wrong = (('{"text": ', "that is no JSON"), ('{"text": 5}', "do not fit: text:"), ("[]", "an object"))
-    for draft, hint in wrong:
-        somebody.sees("arguments:")
-        somebody.types(ALL_AWAY + draft, CTRL_S)
-        somebody.sees(hint)
-    somebody.sees("arguments:")
-    somebody.types(ALL_AWAY + '{"text": "buy bread"}', CTRL_S)
+    assert "1  text: buy milk" in somebody.sees("2  title: list")
+    somebody.sees("which field")
+    somebody.types("9")
+    somebody.sees("a number from 1 to 2")
+    somebody.sees("which field")
+    somebody.types("text")
+    somebody.sees("text: ")
+    somebody.types(ALL_AWAY)  # nothing in a field that is needed
+    somebody.sees("which field")
+    somebody.types("title")
+    somebody.sees("title: ")
+    somebody.types(ALL_AWAY)  # nothing in one that is not
+    somebody.sees("2  title: (not given)")
+    somebody.sees("which field")
+    somebody.types("1")
+    somebody.sees("text: ")
+    somebody.types(ALL_AWAY + "buy bread")
+    somebody.sees("1  text: buy bread")
+    somebody.sees("which field")
+    somebody.types("")
     somebody.sees("note · completed")
     somebody.sees('the model had asked for {"text": "buy milk"')
     somebody.sees("wrote 'buy bread' under 'note'")
+    assert somebody.leaves() == 0
+
+
+def test_a_long_text_is_edited_in_the_persons_editor(stage: Path) -> None:
+    """P3, B2: and never as escaped JSON."""
+    editor = stage / "editor.sh"
+    editor.write_text("#!/bin/sh\nprintf 'third\\n' >> \"$1\"\n", "utf-8")
+    editor.chmod(0o755)
+    somebody = Person("chat", folder=stage, EDITOR=str(editor))
+    somebody.says("draft")
+    somebody.sees("+second")
+    somebody.answers("e")
+    somebody.sees("text: first second (2 lines, 13 characters)")
+    somebody.sees("which field")
+    somebody.types("text")
+    somebody.sees("(3 lines, 19 characters)")
+    somebody.sees("which field")
+    somebody.types("")
+    somebody.sees("It is written.")
+    assert (stage / "draft.txt").read_text("utf-8") == "first\nsecond\nthird\n"
     assert somebody.leaves() == 0
 
 

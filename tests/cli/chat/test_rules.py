@@ -1,0 +1,74 @@
+"""Rules that a person gives in a chat: at a question, by a command, on the command line (P3, P11)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.person import CTRL_C, Person
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_wider_rule_covers_the_next_call_and_is_listed(stage: Path) -> None:
+    """P11: named by the tool, each with a number."""
+    somebody = Person("chat", folder=stage)
+    somebody.says("plan")
+    assert "1  allow memos.write for 'work/plan'" in somebody.sees("2  allow memos.write for 'work/*'")
+    somebody.answers("a9")
+    somebody.sees("there is no rule 9")
+    somebody.answers("h2")
+    somebody.sees("Planned.")
+    somebody.says("report")  # and is not asked again
+    somebody.sees("Reported.")
+    somebody.says("diary")
+    somebody.answers("n not now")
+    somebody.sees("memo · rejected")
+    somebody.says("/grants")
+    somebody.sees("1  allow memos.write for 'work/*', everywhere, for an hour")
+    assert somebody.leaves() == 0
+
+
+def test_a_denial_at_a_question_holds_for_the_next_call(stage: Path) -> None:
+    """P11"""
+    somebody = Person("chat", folder=stage)
+    somebody.says("plan")
+    somebody.answers("d2")
+    somebody.sees("memo · rejected")
+    somebody.says("report")
+    assert "your choice" not in somebody.sees("memo · rejected")
+    somebody.says("/grants")
+    somebody.sees("1  deny memos.write for 'work/*', in conv_")
+    assert somebody.leaves() == 0
+
+
+def test_rules_are_given_by_commands(stage: Path) -> None:
+    """P11: a word that no tool has is told, with the nearest."""
+    somebody = Person("chat", folder=stage)
+    somebody.says("/allow memos.writ")
+    somebody.sees("did you mean memos.write")
+    somebody.says("/allow memos.write:work/*")
+    somebody.sees("allow memos.write for 'work/*', in conv_")
+    somebody.says("plan")
+    assert "your choice" not in somebody.sees("Planned.")
+    somebody.says("/deny memos.write:work/*")
+    somebody.sees("deny memos.write for 'work/*', in conv_")
+    somebody.says("report")
+    somebody.sees("memo · rejected")
+    assert somebody.leaves() == 0
+
+
+def test_rules_of_the_command_line_hold_in_a_chat(stage: Path) -> None:
+    """P1"""
+    somebody = Person("chat", "--allow", "memos.write:work/*", folder=stage)
+    somebody.says("plan")
+    assert "your choice" not in somebody.sees("Planned.")
+    somebody.says("diary")
+    somebody.sees("your choice:")
+    somebody.types("", CTRL_C)
+    somebody.sees("the turn was cancelled")
+    assert somebody.leaves() == 0
+    misspelled = Person("chat", "--deny", "memos.writ", folder=stage)
+    misspelled.sees("did you mean 'memos.write'?")
+    assert misspelled.ended() == 2

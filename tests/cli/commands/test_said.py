@@ -1,0 +1,158 @@
+"""Said, not swallowed: slips in settings and names, tables at a terminal, and what doctor and tools found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.wire.scripted import calls, says
+from tests.cli.conftest import Cli
+from tests.cli.person import CTRL_D, Person
+from tests.cli.program import program
+from tests.loopback import Answer, loopback
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--agent", "zz", "hi"), "there is no agent 'zz'"),
+        (("run", "--model", "", "hi"), "--model: model: it is empty"),
+        (("run", "--deny", "notes.writ", "hi"), "did you mean 'notes.write'?"),
+        (("list", "--store", "typo.db"), "there is no database"),
+    ],
+)
+def test_a_slip_of_the_command_line_is_status_2(
+    stage: Path, cli: Cli, arguments: tuple[str, ...], words: str
+) -> None:
+    """Said in a line, and nothing is left behind."""
+    assert words in cli(*arguments, status=2).err
+    assert json.loads(cli("list", "--json").out) == []
+
+
+def test_a_setting_out_of_its_range_is_named_with_its_line(stage: Path, cli: Cli) -> None:
+    file = stage / "dragoman.toml"
+    file.write_text("compact_at = 5\n" + file.read_text("utf-8"), "utf-8")
+    assert "line 1: compact_at" in cli("config", "check", status=2).err
+
+
+def test_a_file_of_an_editor_that_marks_its_bytes_is_read(stage: Path, cli: Cli) -> None:
+    """As Windows writes it: settings, and the catalog in them."""
+    file = stage / "dragoman.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert cli("run", "hello").out == "Hello! How can I help?\n"
+
+
+def test_what_was_not_found_is_said(stage: Path, cli: Cli) -> None:
+    cli("run", "hello")
+    assert "nothing was said with 'zzz' in it" in cli("search", "zzz", status=1).err
+
+
+def test_a_table_has_heads_at_a_terminal_and_none_in_a_pipe(stage: Path, cli: Cli) -> None:
+    cli("run", "hello")
+    assert cli("list").out.startswith("conv_")
+    somebody = Person("list", folder=stage)
+    somebody.sees("conversation")
+    somebody.sees("title")
+    somebody.sees("hello")
+    assert somebody.ended() == 0
+
+
+def test_who_deletes_is_told_the_title_first(stage: Path, cli: Cli) -> None:
+    """And nobody is asked about what is not there."""
+    cli("run", "hello")
+    nobody = Person("rm", "nosuch", folder=stage)
+    assert "Delete" not in nobody.sees("there is no conversation 'nosuch'")
+    somebody = Person("rm", "last", folder=stage)
+    assert "(hello), used last on" in somebody.sees("Delete it? There is no way back")
+    somebody.types("n")
+    assert somebody.ended() == 1
+    assert len(json.loads(cli("list", "--json").out)) == 1
+
+
+def test_who_goes_away_from_a_question_of_a_run_has_not_said_no(stage: Path, cli: Cli) -> None:
+    """P6: it waits, and can be resumed."""
+    somebody = Person("run", "note", folder=stage)
+    somebody.sees("[y/N]")
+    somebody.types("", CTRL_D)
+    somebody.sees("it waits for your answer: `dragoman resume conv_")
+    assert somebody.ended() == 1
+    assert len(json.loads(cli("questions", "--json").out)) == 1
+    again = Person("resume", "last", folder=stage)
+    again.sees("[y/N]")
+    again.types('e {"text": "buy bread"}')
+    again.sees("wrote 'buy bread' under 'note'")
+    again.sees("The note is written.")
+    assert again.ended() == 0
+
+
+SETTINGS = """model = "acme/{model}"
+[providers.acme]
+base_url = "{url}"
+keys = "ACME_KEY"
+{more}
+"""
+
+
+async def doctor(folder: Path, url: str, model: str = "model", more: str = "") -> dict[str, dict[str, str]]:
+    (folder / "dragoman.toml").write_text(SETTINGS.format(url=url, model=model, more=more), "utf-8")
+    ended = await program("doctor", "--json", folder=folder, ACME_KEY="sk-1")
+    return {one["name"]: one for one in json.loads(ended.out)["findings"]}
+
+
+async def test_the_doctor_says_what_the_provider_answered(tmp_path: Path) -> None:
+    """A model that it does not have is missing, and so is an MCP server that does not start."""
+    async with loopback(says("hi"), models=["model", "other"]) as server:
+        fine = await doctor(tmp_path, server.url)
+        assert fine["model"]["state"] == "fine"
+        assert "answers, with 2 models" in fine["model"]["said"]
+        more = '[mcp.deaf]\ncommand = "cat"\nstart_timeout = 1'
+        ill = await doctor(tmp_path, server.url, "nosuch", more)
+    assert ill["model"]["state"] == "missing"
+    assert "has no nosuch" in ill["model"]["said"]
+    assert ill["model"]["mend"].endswith("model, other")
+    assert ill["mcp deaf"]["state"] == "missing"
+    assert "did not start" in ill["mcp deaf"]["said"]
+
+
+async def test_the_doctor_says_of_other_providers_what_they_answered(tmp_path: Path) -> None:
+    async with loopback(says("hi")) as server:
+        more = f'[providers.spare]\nbase_url = "{server.url}"\nlocal = true'
+        found = await doctor(tmp_path, server.url, more=more)
+    assert (found["spare"]["state"], found["spare"]["said"]) == ("fine", "answers, with 1 model")
+
+
+def test_tools_are_those_that_the_model_is_offered(stage: Path, cli: Cli) -> None:
+    """C11: an empty group is no group."""
+    shown = cli("tools").out
+    assert "offered to stage/model" in shown
+    assert "skills" not in shown
+
+
+@pytest.mark.parametrize(("typed", "text"), [("a2", "allow"), ("d", "deny")])
+def test_a_run_takes_wider_rules_too(stage: Path, typed: str, text: str) -> None:
+    """P11"""
+    somebody = Person("run", "plan", folder=stage)
+    somebody.sees("2  allow memos.write for 'work/*'")
+    somebody.sees("[y/N]")
+    somebody.types(typed)
+    somebody.sees("completed" if text == "allow" else "rejected")
+    assert somebody.ended() == 0
+
+
+async def test_an_answer_without_an_end_is_cut_off(tmp_path: Path) -> None:
+    """T8: and calls to the end are no answer."""
+    from tests.loopback import delta, stream
+
+    replies = (
+        (stream(delta(content="Half a sen"), finish=None, done=False), 4),
+        (calls("nosuch"), 5),
+        (Answer(400, {"error": {"message": "no"}}), 1),
+    )
+    for reply, status in replies:
+        async with loopback(reply) as server:
+            at = ("--model", "mine/m", "--base-url", server.url, "--forget")
+            assert (await program("run", *at, "Hi", folder=tmp_path)).status == status
