@@ -87,7 +87,7 @@ def test_a_conversation_is_summed_up_when_the_person_wants_it(stage: Path) -> No
     somebody.sees("summed up first")
     somebody.says("hello")
     somebody.sees("summing up the conversation: you asked for it")
-    somebody.sees("How can I help?")
+    somebody.sees("You said: ")  # with the summary in front
     somebody.says("/trace")
     somebody.sees("compaction")
     assert somebody.leaves() == 0

@@ -109,7 +109,7 @@ async def test_the_doctor_says_what_the_provider_answered(tmp_path: Path) -> Non
         fine = await doctor(tmp_path, server.url)
         assert fine["model"]["state"] == "fine"
         assert "answers, with 2 models" in fine["model"]["said"]
-        more = '[mcp.deaf]\ncommand = "cat"\nstart_timeout = 1'
+        more = '[mcp.deaf]\ncommand = "sleep"\nargs = ["60"]\nstart_timeout = 1'
         ill = await doctor(tmp_path, server.url, "nosuch", more)
     assert ill["model"]["state"] == "missing"
     assert "has no nosuch" in ill["model"]["said"]

@@ -92,7 +92,7 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
                 interrupts.watch(turn)
                 ended = await _follow(runtime, turn, output)
                 where = (await runtime.store.turn(turn.id)).conversation
-                turn = await next_queued(runtime, where) if ended[0].state != "cancelled" else None
+                turn = await next_queued(runtime, where) if ended[0].state in ("completed", "error") else None
             return ended
 
 
