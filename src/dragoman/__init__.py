@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ContextOverflow,
         DragomanError,
         NotFound,
+        OutputInvalid,
         ProviderError,
         StoreUnavailable,
         ToolFailed,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
     from dragoman.tools.toolbox import Group, Source
     from dragoman.turn.agent import Agent, Limits
+    from dragoman.turn.output import Output
     from dragoman.turn.plugin import Plugin
     from dragoman.turn.view import TurnView
     from dragoman.wire.scripted import ScriptedModel
@@ -58,6 +60,8 @@ _HOME = {
     "Group": "dragoman.tools.toolbox",
     "Limits": "dragoman.turn.agent",
     "NotFound": "dragoman.errors",
+    "Output": "dragoman.turn.output",
+    "OutputInvalid": "dragoman.errors",
     "Plugin": "dragoman.turn.plugin",
     "ProviderError": "dragoman.errors",
     "Question": "dragoman.messages.questions",
@@ -101,6 +105,8 @@ __all__ = [
     "Group",
     "Limits",
     "NotFound",
+    "Output",
+    "OutputInvalid",
     "Plugin",
     "ProviderError",
     "Question",

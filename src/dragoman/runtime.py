@@ -11,10 +11,10 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, overload
 
 from pydantic import JsonValue
-from typing_extensions import Unpack
+from typing_extensions import TypeVar, Unpack
 
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree, copied
@@ -37,10 +37,12 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
-from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle
+from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
 from dragoman.turn.live.bus import EventBus
+from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.plugin import Plugin, check
-from dragoman.turn.services import GrantCache, Services
+from dragoman.turn.send import SendOptions
+from dragoman.turn.services import GrantCache, MakeDeps, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
@@ -48,7 +50,8 @@ from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 from dragoman.workspace.states import SnapshotLimits
 
-T = TypeVar("T")
+T = TypeVar("T", default=str)
+Item = TypeVar("Item")
 _log = logging.getLogger("dragoman.runtime")
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
 _CALLER = "given to the runtime"  # where rules come from that no file holds
@@ -63,6 +66,8 @@ class Runtime:
     that is for programs that only look, answer and leave, and have not the tools to go on. Of several that
     share a store in PostgreSQL each has a `role`; `turn_limits` bound how many turns run at once.
     Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
+    `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
+    one that another process began.
     """
 
     def __init__(
@@ -100,6 +105,8 @@ class Runtime:
         workspace: str | Path | None = None,
         snapshots: bool | SnapshotLimits = True,
         snapshot_folder: str | Path | None = None,
+        deps: object = None,
+        make_deps: MakeDeps | None = None,
         adopts: bool = True,
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
@@ -158,6 +165,8 @@ class Runtime:
             review=review,
             concurrency=concurrency,
             workspace=folder,
+            deps=deps,
+            make_deps=make_deps,
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
@@ -226,19 +235,42 @@ class Runtime:
                 raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
         return ConversationHandle(id, self._engine)
 
+    @overload
     async def send(
         self,
         said: str | Sequence[Part],
         conversation: str | None = None,
         *,
+        output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        deps: object = None,
         **options: Unpack[SendOptions],
-    ) -> TurnHandle:
-        """Say something, in a new conversation if none is named."""
+    ) -> TurnHandle[T]: ...
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle: ...
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: OutputType[Any] | None = None,
+        **options: Any,
+    ) -> TurnHandle[Any]:
+        """Say something, in a new conversation if none is named. As `ConversationHandle.send`."""
         chat = await self.conversation(conversation)
         try:
-            return await chat.send(said, parent=parent, queue=queue, **options)
+            return await chat.send(said, output_type=output_type, **options)
         except DragomanError:
             if conversation is None:
                 await self.store.delete_conversation(chat.id)  # nothing was said in it
@@ -317,8 +349,9 @@ class Runtime:
 
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
 
-    def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self._engine)
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
+        """A turn by its id. What its answer has to be, where that is to be read as a type, is said again."""
+        return TurnHandle(id, self._engine, output_of(output_type))
 
     async def answer(self, question: str, answer: Answer) -> Question:
         return await self.commands.answer(question, answer)
@@ -382,7 +415,7 @@ async def _nothing() -> None:
     pass
 
 
-def _listed(name: str, given: Iterable[T]) -> Iterable[T]:
+def _listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
     """What is meant as a list, and not a text, which would be taken for its letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise ConfigError(f"{name} takes a list, not {given!r}")

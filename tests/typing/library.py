@@ -8,8 +8,9 @@ from typing import assert_type
 from dragoman import Plugin, Question, Runtime, ScriptedModel, TurnView, allow_once, run_sync, tool
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Tool
-from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
+from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.plugin import Cleanup
+from dragoman.turn.result import TurnResult
 
 
 @tool

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 from dragoman.messages.parts import Arguments, File, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
 from dragoman.tools.tool import Review
-from dragoman.turn.handles import SendOptions
+from dragoman.turn.send import SendOptions
 
 
 class Body(BaseModel):

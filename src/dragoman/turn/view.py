@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -21,6 +22,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.machine import Turn
+from dragoman.turn.output import Output
 from dragoman.wire.collect import collect_reply
 from dragoman.wire.wire import Model
 
@@ -37,6 +39,7 @@ class TurnView:
         *,
         side_model: Model | None = None,
         options: Mapping[str, JsonValue] | None = None,
+        output: Output[Any] | None = None,
     ) -> None:
         self._log = log
         self._model = model
@@ -44,6 +47,8 @@ class TurnView:
         self.added_tools: dict[str, Tool] = {}
         self.agent = agent
         self.options: Mapping[str, JsonValue] = options or {}  # of its requests, before plugins change them
+        self.output = output  # what the answer has to be, where that was said
+        self.deps: Any = None  # what was sent with the turn, or the runtime has for it
         self._before_side_request = before_side_request
 
     @property

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.turn.handles import turn_options
+from dragoman.turn.send import turn_options
 
 router = APIRouter(tags=["turns"])
 

@@ -18,9 +18,9 @@ from dragoman.server.stream_events import TurnEvent
 from dragoman.server.views import state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
-from dragoman.turn.handles import turn_options
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
+from dragoman.turn.send import turn_options
 
 router = APIRouter(tags=["turns"])
 
