@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, TypeAlias, overload
 
 from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
@@ -25,6 +25,7 @@ from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
+from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
@@ -51,6 +52,7 @@ from dragoman.wire.wire import Model
 from dragoman.workspace.states import SnapshotLimits
 
 T = TypeVar("T", default=str)
+ModelChoice: TypeAlias = NamedModel | Sequence[NamedModel] | Model | Callable[[str | None], Model] | None
 Item = TypeVar("Item")
 _log = logging.getLogger("dragoman.runtime")
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
@@ -61,10 +63,12 @@ _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 class Runtime:
     """A house. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
-    `model` is a name such as "ollama/qwen3", a model, or a function from names to models. Whatever was going
-    on in the store when an earlier process ended goes on when this one opens it, unless `adopts` is False:
-    that is for programs that only look, answer and leave, and have not the tools to go on. Of several that
-    share a store in PostgreSQL each has a `role`; `turn_limits` bound how many turns run at once.
+    `model` is a name such as "ollama/qwen3", as the programs take it, or an address (`OpenAICompatible`), or
+    a list of these: where one cannot answer, the next is asked. A model of one's own, or a function from
+    names to models, will do as well. Whatever was going on in the store when an earlier process ended goes on
+    when this one opens it, unless `adopts` is False: that is for programs that only look, answer and leave,
+    and have not the tools to go on. Of several that share a store in PostgreSQL each has a `role`;
+    `turn_limits` bound how many turns run at once.
     Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
     `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
     one that another process began.
@@ -74,7 +78,7 @@ class Runtime:
         self,
         store: str | Path | StoreFile | StoreServer | Store,
         *,
-        model: str | Model | Callable[[str | None], Model] | None = None,
+        model: ModelChoice = None,
         tools: Iterable[Tool | Group | Source | Callable[..., Any]] = (),
         agents: Iterable[Agent] = (),
         plugins: Sequence[Plugin] = (),
@@ -382,14 +386,15 @@ def _store(place: str | Path | StoreFile | StoreServer | Store) -> Store:
 
 
 def _models(
-    model: str | Model | Callable[[str | None], Model] | None, store: Store
+    model: ModelChoice, store: Store
 ) -> tuple[Callable[[str | None], Model], Callable[[], Awaitable[None]]]:
-    """How a model is found, and what is to be closed in the end: the catalog's models, unless the caller
+    """How a model is found, and what is to be closed in the end: the models of the catalog, unless the caller
     brings one, or a way to find one; what is the caller's, the caller closes."""
-    if model is None or isinstance(model, str):
-        from dragoman.providers.models import Models
+    if model is None or isinstance(model, str | OpenAICompatible | Sequence):
+        from dragoman.config.catalog import catalog_here
+        from dragoman.providers.models import models_named
 
-        models = Models(model, blobs=store.blob)
+        models = models_named(model, catalog_here(), store.blob)
         return models, models.close
     if callable(model):
         models_of_caller: object = model

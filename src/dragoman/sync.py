@@ -7,26 +7,25 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from dragoman.messages.questions import Answer, nobody_to_ask, withhold
-from dragoman.runtime import Runtime
+from dragoman.runtime import ModelChoice, Runtime
 from dragoman.turn.output import OutputType
 from dragoman.turn.result import TurnResult
-from dragoman.wire.wire import Model
 
 T = TypeVar("T")
 
 
 @overload
 def run_sync(
-    said: str, *, model: str | Model, output_type: OutputType[T], store: str | Path = ..., **more: Any
+    said: str, *, model: ModelChoice, output_type: OutputType[T], store: str | Path = ..., **more: Any
 ) -> TurnResult[T]: ...
 @overload
 def run_sync(
-    said: str, *, model: str | Model, output_type: None = None, store: str | Path = ..., **more: Any
+    said: str, *, model: ModelChoice, output_type: None = None, store: str | Path = ..., **more: Any
 ) -> TurnResult: ...
 def run_sync(
     said: str,
     *,
-    model: str | Model,
+    model: ModelChoice,
     output_type: OutputType[Any] | None = None,
     store: str | Path = "dragoman.db",
     **more: Any,

@@ -102,6 +102,7 @@ async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
             "length",
             "pause",
             "titles",
+            "typed_output",
         }
         assert set(every) == built_in
         chat = await runtime.conversation()

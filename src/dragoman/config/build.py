@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.config.catalog import catalog_from
 from dragoman.config.durations import parse_duration
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
@@ -15,7 +16,8 @@ from dragoman.config.tables import AgentTable
 from dragoman.config.trust.contents import expand, inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import Rule
-from dragoman.providers.catalog import Catalog, load_catalog
+from dragoman.providers.catalog import Catalog
+from dragoman.providers.chain import names_in
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.store.blobs.place import folder_of
@@ -47,14 +49,8 @@ class Built:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The built-in catalog with the providers of the settings over it.
-
-    Only the person's own file moves an address together with its key: of another, also of one that they
-    named, they may not have read every line.
-    """
-    own = [file for file in settings.files if file == user_file()]
-    others = [file for file in settings.files if file != user_file()]
-    return load_catalog(*own, project=others[-1] if others else None, check=settings.sources.check)
+    """The built-in catalog with the providers of the settings over it."""
+    return catalog_from(settings.files, settings.sources.check)
 
 
 def store_of(settings: Settings) -> StoreAddress:
@@ -190,8 +186,8 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
 
 def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
     try:
-        if model is not None:
-            catalog.find(model)
+        for name in names_in(model) if model is not None else ():
+            catalog.find(name)
     except NotFound as error:
         raise ConfigError(f"{settings.origins.get(at, 'settings')}: {at}: {error}") from error
 

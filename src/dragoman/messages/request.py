@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -91,6 +91,9 @@ class Request:
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""
         self.messages = tuple(RequestMessage(message.role, message.parts) for message in messages)
+
+    def copy(self) -> Request:
+        return replace(self, options=dict(self.options), extra=dict(self.extra))
 
     def without_tools(self) -> None:
         self.tools = ()

@@ -18,8 +18,6 @@ class TypedOutput(Plugin):
     """R8: a reply without calls is the answer. Where it is no value of the type, the model reads why and
     tries again, as often as the caller allows; then the turn fails. A refusal is left as it is."""
 
-    required = True  # who asked for a type gets it
-
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
         if turn.output is not None:
             request.output = turn.output.spec

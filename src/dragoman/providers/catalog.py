@@ -117,11 +117,11 @@ class Catalog:
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both, without the variant. NotFound names what comes nearest.
+        """`provider/model` → both, without the variant; of a chain, its first. NotFound names the nearest.
 
         Where a cloud speaks several protocols, the provider is the one that speaks this model's.
         """
-        provider, _, model = split_variant(name)[0].partition("/")
+        provider, _, model = split_variant(name.partition(",")[0].strip())[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))

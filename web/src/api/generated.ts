@@ -572,7 +572,7 @@ export interface components {
              */
             type: "list.reset";
         };
-        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
         Me: {
@@ -1115,6 +1115,19 @@ export interface components {
              */
             type: "step.end";
         };
+        /** @description Which model of a chain is asked now, and why not the one before it. Nothing of the reply has come. */
+        StepModel: {
+            model: string;
+            /** @default  */
+            reason: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default step.model
+             * @constant
+             */
+            type: "step.model";
+        };
         /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
         StepRetry: {
             attempt: number;
@@ -1334,7 +1347,7 @@ export interface components {
              */
             type: "turn.end";
         };
-        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
             conversation: string;
@@ -1531,6 +1544,7 @@ export type RuleOutput = components['schemas']['Rule-Output'];
 export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];
+export type StepModel = components['schemas']['StepModel'];
 export type StepRetry = components['schemas']['StepRetry'];
 export type StepStart = components['schemas']['StepStart'];
 export type StepTrace = components['schemas']['StepTrace'];
