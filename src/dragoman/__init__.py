@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ResponsesCompatible,
     )
     from dragoman.runtime import Runtime
-    from dragoman.sync import run_sync
+    from dragoman.sync import SyncRuntime, run_sync
     from dragoman.tools.skills import Skills
     from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
     from dragoman.tools.toolbox import Group, Source
@@ -81,6 +81,7 @@ _HOME = {
     "Skills": "dragoman.tools.skills",
     "Source": "dragoman.tools.toolbox",
     "StoreUnavailable": "dragoman.errors",
+    "SyncRuntime": "dragoman.sync",
     "ToolContext": "dragoman.tools.tool",
     "ToolFailed": "dragoman.errors",
     "ToolOutput": "dragoman.tools.tool",
@@ -130,6 +131,7 @@ __all__ = [
     "Skills",
     "Source",
     "StoreUnavailable",
+    "SyncRuntime",
     "ToolContext",
     "ToolFailed",
     "ToolOutput",

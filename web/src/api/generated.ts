@@ -444,6 +444,22 @@ export interface components {
             };
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -719,6 +735,22 @@ export interface components {
             };
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -1019,6 +1051,22 @@ export interface components {
             };
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
         };
         /** @description What came of a call that the client ran. */
         Result: {

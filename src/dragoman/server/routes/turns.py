@@ -20,7 +20,6 @@ from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
-from dragoman.turn.send import turn_options
 
 router = APIRouter(tags=["turns"])
 
@@ -30,7 +29,7 @@ async def send(context: TheContext, person: Person, id: str, body: bodies.NewTur
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
     await context.check_owner(id, person)
     await context.check_files(body.content(), person)
-    options = turn_options(**body.send_options())
+    options = body.turn_options()
     turn = await context.runtime.commands.send(
         id, body.content(), parent=body.parent, queue=body.queue, options=options
     )
