@@ -142,7 +142,9 @@ class Runtime:
             built_in.append(Snapshots(self.histories.here))
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
-        groups, sources = grouped(_listed("tools", tools))
+        own_plugins = [check(plugin) for plugin in _listed("plugins", plugins)]
+        brought = [tool for plugin in own_plugins for tool in plugin.tools]
+        groups, sources = grouped([*_listed("tools", tools), *brought])
         if tasks is not None:
             groups.append(Group("agents", (tasks.tool,)))
         self.services = Services(
@@ -152,7 +154,7 @@ class Runtime:
             small_model=small_model,
             toolbox=Toolbox(groups, sources),
             agents=known,
-            plugins=[*built_in, *map(check, _listed("plugins", plugins))],
+            plugins=[*built_in, *own_plugins],
             rules=[
                 Rule("read_output", "*", "allow", "built in"),
                 Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody

@@ -45,6 +45,7 @@ class TurnView:
         self._model = model
         self._side_model = side_model or model
         self.added_tools: dict[str, Tool] = {}
+        self.tools_for_once: set[str] = set()
         self.agent = agent
         self.options: Mapping[str, JsonValue] = options or {}  # of its requests, before plugins change them
         self.output = output  # what the answer has to be, where that was said
@@ -120,10 +121,18 @@ class TurnView:
             self._side_model, request, self.conversation.id, on_retry=self._log.publish
         )
 
-    def add_tool(self, tool: Tool) -> None:
-        """Offer one more tool in this turn, from the next request on. After a restart it has to be added
-        again: `on_turn_start` is the place for that."""
+    def add_tool(self, tool: Tool, *, once: bool = False) -> None:
+        """Offer one more tool in this turn, from the next request on, or in that request alone. After a
+        restart it has to be added again: `on_turn_start` is the place for that."""
         self.added_tools[tool.name] = tool
+        if once:
+            self.tools_for_once.add(tool.name)
+
+    def forget_tools(self) -> None:
+        """A request was built: those that were for it alone are not offered again."""
+        for name in self.tools_for_once:
+            self.added_tools.pop(name, None)
+        self.tools_for_once.clear()
 
     async def read_file(self, blob: str) -> bytes:
         """The bytes of an attachment."""

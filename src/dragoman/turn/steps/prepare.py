@@ -170,6 +170,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     if log.turn.closing:
         request.without_tools()
     kept = _offered(prepared, request, offer)
+    view.forget_tools()
     turn = log.turn  # a plugin may have compacted meanwhile
     again = not turn.replied
     return RequestReady(
