@@ -15,8 +15,7 @@ from dragoman.tools.skills import NAME as SKILL
 
 SETTINGS = "dragoman.toml"
 BYTE_ORDER_MARK = "\ufeff"  # what some editors of Windows put in front of a text
-CODE = "tools"
-RESERVED = "plugins"  # nothing is loaded from it yet; a change of it is asked about all the same
+CODE = ("tools", "plugins")
 SKILLS = ("skills", ".dragoman/skills")
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")  # for the model; the first that is there
 COMMANDS = ".dragoman/commands"  # messages that a person sends by a word
@@ -63,7 +62,7 @@ class _TooMuch(Exception):
 def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
     """A folder with settings: the file, what lies beside it, and what the file refers to."""
     folder = Path(os.path.realpath(folder))
-    beside = [folder / name for name in (file, CODE, RESERVED, *SKILLS, *PROMPTS)]
+    beside = [folder / name for name in (file, *CODE, *SKILLS, *PROMPTS)]
     try:
         with (folder / file).open("rb") as opened:
             table = parse_settings(opened.read(_LARGEST_TEXT + 1)) or {}
