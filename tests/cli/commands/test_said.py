@@ -156,3 +156,19 @@ async def test_an_answer_without_an_end_is_cut_off(tmp_path: Path) -> None:
         async with loopback(reply) as server:
             at = ("--model", "mine/m", "--base-url", server.url, "--forget")
             assert (await program("run", *at, "Hi", folder=tmp_path)).status == status
+
+
+async def test_an_answer_of_a_type_is_printed_as_the_value_it_is(tmp_path: Path) -> None:
+    """R8: what did not fit is asked for again, and stands nowhere on standard output."""
+    schema = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema), "utf-8")
+    (tmp_path / "wrong.json").write_text("[1", "utf-8")
+    async with loopback(says('{"total": "many"}'), says('Here: {"total": 3}')) as server:
+        at = ("run", "--model", "mine/m", "--base-url", server.url, "--forget")
+        text = await program(*at, "--output-type", "schema.json", "Sum it up.", folder=tmp_path)
+        lines = await program(*at, "--output-type", "schema.json", "--json", "Sum it up.", folder=tmp_path)
+        for name, words in (("wrong.json", "is no JSON"), ("nosuch.json", "cannot be read")):
+            refused = await program(*at, "--output-type", name, "Sum it up.", folder=tmp_path)
+            assert (refused.status, words in refused.err) == (2, True)
+    assert (text.status, text.out) == (0, '{"total": 3}\n')
+    assert (lines.status, lines.result["output"]) == (0, {"total": 3})

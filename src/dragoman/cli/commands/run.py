@@ -7,13 +7,16 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
+from typing import Any
 
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.commands.run_flags import (
     RunFlags,
     choose_run_model,
     read_message,
+    read_output_type,
     read_settings,
     temporary_store,
 )
@@ -22,7 +25,7 @@ from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error, exit_status
 from dragoman.cli.terminal.follow import Interrupts, question_in
-from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, end_without_turn
+from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
 from dragoman.cli.terminal.prompts import LinePrompts
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
@@ -33,6 +36,7 @@ from dragoman.messages.parts import Part, Text
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
 from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.output import SchemaOutput
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
 STATUS = {"completed": 0, "error": 1, "cancelled": CANCELLED}
@@ -49,7 +53,7 @@ ENDING = tuple(
 
 def run(flags: RunFlags) -> int:
     """One turn, to its end. Returns the exit status."""
-    output: TurnOutput = JsonOutput(sys.stdout) if flags.as_json else TextOutput(sys.stdout)
+    output = _make_output(flags)
     with redirect_stdout(sys.stderr):  # what a tool prints must not stand between our lines
         try:
             end, status = asyncio.run(_run(flags, read_settings(flags), output))
@@ -64,8 +68,15 @@ def run(flags: RunFlags) -> int:
     return status
 
 
+def _make_output(flags: RunFlags) -> TurnOutput:
+    if flags.as_json:
+        return JsonOutput(sys.stdout)
+    return ValueOutput(sys.stdout) if flags.output_type is not None else TextOutput(sys.stdout)
+
+
 async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple[e.TurnEnd, int]:
     with Interrupts(*ENDING) as interrupts, temporary_store(flags) as store:
+        output_type = read_output_type(flags)
         message, tools = read_message(flags), load_tools(flags.tools)
         if not message.strip() and not flags.attach and not flags.conversation:
             raise ConfigError("the message is blank: say something, or attach a file")
@@ -87,10 +98,10 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             print(f"· {built.prompt.file.name} of this folder is part of the prompt", file=sys.stderr)
         async with chosen.models, built.runtime as runtime:
             _check_agent(flags, runtime)
-            turn: TurnHandle | None = await _begin(flags, runtime, message)
+            turn: TurnHandle[Any] | None = await _begin(flags, runtime, message, output_type)
             while turn is not None:
                 interrupts.watch(turn)
-                ended = await _follow(runtime, turn, output)
+                ended = await _follow(runtime, turn, output, typed=flags.output_type is not None)
                 where = (await runtime.store.turn(turn.id)).conversation
                 turn = await next_queued(runtime, where) if ended[0].state in ("completed", "error") else None
             return ended
@@ -102,14 +113,16 @@ def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
         raise ConfigError(f"--agent: there is no agent {flags.agent!r}: there are {known}")
 
 
-async def _begin(flags: RunFlags, runtime: Runtime, message: str) -> TurnHandle:
+async def _begin(
+    flags: RunFlags, runtime: Runtime, message: str, output_type: SchemaOutput | None
+) -> TurnHandle:
     """The turn that answers the message; where nothing is said, the one that was interrupted."""
     files = [await attach_file(runtime.store, str(path)) for path in flags.attach]
     said: list[Part] = [*([Text(message)] if message else []), *files]
     if flags.conversation is None:
         conversation = await runtime.conversation()
         try:
-            return await conversation.send(said, agent=flags.agent)
+            return await _send(flags, conversation, said, output_type)
         except BaseException:  # what was refused, or interrupted, leaves nothing behind
             await runtime.delete(conversation.id)
             raise
@@ -117,11 +130,19 @@ async def _begin(flags: RunFlags, runtime: Runtime, message: str) -> TurnHandle:
     if not said:
         return await _resume(runtime, conversation)
     try:
-        return await conversation.send(said, agent=flags.agent)
+        return await _send(flags, conversation, said, output_type)
     except TurnBusy as busy:
         closed = await close_interrupted(runtime, busy)
         print(f"· closed turn {closed}, which was interrupted", file=sys.stderr)
+        return await _send(flags, conversation, said, output_type)
+
+
+async def _send(
+    flags: RunFlags, conversation: ConversationHandle, said: Sequence[Part], output_type: SchemaOutput | None
+) -> TurnHandle[Any]:
+    if output_type is None:
         return await conversation.send(said, agent=flags.agent)
+    return await conversation.send(said, agent=flags.agent, output_type=output_type)
 
 
 async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHandle:
@@ -132,7 +153,10 @@ async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHan
     return turn
 
 
-async def _follow(runtime: Runtime, turn: TurnHandle, output: TurnOutput) -> tuple[e.TurnEnd, int]:
+async def _follow(
+    runtime: Runtime, turn: TurnHandle[Any], output: TurnOutput, *, typed: bool
+) -> tuple[e.TurnEnd, int]:
+    """`typed`: the answer is a value of a type, and is shown as that."""
     task = asyncio.current_task()
     assert task is not None
     terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -166,10 +190,13 @@ async def _follow(runtime: Runtime, turn: TurnHandle, output: TurnOutput) -> tup
     if end is None:  # the store could not be written, or another program took the turn over
         await turn.result()
         return end_without_turn("the turn went on elsewhere"), STATUS["error"]
-    return end, await _status(turn, end, cut=cut)
+    status = await _status(turn, end, cut=cut)
+    if typed and status == 0:
+        output.take_value((await turn.result()).output)
+    return end, status
 
 
-async def _status(turn: TurnHandle, end: e.TurnEnd, *, cut: bool) -> int:
+async def _status(turn: TurnHandle[Any], end: e.TurnEnd, *, cut: bool) -> int:
     """By how the last reply ended, where the turn came to its end or a filter kept it from one. `cut`:
     nothing marked the end of that reply."""
     if end.state != "completed" and end.finish not in REFUSED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import wire
 from dragoman.store.address import absolute_place
+from dragoman.turn.output import SchemaOutput, spec_of_schema
 
 STDIN = "-"
 UNNAMED = "server"  # the provider of a model that is named without one
@@ -49,6 +51,7 @@ class RunFlags:
     config: Path | None = None
     trust: bool = False
     as_json: bool = False
+    output_type: Path | None = None
 
 
 def read_message(flags: RunFlags) -> str:
@@ -64,6 +67,23 @@ def read_message(flags: RunFlags) -> str:
     at = words.index(STDIN)
     parts = (" ".join(words[:at]), _read_stdin(), " ".join(words[at + 1 :]))
     return "\n\n".join(part for part in parts if part)
+
+
+def read_output_type(flags: RunFlags) -> SchemaOutput | None:
+    """What the answer has to fit. ConfigError where the file holds no JSON schema."""
+    if flags.output_type is None:
+        return None
+    try:
+        schema = json.loads(flags.output_type.expanduser().read_bytes())
+        if not isinstance(schema, dict):
+            raise ConfigError(f"--output-type: {flags.output_type} holds no schema: it is an object")
+        return SchemaOutput(spec_of_schema(schema))
+    except OSError as error:
+        raise ConfigError(f"--output-type: {flags.output_type} cannot be read: {error.strerror}") from error
+    except BadRequest as error:
+        raise ConfigError(f"--output-type: {flags.output_type}: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"--output-type: {flags.output_type} is no JSON: {error}") from error
 
 
 def _read_stdin() -> str:

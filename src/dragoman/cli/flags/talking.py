@@ -111,6 +111,10 @@ def run(
     agent: Agent = None,
     mode: Mode = None,
     system: System = None,
+    output_type: Annotated[
+        Path | None,
+        typer.Option("--output-type", metavar="FILE", help="A JSON schema that the answer has to fit."),
+    ] = None,
     max_rounds: Annotated[int | None, typer.Option(help="So many batches of calls at most.")] = None,
     conversation: Annotated[
         str | None,
@@ -158,6 +162,7 @@ def run(
         mode=mode,
         system=system,
         max_rounds=max_rounds,
+        output_type=output_type,
         conversation=conversation,
         store=store,
         forget=forget,

@@ -20,6 +20,9 @@ SHOWN = 200  # characters of a result
 class TurnOutput(Protocol):
     def show(self, event: e.Event) -> None: ...
 
+    def take_value(self, value: JsonValue) -> None:
+        """What the answer is, where a type was asked for."""
+
     def end(self, end: e.TurnEnd) -> None:
         """Once, whatever happened, also where no turn began."""
 
@@ -29,6 +32,10 @@ class JsonOutput:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self._value: dict[str, JsonValue] = {}
+
+    def take_value(self, value: JsonValue) -> None:
+        self._value = {"output": value}
 
     def show(self, event: e.Event) -> None:
         print_json(EVENT.to_json(event), self._out)
@@ -41,6 +48,7 @@ class JsonOutput:
             "state": end.state,
             "finish": end.finish,
             "error": end.error,
+            **self._value,
         }
         print_json(result, self._out)
         _print_error(end)
@@ -82,6 +90,9 @@ class TextOutput:
             case _:
                 pass
 
+    def take_value(self, value: JsonValue) -> None:
+        print_json(value, self._out)
+
     def end(self, end: e.TurnEnd) -> None:
         self._end_line()
         _print_error(end)
@@ -96,6 +107,14 @@ class TextOutput:
         if self._in_line:
             print(file=self._out, flush=True)
             self._in_line = False
+
+
+class ValueOutput(TextOutput):
+    """As text, but for the answer: of a value, only what fits its type is printed, once, as JSON."""
+
+    def show(self, event: e.Event) -> None:
+        if not isinstance(event, e.TextDelta | e.TextEnd):
+            super().show(event)
 
 
 def end_without_turn(error: str, state: str = "error") -> e.TurnEnd:
