@@ -120,14 +120,36 @@ def test_p6_what_waits_is_answered_once_and_within_reason(folder: Path, cli: Cli
         ("--allow", "--reject", "no"): "say one thing",
         ("--arguments", "{"): "is no JSON",
         ("--arguments", '{"path": 5}'): "do not fit: path:",
+        ("--always", "--rule", "9"): "and none is 9",
+        ("--deny", "--allow"): "say one thing",
     }
     for options, complaint in wrong.items():
         assert complaint in cli("answer", id, *options, status=1).err
     answered = cli("answer", id[:9], "--reject", "keep it").out
     assert f"answered {id}" in answered
-    assert f"dragoman chat {question['conversation']} goes on" in answered
+    assert f"dragoman resume {question['conversation']} goes on" in answered
     assert "already answered" in cli("answer", id, "--allow", status=1).err
     assert json.loads(cli("questions", "--json").out) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "kept"),
+    [
+        (("--always", "--rule", "2"), ("allow", "*", None)),
+        (("--hour",), ("allow", "a.txt", None)),
+        (("--deny", "--rule", "2"), ("deny", "*", "here")),
+        (("--deny", "--always"), ("deny", "a.txt", None)),
+    ],
+)
+def test_a_rule_is_kept_by_an_answer_from_a_script(
+    folder: Path, cli: Cli, flags: tuple[str, ...], kept: tuple[str, str, str | None]
+) -> None:
+    """P11: one of those that are listed."""
+    assert "2  allow files.delete for everything" in cli("questions").out
+    cli("answer", "last", *flags)
+    with closing(sqlite3.connect(folder / "chat.db")) as db:
+        ((action, pattern, conversation),) = db.execute("SELECT action, pattern, conversation FROM grants")
+    assert (action, pattern, "here" if conversation else None) == kept
 
 
 def test_where_nothing_is_kept_nothing_is_made(tmp_path: Path, cli: Cli) -> None:

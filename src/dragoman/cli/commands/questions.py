@@ -12,13 +12,15 @@ from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.lookup import find_question, open_store
 from dragoman.cli.terminal.causes import cause
-from dragoman.cli.terminal.text import format_json, plain, print_json
+from dragoman.cli.terminal.choices import rule_options
+from dragoman.cli.terminal.text import count, format_json, plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.parts import Arguments
-from dragoman.messages.questions import VERDICTS, Answer, Question, Scope
+from dragoman.messages.questions import VERDICTS, Answer, Question, Rule, Scope
 from dragoman.tools.json_schema import JsonParameters
+from dragoman.tools.permissions import rules_in_words
 from dragoman.tools.schema import problems
 
 
@@ -28,7 +30,10 @@ class AnswerFlags:
 
     allow: bool = False
     conversation: bool = False
+    hour: bool = False
     always: bool = False
+    rule: int = 1
+    deny: bool = False
     arguments: str | None = None
     reject: str | None = None
     stop: str | None = None
@@ -38,22 +43,41 @@ class AnswerFlags:
 
     def to_answer(self, question: Question) -> Answer:
         given = [name for name in ("reject", "stop", "withhold", "reply") if getattr(self, name) is not None]
-        given += [name for name in ("release",) if self.release]
-        if self.allow or self.conversation or self.always or self.arguments is not None:
+        given += [name for name in ("release", "deny") if getattr(self, name)]
+        kept = self.conversation or self.hour or self.always
+        if self.allow or self.arguments is not None or (kept and not self.deny):
             given.append("allow")
         if len(given) != 1:
             known = ", ".join(f"--{verdict}" for verdict in sorted(VERDICTS[question.kind]))
             raise BadRequest(f"say one thing about question {question.id}: it takes {known}")
         match given[0]:
             case "allow":
-                scope: Scope = "always" if self.always else "conversation" if self.conversation else "once"
-                return Answer("allow", scope=scope, arguments=_parse_arguments(self.arguments, question))
+                arguments = _parse_arguments(self.arguments, question)
+                rules = self._rules(question) if self._scope != "once" and self.rule != 1 else ()
+                return Answer("allow", scope=self._scope, arguments=arguments, rules=rules)
+            case "deny":
+                scope: Scope = self._scope if self._scope != "once" else "conversation"
+                return Answer("reject", scope=scope, rules=self._rules(question))
             case "reject" | "stop" | "withhold" as verdict:
                 return Answer(verdict, reason=getattr(self, verdict) or None)
             case "release":
                 return Answer("release")
             case _:
                 return Answer("reply", value=_parse_reply(self.reply or "", question))
+
+    @property
+    def _scope(self) -> Scope:
+        if self.always:
+            return "always"
+        return "hour" if self.hour else "conversation" if self.conversation else "once"
+
+    def _rules(self, question: Question) -> tuple[Rule, ...]:
+        """The rule of this number, of those that `dragoman questions` lists."""
+        options = rule_options(question)
+        if not 1 <= self.rule <= len(options):
+            offered = count(len(options), "rule")
+            raise BadRequest(f"question {question.id} offers {offered}, and none is {self.rule}")
+        return options[self.rule - 1]
 
 
 def list_questions(settings: Settings, *, as_json: bool) -> None:
@@ -69,6 +93,8 @@ def list_questions(settings: Settings, *, as_json: bool) -> None:
             print(f"  {plain(question.tool)} {format_json(question.arguments)}")
         for choice in question.choices:
             print(f"  - {plain(choice)}")
+        for number, rules in enumerate(rule_options(question), 1):
+            print(f"  {number}  {plain(rules_in_words(rules))}")
         print(f"  {cause(question)}")
     if not found:
         print("Nothing waits for you.", file=sys.stderr)
@@ -90,6 +116,7 @@ def _report(question: Question) -> JsonValue:
         "arguments": question.arguments,
         "text": question.text,
         "because": question.because,
+        "rules": [rules_in_words(rules) for rules in rule_options(question)],
         "choices": [*question.choices],
         "asked": question.asked,
     }
@@ -103,7 +130,7 @@ def answer_question(name: str, flags: AnswerFlags, settings: Settings) -> None:
 
     question = asyncio.run(settle())
     print(f"answered {question.id}")
-    print(f"If no program is at work on it: dragoman chat {question.conversation} goes on.")
+    print(f"If no program is at work on it: dragoman resume {question.conversation} goes on.")
 
 
 def _parse_arguments(text: str | None, question: Question) -> Arguments | None:

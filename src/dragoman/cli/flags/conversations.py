@@ -149,7 +149,16 @@ def answer(
     conversation: Annotated[
         bool, typer.Option("--conversation", help="Let it run, and do not ask again in this conversation.")
     ] = False,
+    hour: Annotated[
+        bool, typer.Option("--hour", help="Let it run, and do not ask again for an hour.")
+    ] = False,
     always: Annotated[bool, typer.Option("--always", help="Let it run, and do not ask again.")] = False,
+    rule: Annotated[
+        int, typer.Option(metavar="N", help="What is not asked about again: a rule that `questions` lists.")
+    ] = 1,
+    deny: Annotated[
+        bool, typer.Option("--deny", help="Do not let it run, nor what is like it; for how long: as above.")
+    ] = False,
     arguments: Annotated[str | None, typer.Option(help="Let it run with these, as JSON.")] = None,
     reject: Annotated[str | None, typer.Option(help="Do not let it run: the model reads why.")] = None,
     stop: Annotated[str | None, typer.Option(help="To a loop: no more calls; the model reads why.")] = None,
@@ -165,7 +174,10 @@ def answer(
     flags = AnswerFlags(
         allow=allow,
         conversation=conversation,
+        hour=hour,
         always=always,
+        rule=rule,
+        deny=deny,
         arguments=arguments,
         reject=reject,
         stop=stop,

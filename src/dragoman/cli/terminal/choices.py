@@ -72,7 +72,7 @@ def menu(question: Question) -> tuple[MenuItem, ...]:
 
 def menu_lines(question: Question) -> Iterator[str]:
     """The rules, each with its number, where there are several; then the keys."""
-    options = _rule_options(question)
+    options = rule_options(question)
     for number, rules in enumerate(options, 1):
         if len(options) > 1:
             yield f"  {number}  {plain(rules_in_words(rules))}"
@@ -120,7 +120,7 @@ def _kept(question: Question, line: str) -> Answer | None:
     found = _KEPT.fullmatch(typed)
     if found is None or not (found[1] or found[2]):
         return None
-    options = _rule_options(question)
+    options = rule_options(question)
     number = int(found[3] or 1)
     if not 1 <= number <= len(options):
         many = f"there are rules 1 to {len(options)}" if len(options) > 1 else "there is one rule"
@@ -131,7 +131,7 @@ def _kept(question: Question, line: str) -> Answer | None:
     return Answer("allow", scope=scope, rules=rules)
 
 
-def _rule_options(question: Question) -> list[tuple[Rule, ...]]:
+def rule_options(question: Question) -> list[tuple[Rule, ...]]:
     """What can be kept: a rule for this very call, or one that covers more."""
     if question.kind != "approve" or not question.rules:
         return []
