@@ -16,11 +16,11 @@ async def interrupted_conversations(store: Store) -> set[str]:
     return {row.conversation for row in await store.abandoned_turns() if row.state != State.WAITING}
 
 
-async def resume_turn(runtime: Runtime, conversation: str) -> TurnHandle | None:
-    """Go on with the interrupted turn of a conversation, and with what its calls had begun in others.
-    None where there is none. TurnSetAside says what it would need."""
+async def resume_turn(runtime: Runtime, conversation: str, *, only: str | None = None) -> TurnHandle | None:
+    """Go on with the interrupted turn of a conversation, or `only` with this one, and with what its calls had
+    begun in others. None where there is none. TurnSetAside says what it would need."""
     for row in await runtime.store.live_turns(conversation):
-        if await runtime.store.is_abandoned(row.id):
+        if row.id == (only or row.id) and await runtime.store.is_abandoned(row.id):
             inner = [one for one in await runtime.store.within(conversation) if one != conversation]
             for each in await _abandoned(runtime.store, inner):
                 await runtime.turn(each.id).resume()

@@ -24,6 +24,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
+from dragoman.store.store import TurnRow
 from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.settings import checked
 
@@ -163,10 +164,13 @@ class Session:
         """Of this turn, also where another process runs it."""
         row = await self.runtime.store.turn(turn.id)
         here = self.runtime.bus.here(turn.id) is not None or await self.runtime.store.is_queued(turn.id)
-        if row.live and not here and await resume_turn(self.runtime, row.conversation) is None:
+        if row.live and not here and not await self._resumed(row):
             self.notify("another program carries this turn on; you can follow and answer here")
         async for event in turn.events():
             yield event
+
+    async def _resumed(self, row: TurnRow) -> bool:
+        return await resume_turn(self.runtime, row.conversation, only=row.id) is not None
 
     def _server_of(self, tool: str) -> str | None:
         found = self.runtime.services.toolbox.offer().find(tool)

@@ -77,7 +77,7 @@ COMMANDS: dict[str, Command] = {
     "list": Command("/list", "your conversations", branches.list_conversations),
     "open": Command("/open ID", "go to another conversation", branches.open),
     "help": Command("/help", "this list", help),
-    "quit": Command("/quit", "leave; what runs goes on at the next start", quit),
+    "quit": Command("/quit", "leave; what waits for you waits on", quit),
 }
 
 

@@ -206,6 +206,8 @@ def show_setup(console: Console, settings: Settings, chosen: ChosenModel, built:
         console.print(f"             [yellow]{escape(chosen.note)}[/yellow]")
     console.print(f"  workspace  {escape(_short(workspace_of(settings)))}")
     console.print(f"  store      {escape(_shown(store_of(settings)))}")
+    if built.prompt is not None:
+        console.print(f"  prompt     {escape(built.prompt.file.name)} of the workspace is part of it")
     for warning in built.warnings:
         console.print(f"  [red]left out[/red]   {escape(redact_text(warning))}")
 

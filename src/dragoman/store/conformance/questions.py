@@ -167,6 +167,8 @@ class QuestionConformance(Suite):
             assert await store.grants("conv_2") == [everywhere]
             await store.revoke("grant_2")
             assert await store.grants() == [here]
+            await store.add_grant(everywhere)  # without being asked
+            assert await store.grants("conv_1") == [everywhere, here]
 
     async def test_what_one_person_grants_does_not_hold_for_another(self, tmp_path: Path) -> None:
         """P3, U2: nobody's conversations are those of the person at the machine."""
