@@ -96,6 +96,7 @@ def _sit_down(
     os.close(opened)
     tell.send("seated")
     if room is not None:
+        sys.dont_write_bytecode = True  # half a file would outlive it
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
     become(*start)
 

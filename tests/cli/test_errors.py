@@ -91,7 +91,7 @@ async def test_a_full_disk_is_told(stage: Path) -> None:
         *PROGRAM,
         *("run", "hello"),
         cwd=stage,
-        env=clean_environment(stage),
+        env={**clean_environment(stage), "PYTHONDONTWRITEBYTECODE": "1"},  # half a file would outlive it
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         stdin=asyncio.subprocess.DEVNULL,

@@ -355,7 +355,8 @@ class ConversationHandle:
 
     async def messages(self) -> list[Message]:
         """The path to the leaf: what the conversation looks like now."""
-        return (await self.tree()).path((await self.info()).leaf)
+        leaf = (await self.info()).leaf  # first: the tree that is read after it has it
+        return (await self.tree()).path(leaf)
 
     async def move_to(self, message: str) -> None:
         """Look at another branch: its newest message becomes the leaf."""

@@ -39,5 +39,5 @@ def test_in_arguments_what_cannot_be_seen_is_written_out() -> None:
 
 
 def test_long_texts_are_cut_and_say_so() -> None:
-    assert head("a\nb\nc", 2) == "a\nb\n… 1 more lines"
+    assert head("a\nb\nc", 2) == "a\nb\n… 1 more line"
     assert head("a\nb", 2) == "a\nb"
