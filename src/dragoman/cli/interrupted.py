@@ -30,11 +30,15 @@ async def resume_turn(runtime: Runtime, conversation: str, *, only: str | None =
     return None
 
 
-async def next_queued(runtime: Runtime, conversation: str) -> TurnHandle | None:
-    """What was said in a conversation while a turn of it ran here: whoever ran that one answers it."""
-    begun = [row.id for row in await runtime.store.own_turns() if row.conversation == conversation]
+async def next_queued(runtime: Runtime, after: str) -> TurnHandle | None:
+    """What was said in the same conversation while this turn ran here, and is answered after it: it may have
+    begun by now, and even be over."""
+    conversation = (await runtime.store.turn(after)).conversation
     waiting = [one.turn for one in await runtime.store.queued(conversation=conversation)]
-    return runtime.turn((begun + waiting)[0]) if begun or waiting else None
+    turns = [row.id for row in await runtime.store.turns(conversation)]  # after what waits: it may begin
+    later = turns[turns.index(after) + 1 :]
+    found = [*later, *(turn for turn in waiting if turn not in turns)]
+    return runtime.turn(found[0]) if found else None
 
 
 async def _abandoned(store: Store, conversations: Iterable[str]) -> list[TurnRow]:

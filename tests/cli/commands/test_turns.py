@@ -18,7 +18,7 @@ from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
 
-STALLS = stream(delta(content="Once upon"), finish=None, then="stalls")
+STALLS = stream(delta(content="Once upon"), finish=None, done=False, then="stalls")
 SETTINGS = """model = "acme/m"
 store = "chat.db"
 [providers.acme]
@@ -122,7 +122,7 @@ async def test_a_running_turn_is_steered_queued_behind_and_cancelled_from_outsid
 
 async def test_what_is_queued_behind_a_run_is_answered_by_it(tmp_path: Path) -> None:
     """T13: it does not begin only to break off."""
-    async with loopback(says("Once upon " + "a time " * 60, waits=0.1), says("The end.")) as server:
+    async with loopback(says("Once upon " + "a time " * 60, waits=0.3), says("The end.")) as server:
         process = await run_until_it_writes(tmp_path, server)
         await dragoman(tmp_path, "queue", "last", "And then?")
         out, err = await asyncio.wait_for(process.communicate(), PATIENCE)

@@ -153,9 +153,9 @@ class Session:
             await turn.result()
         self.console.print()
 
-    async def next_turn(self) -> TurnHandle | None:
-        """What was said while the turn before it ran, here or by another client, and begins now."""
-        found = await next_queued(self.runtime, self.chat.id) if self.chat is not None else None
+    async def next_turn(self, after: TurnHandle) -> TurnHandle | None:
+        """What was said while the turn before it ran, here or by another client, and is answered next."""
+        found = await next_queued(self.runtime, after.id)
         if found is not None:
             self.console.print(said_line((await found.snapshot()).messages[0].text))
         return found

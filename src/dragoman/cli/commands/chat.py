@@ -136,7 +136,7 @@ async def _talk(session: Session, turn: TurnHandle | None) -> None:
         try:
             while turn is not None:
                 await session.follow(turn)
-                turn = await session.next_turn()
+                turn = await session.next_turn(turn)
             turn = await _read_message(session)
         except (InputClosed, Interrupted, EngineError):
             raise

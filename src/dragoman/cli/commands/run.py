@@ -102,8 +102,8 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             while turn is not None:
                 interrupts.watch(turn)
                 ended = await _follow(runtime, turn, output, typed=flags.output_type is not None)
-                where = (await runtime.store.turn(turn.id)).conversation
-                turn = await next_queued(runtime, where) if ended[0].state in ("completed", "error") else None
+                over = ended[0].state in ("completed", "error")
+                turn = await next_queued(runtime, turn.id) if over else None
             return ended
 
 

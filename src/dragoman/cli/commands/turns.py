@@ -97,7 +97,10 @@ def add_to_queue(name: str, message: str, settings: Settings) -> None:
                 at_once = f"`dragoman run --continue {row.conversation} MESSAGE` says it at once"
                 raise BadRequest(f"nobody runs {turn}: {at_once}")
             chat = await runtime.conversation(row.conversation)
-            return (await chat.send(message, queue=True)).id, turn
+            queued = await chat.send(message, queue=True)
+            if runtime.bus.here(queued.id) is not None:  # the turn before it ended just now: it runs here
+                await queued.result()
+            return queued.id, turn
 
     queued, before = asyncio.run(add())
     print(f"{queued} begins when {before} is over")
