@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,14 +12,17 @@ from pydantic import JsonValue
 
 from dragoman.conversation.window import window
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.events import Event
+from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
+from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
+from dragoman.turn.handoff import NAME, agent_after, handoff_tool
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
@@ -79,8 +82,9 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     """What this turn works with: what it was started with, or an error that says what of it is not here."""
     options = log.turn.options
     hooks = Hooks(services.plugins, options.disabled)
-    agent = services.agent(options.agent or _setting(log, "agent"))
-    model = model_of(services, log, agent)
+    first = services.agent(options.agent or _setting(log, "agent"))
+    agent = agent_after(services, first, _calls_of(log))
+    model = model_of(services, log, agent, handed=agent is not first)
 
     async def before_side_request(request: Request) -> None:
         for plugin in hooks.side_request:
@@ -101,6 +105,10 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
 
 
+def _calls_of(log: TurnLog) -> Iterator[ToolCall]:
+    return (call for message in log.messages for call in message.calls)
+
+
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
     """The type that was sent with the turn; its schema, where that was in another process."""
     inputs, spec = services.inputs.get(log.id, NO_INPUTS), log.turn.options.output
@@ -119,9 +127,24 @@ async def find_deps(prepared: PreparedTurn) -> Any:
     return await made if isinstance(made, Awaitable) else made
 
 
-def model_of(services: Services, log: TurnLog, agent: Agent) -> Model:
-    """The model the turn was started with, never another one."""
+def hand_over(prepared: PreparedTurn) -> PreparedTurn:
+    """The same turn, for whoever it was handed to meanwhile."""
+    services, log = prepared.services, prepared.log
+    first = services.agent(log.turn.options.agent or _setting(log, "agent"))
+    agent = agent_after(services, first, _calls_of(log)) if first.handoffs else first
+    if agent is prepared.agent:
+        return prepared
+    model = model_of(services, log, agent, handed=True)
+    prepared.view.hand_to(agent, model)
+    log.publish(Notice(f"{agent.name} goes on", "handoff"))
+    return replace(prepared, agent=agent, model=model, mode=mode_of(services, log, agent))
+
+
+def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
+    """The model the turn was started with, never another one but that of an agent it was handed to."""
     options = log.turn.options
+    if handed and agent.model is not None:
+        return services.model(agent.model)
     model = services.model(options.model or _setting(log, "model") or agent.model)
     if options.started_with in (None, model.name):
         return model
@@ -189,7 +212,10 @@ def offer_of(prepared: PreparedTurn) -> Offer:
         return Offer({})
     switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
     offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
-    return Offer({**offer.tools, **prepared.view.added_tools}, offer.rules)
+    tools = {**offer.tools, **prepared.view.added_tools}
+    if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
+        tools[NAME] = handoff_tool(prepared.services, prepared.agent)
+    return Offer(tools, offer.rules)
 
 
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
