@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Answer, Rule, Runtime, ScriptedModel, allow_once
+from dragoman import Agent, Answer, Rule, Runtime, ScriptedModel, allow_once, tool
 from dragoman.errors import ConfigError
 from dragoman.messages.parts import CallState
 from dragoman.wire.scripted import calls, says
@@ -97,8 +97,38 @@ async def test_the_model_of_the_other_agent_answers(tmp_path: Path) -> None:
         assert [m.model for m in result.messages if m.role == "assistant"] == ["small", "large"]
 
 
+@tool(pattern="number")
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
+async def test_who_goes_on_is_no_freer_than_who_handed_over(tmp_path: Path) -> None:
+    """P8: denials and the stricter mode stay, over a crash as well."""
+    free = Agent(name="free", mode="auto", rules=(Rule("double", "*", "allow"),))
+    careful = Agent(name="careful", mode="ask", rules=(Rule("double", "5", "deny"),), handoffs=("free",))
+    options: dict[str, Any] = {"tools": [double], "agents": [free, careful], "allow": []}
+    script = [calls("hand_off", agent="free"), calls("double", number=4)]
+    async with _desk(tmp_path, script, **options) as runtime:
+        turn = await runtime.send("go", agent="careful")
+        answered = 0
+        async for event in turn.events():
+            if event.type == "call.asked" and answered == 1:
+                break  # mode ask still holds for what `free` would do without a question
+            if event.type == "call.asked":
+                answered += 1
+                await turn.answer(event.question, allow_once())
+    async with _desk(tmp_path, [calls("double", number=5), says("no")], **options) as runtime:
+        again = runtime.turn(turn.id)
+        async for event in again.events():
+            if event.type == "call.asked":
+                await again.answer(event.question, allow_once())
+        states = [call.state for call in calls_of((await again.result()).messages)]
+        assert states == [CallState.COMPLETED, CallState.COMPLETED, CallState.REJECTED]
+
+
 async def test_its_rules_hold_from_then_on(tmp_path: Path) -> None:
-    """P1: what the one may not, the other may, and the other way round."""
+    """P1: what the one may, the other may not."""
     careful = Agent(name="careful", rules=(Rule("add", "*", "deny"),))
     free = Agent(name="free", handoffs=("careful",), rules=(Rule("add", "*", "allow"),))
     script = [

@@ -11,7 +11,7 @@ from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.handoff import agent_of
+from dragoman.turn.handoff import agents_of, rules_of
 from dragoman.turn.services import Services
 
 
@@ -62,7 +62,7 @@ async def outer_rules(services: Services, conversation: Conversation) -> list[li
     found: list[list[Rule]] = []
     while conversation.parent is not None and conversation.call is not None:
         row = await services.store.turn_of_call(conversation.call)
-        agent = await agent_of(services, row.id, before=conversation.call)
+        agents = await agents_of(services, row.id, before=conversation.call)
         conversation = await services.store.conversation(conversation.parent)
-        found.append([*services.rules, *agent.rules])
+        found += rules_of(services, reversed(agents))
     return found

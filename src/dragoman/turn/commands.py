@@ -39,7 +39,7 @@ from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.handoff import NAME as HAND_OFF
-from dragoman.turn.handoff import agent_of, handoff_tool
+from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
 from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
@@ -252,14 +252,17 @@ class Commands:
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
         conversation = await self._store.conversation(question.conversation)
-        agent = await agent_of(self._services, question.turn)
+        *earlier, agent = await agents_of(self._services, question.turn)
         authority = await load_authority(
             self._services,
             conversation,
             agent,
             "auto",
             tool=tool,
-            outer=await outer_rules(self._services, conversation),
+            outer=[
+                *rules_of(self._services, earlier),
+                *await outer_rules(self._services, conversation),
+            ],
         )
         return authorize(tool, patterns, authority)
 

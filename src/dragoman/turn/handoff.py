@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import CallState, ToolCall
+from dragoman.messages.questions import Rule
 from dragoman.tools.tool import Tool, ToolContext, tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
@@ -22,29 +23,35 @@ from dragoman.turn.settings import changed
 NAME = "hand_off"
 
 
-def agent_after(services: Services, first: Agent, calls: Iterable[ToolCall]) -> Agent:
-    """Who answers after these calls: the first agent, or the one it was handed to by one that may."""
-    agent = first
+def agents_after(services: Services, first: Agent, calls: Iterable[ToolCall]) -> list[Agent]:
+    """Who answered, one after the other: the first agent, and those it was handed to by one that may. The
+    last one answers now, and is no freer than any before it."""
+    agents = [first]
     for call in calls:
         wanted = call.arguments.get("agent")
         handed = call.tool == NAME and call.state is CallState.COMPLETED
-        if handed and isinstance(wanted, str) and wanted in agent.handoffs:
-            agent = services.agent(wanted)
-    return agent
+        if handed and isinstance(wanted, str) and wanted in agents[-1].handoffs:
+            agents.append(services.agent(wanted))
+    return agents
 
 
-async def agent_of(services: Services, turn: str, before: str | None = None) -> Agent:
-    """Who answers in a stored turn; with `before`, who did when this call of it was made."""
+async def agents_of(services: Services, turn: str, before: str | None = None) -> list[Agent]:
+    """The same of a stored turn; with `before`, until this call of it was made."""
     facts = await services.store.facts(turn)
     first = FACT.load(facts[0]) if facts else None
     options = first.options if isinstance(first, TurnStarted) else TurnOptions()
     setting = (options.settings or {}).get("agent")
     agent = services.agent(options.agent or (setting if isinstance(setting, str) else None))
     if not agent.handoffs:
-        return agent
+        return [agent]
     messages, _ = await services.store.messages((await services.store.turn(turn)).conversation)
     calls = [call for message in messages if message.turn == turn for call in message.calls]
-    return agent_after(services, agent, takewhile(lambda call: call.id != before, calls))
+    return agents_after(services, agent, takewhile(lambda call: call.id != before, calls))
+
+
+def rules_of(services: Services, agents: Iterable[Agent]) -> list[list[Rule]]:
+    """What each of them may."""
+    return [[*services.rules, *agent.rules] for agent in agents]
 
 
 def handoff_tool(services: Services, agent: Agent) -> Tool:

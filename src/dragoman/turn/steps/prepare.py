@@ -22,7 +22,7 @@ from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
-from dragoman.turn.handoff import NAME, agent_after, handoff_tool
+from dragoman.turn.handoff import NAME, agents_after, handoff_tool, rules_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
@@ -83,8 +83,8 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     options = log.turn.options
     hooks = Hooks(services.plugins, options.disabled)
     first = services.agent(options.agent or _setting(log, "agent"))
-    agent = agent_after(services, first, _calls_of(log))
-    model = model_of(services, log, agent, handed=agent is not first)
+    *earlier, agent = agents_after(services, first, _calls_of(log))
+    model = model_of(services, log, agent, handed=bool(earlier))
 
     async def before_side_request(request: Request) -> None:
         for plugin in hooks.side_request:
@@ -102,7 +102,9 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         options=without_removed(merge_options(known, asked)),
         output=_output_of(services, log),
     )
-    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
+    mode = mode_of(services, log, *earlier, agent)
+    outer: list[Sequence[Rule]] = [*rules_of(services, earlier)]
+    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, outer)
 
 
 def _calls_of(log: TurnLog) -> Iterator[ToolCall]:
@@ -131,13 +133,17 @@ def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     """The same turn, for whoever it was handed to meanwhile."""
     services, log = prepared.services, prepared.log
     first = services.agent(log.turn.options.agent or _setting(log, "agent"))
-    agent = agent_after(services, first, _calls_of(log)) if first.handoffs else first
+    if not first.handoffs:
+        return prepared
+    *earlier, agent = agents_after(services, first, _calls_of(log))
     if agent is prepared.agent:
         return prepared
     model = model_of(services, log, agent, handed=True)
     prepared.view.hand_to(agent, model)
     log.publish(Notice(f"{agent.name} goes on", "handoff"))
-    return replace(prepared, agent=agent, model=model, mode=mode_of(services, log, agent))
+    outer = [*prepared.outer, *rules_of(services, [prepared.agent])]
+    mode = mode_of(services, log, *earlier, agent)
+    return replace(prepared, agent=agent, model=model, mode=mode, outer=outer)
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
@@ -230,11 +236,12 @@ def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str
     return {spec.name: tools[spec.name] for spec in request.tools}
 
 
-def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
-    wanted = log.turn.options.mode or _setting(log, "mode") or agent.mode or services.mode
-    return next(
-        (mode for mode in MODES if mode == wanted), "ask"
-    )  # of a word nobody knows, the careful reading
+def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
+    """Of several agents, one after the other, the strictest. Of a word nobody knows, the careful reading."""
+    said = log.turn.options.mode or _setting(log, "mode")
+    wanted = [said] if said else [agent.mode or services.mode for agent in agents]
+    known = [mode if mode in MODES else "ask" for mode in wanted]
+    return max(known, key=MODES.index)
 
 
 def options_of(
