@@ -16,7 +16,7 @@ from dragoman.cli.chat.completion import ChatCompleter
 from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
@@ -52,7 +52,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
     chosen = await choose_model(settings, progress=download)
     without = {"browser", *unsuitable_groups(settings, chosen)}
     built = build_runtime(settings, model=chosen.models, without=without)
-    async with chosen.models, built.runtime as runtime:
+    async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
         keyboard = Keyboard(_completer(runtime, chosen), data_folder() / "history")
         session = Session(runtime, console, keyboard, chosen, download)
         session.thoughts = flags.thoughts
