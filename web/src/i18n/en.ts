@@ -1,22 +1,7 @@
 /** The page in English. Its keys are the contract: another language that lacks one does not compile. */
 
-import type { CallState, Cause, Kind, Mode } from "../api/types";
-
-const many = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`;
-
-const states: Record<CallState, string> = {
-  pending: "preparing",
-  asked: "waits for you",
-  running: "running",
-  reviewing: "result waits for you",
-  completed: "done",
-  failed: "failed",
-  rejected: "rejected",
-  withheld: "withheld",
-  skipped: "skipped",
-  cancelled: "cancelled",
-  interrupted: "interrupted",
-};
+import type { Mode } from "../api/types";
+import { calls, many } from "./en/calls";
 
 const turnStates: Record<string, string> = {
   idle: "Starting",
@@ -41,28 +26,8 @@ const modeHints: Record<Mode, string> = {
   off: "No tools are offered to the model",
 };
 
-const asks: Record<Kind, (tool: string) => string> = {
-  approve: (tool) => `May ${tool} run with these arguments?`,
-  run: (tool) => `${tool} is ready to run.`,
-  loop: (tool) => `${tool} keeps being called with the same arguments. Run it again?`,
-  interrupted: (tool) => `The server stopped while ${tool} ran, so nobody knows how far it got. Run it again?`,
-  review: (tool) => `May the model see this result of ${tool}?`,
-  tool: (tool) => `${tool} asks you`,
-};
-
-const becauses: Record<Cause, string> = {
-  rule: "Asked because no rule allows it.",
-  bounds: "Asked because settings, tools and prompts of this program are protected.",
-  mode: "Asked because of the mode: every call is asked about.",
-  plugin: "Asked because a plugin wants you to look.",
-  redefined: "Asked because the tool changed its description since it was last allowed.",
-  loop: "Asked because the model repeats itself.",
-  interrupted: "Asked because the server stopped while it ran.",
-  review: "Asked because you see this result before the model does.",
-  tool: "Asked by the tool itself.",
-};
-
 export const en = {
+  ...calls,
   code: "en",
   // the frame
   newConversation: "New conversation",
@@ -96,7 +61,9 @@ export const en = {
   save: "Save",
   copy: "Copy",
   copied: "Copied",
-  showAll: (size: string) => `Show all (${size})`,
+  showAll: "Show all",
+  moreLines: (count: number) => `+${count.toLocaleString("en")} ${count === 1 ? "line" : "lines"}`,
+  moreText: (size: string) => `+${size}`,
   loading: "Loading…",
   goneTitle: "This conversation is not here",
   goneText: "It was deleted, or belongs to somebody else.",
@@ -218,78 +185,6 @@ export const en = {
   taskOpen: "not done",
   copyCode: "Copy code",
   mathFailed: "This formula could not be read",
-  // calls
-  states,
-  call: (tool: string, state: string) => `Call of ${tool}: ${state}`,
-  arguments: "Arguments",
-  noArguments: "No arguments",
-  result: "Result",
-  progress: "Progress",
-  note: "The model was told",
-  askedFor: "The model asked for",
-  ranWith: "Ran with",
-  invalidArguments: "These arguments are not valid JSON",
-  fullOutput: "Show the full output",
-  fullOutputOf: "Full output",
-  emptyResult: "No output",
-  download: "Download",
-  openSub: "Open its conversation",
-  subWaits: "A question in it waits for you",
-  // questions
-  asks,
-  becauses,
-  question: "Question",
-  allow: "Allow once",
-  allowHere: "Allow in this conversation",
-  allowHour: "Allow for an hour",
-  allowAlways: "Always allow",
-  denyHere: "Deny in this conversation",
-  denyHour: "Deny for an hour",
-  denyAlways: "Always deny",
-  forLonger: "For longer",
-  runIt: "Run",
-  runAgain: "Run again",
-  keepInterrupted: "Do not run again",
-  again: "Once more",
-  againAlways: "Do not ask again here",
-  stopCalls: "Stop and answer",
-  reject: "Reject",
-  rejectWith: "Reject, saying why",
-  rejectAndStop: "Reject and stop",
-  stopHint: "No other call of this turn runs; the model is asked for its answer",
-  reason: "Reason, told to the model",
-  editArguments: "Edit arguments",
-  editBack: "Back to the original",
-  asForm: "Form",
-  asJson: "JSON",
-  longerCovers: "Beyond this once, the answer covers",
-  ruleAll: (permission: string) => `${permission} for everything`,
-  ruleFor: (permission: string, pattern: string) => `${permission} for “${pattern}”`,
-  release: "Let the model see it",
-  releaseEdited: "Release the edited text",
-  editResult: "Edit the result",
-  withhold: "Withhold",
-  withholdWith: "Withhold with a reason",
-  reply: "Reply",
-  yourReply: "Your reply",
-  dismissQuestion: "Do not answer",
-  alreadyAnswered: "This was already answered elsewhere.",
-  failedResult: "The call failed with this:",
-  // checking arguments
-  notJson: (why: string) => `This is not JSON yet: ${why}`,
-  badValue: (where: string, what: string) => (where ? `${where}: ${what}` : what),
-  isRequired: "is missing",
-  isUnknown: "is not known to this tool",
-  wantsType: (type: string) => `should be ${type}`,
-  wantsOneOf: (values: string) => `should be one of ${values}`,
-  wantsAtLeast: (limit: number) => `should be at least ${limit}`,
-  wantsAtMost: (limit: number) => `should be at most ${limit}`,
-  wantsLength: (least: number) => `should have at least ${many(least, "character", "characters")}`,
-  wantsShorter: (most: number) => `should have at most ${many(most, "character", "characters")}`,
-  wantsItems: (least: number) => `should have at least ${many(least, "item", "items")}`,
-  wantsFewer: (most: number) => `should have at most ${many(most, "item", "items")}`,
-  wantsPattern: (pattern: string) => `should match ${pattern}`,
-  optional: "optional",
   // tools of this browser
   runHere: "Run in this browser",
   runHereAlways: "Run, and stop asking in this conversation",

@@ -9,11 +9,12 @@ import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { ConversationView } from "./conversation.svelte";
 import { emptyMessage } from "./fold";
+import { inbox } from "./inbox.svelte";
 import { list } from "./list.svelte";
 import { live } from "./live.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "palette" | "files" | "tools" | "trace" | "none";
+export type DialogName = "settings" | "inbox" | "palette" | "files" | "tools" | "trace" | "none";
 export type SettingsTab = "general" | "permissions" | "prompts" | "usage" | "help";
 
 class App {
@@ -50,6 +51,7 @@ class App {
       return;
     }
     void attempt(() => list.load());
+    void inbox.load();
     this.show(this.fromAddress(), false);
   }
 
@@ -64,18 +66,25 @@ class App {
     this.current = id === null ? null : new ConversationView(id);
     if (id === null) this.planned = {};
     void catalog.loadTools(id);
-    live.open(id, (event) => this.take(event), () => void attempt(() => list.load()));
+    live.open(id, (event) => this.take(event), () => this.reload());
+  }
+
+  private reload(): void {
+    void attempt(() => list.load());
+    void inbox.load();
   }
 
   private take(event: LiveEvent): void {
     if (event.type === "conversation.changed") {
       const { type: _, ...item } = event;
+      if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon();
       list.put(item);
     } else if (event.type === "conversation.deleted") {
       list.drop(event.id);
       if (this.current?.id === event.id) this.show(null);
+      inbox.soon();
     } else if (event.type === "list.reset") {
-      void attempt(() => list.load());
+      this.reload();
     } else if (event.type === "snapshot") {
       list.put(event.conversation);
     }
