@@ -277,7 +277,7 @@ def send_mail(to: str, subject: str, body: str, urgent: bool, cc: list[str], pri
     return f"sent to {to}"
 
 
-@tool
+@tool(permission="look")
 def steps(to: int):
     """Steps, told one by one."""
     for n in range(1, to + 1):
@@ -286,19 +286,19 @@ def steps(to: int):
     return "done"
 
 
-@tool
+@tool(permission="look")
 def people() -> list[dict[str, object]]:
     """People as rows."""
     return [{"name": "Ada", "age": 36, "city": "London"}, {"name": "Lin", "age": 41, "city": "北京"}]
 
 
-@tool
+@tool(permission="look")
 def page() -> str:
     """A page of Markdown."""
     return "# A title\\n\\nSome **bold** words.\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |"
 
 
-@tool
+@tool(permission="look")
 def fails() -> str:
     """It always fails."""
     raise ValueError("the disk is full\\nand more about it")
@@ -314,7 +314,7 @@ CONFIG = """\
 model = "stage/model"
 store = "chat.db"
 tools = ["basics", "files", "browser"]
-allow = ["add", "secret", "steps", "people", "page", "fails", "nap", "count", "picture", "big", "task", "browser.*"]
+allow = ["add", "secret", "look", "nap", "count", "picture", "big", "task", "browser.*"]
 
 [providers.stage]
 title = "Stage"

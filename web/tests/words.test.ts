@@ -4,8 +4,10 @@ import { describe, expect, it } from "vitest";
 
 import type { Summary, Usage } from "../src/api/types";
 import { inWords, offers, rulesInWords } from "../src/calls/questions";
-import { visible } from "../src/calls/visible";
+import { valueRows } from "../src/calls/rows";
+import { visible, visibleJson } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";
+import { cutText } from "../src/parts/cut";
 import { byAge } from "../src/sidebar/age";
 import { question } from "./samples";
 
@@ -36,9 +38,39 @@ describe("figures", () => {
 });
 
 describe("what is approved is what is read (P3)", () => {
-  it("writes out characters that are not seen", () => {
-    expect(visible("rm \u202etxt.exe\u200b")).toBe("rm \\u202etxt.exe\\u200b");
-    expect(visible("line\n\ttab 文件 é")).toBe("line\n\ttab 文件 é");
+  it.each([
+    ["rm \u202etxt.exe\u200b", "rm \\u202etxt.exe\\u200b"],
+    ["a\u2066b\u2069\ufeff\u00ad", "a\\u2066b\\u2069\\ufeff\\u00ad"],
+    ["a\u3164b\u115f\uffa0\u2028\u034f", "a\\u3164b\\u115f\\uffa0\\u2028\\u034f"],
+    ["tag\u{e0041}\u{e0100}\ufe0f", "tag\\u{e0041}\\u{e0100}\\ufe0f"],
+    ["a\u200db", "a\\u200db"],
+    ["\u001b[31mred", "\\u001b[31mred"],
+  ])("writes out %j", (text, written) => {
+    expect(visible(text)).toBe(written);
+  });
+
+  it.each(["line\n\ttab 文件 é", "👩‍💻 ❤️ 👍🏽", "می‌خواهم", "क्‍ष"])("leaves %s as it is", (text) => {
+    expect(visible(text)).toBe(text);
+  });
+
+  it("stays JSON of the same value where it is edited", () => {
+    const value = { "a\u202e": "b\u200b\u{e0041}\n", c: [1] };
+    expect(visibleJson(value)).not.toMatch(/[\u202e\u200b]/);
+    expect(JSON.parse(visibleJson(value))).toEqual(value);
+  });
+
+  it("shows short arguments before long ones, wherever they stand (P3)", () => {
+    const rows = valueRows({ to: "a", body: "one\ntwo", cc: ["eve@evil.example"], priority: 1 });
+    expect(rows.map(({ name }) => name)).toEqual(["to", "cc", "priority", "body"]);
+    expect(rows[1]?.text).toBe('["eve@evil.example"]');
+  });
+
+  it("tells how much of a long text is hidden", () => {
+    const text = Array.from({ length: 4000 }, (_, n) => `line ${n}`).join("\n");
+    expect(cutText(text, 10_000, 16)).toMatchObject({ lines: 3984, whole: false });
+    expect(cutText("short", 10, 16)).toEqual({ text: "short", lines: 0, whole: true });
+    expect(cutText("x".repeat(100), 10, 16)).toMatchObject({ text: "x".repeat(10), lines: 0, whole: false });
+    expect(cutText("a\n".repeat(17), 100, 16).whole).toBe(true);
   });
 });
 

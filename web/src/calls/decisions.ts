@@ -17,7 +17,8 @@ export function decisionsOf(call: CallTrace, words: Words): string[] {
 function reason(because: NonNullable<CallTrace["because"]>, words: Words): string {
   const kinds: Record<string, string> = words.traceBecause;
   const origin = because.origin ? ` (${because.origin})` : "";
-  return `${kinds[because.kind] ?? because.kind}: ${because.text}${origin}`;
+  const kind = kinds[because.kind] ?? because.kind;
+  return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${because.text}${origin}`;
 }
 
 function inWords(wait: Wait, words: Words): string {

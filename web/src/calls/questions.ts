@@ -2,6 +2,7 @@
 
 import type { Kind, Question, Rule } from "../api/types";
 import { t } from "../i18n/words.svelte";
+import { inField, isComposing } from "../parts/keys";
 import { visible } from "./visible";
 
 /** What the server writes where nobody else has words for it (`turn/steps/ask.py`). */
@@ -22,8 +23,7 @@ export function inWords({ kind, tool, text, rules }: Question): string {
 
 /** The letter that was typed, where it is not meant for a field or the browser. */
 export function keyOf(event: KeyboardEvent): string | null {
-  const field = (event.target as HTMLElement).closest?.("input, textarea, select, [contenteditable]");
-  if (field || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
+  if (inField(event) || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return null;
   return event.key.length === 1 ? event.key : null;
 }
 

@@ -9,12 +9,18 @@ const ASKING = "[data-call]:has([data-testid=question])";
 
 export interface StickOptions {
   onAway: (away: boolean) => void;
-  onReady: (jump: () => void) => void;
+  /** `leave`: the end is not followed any more. */
+  onReady: (jump: () => void, leave: () => void) => void;
 }
 
 export function stickToEnd(options: StickOptions): (element: HTMLElement) => () => void {
   return (element) => {
     let stuck = true;
+    /** At the end, we keep the place; elsewhere the browser does, whatever grows above. */
+    const stick = (on: boolean): void => {
+      stuck = on;
+      element.style.overflowAnchor = on ? "none" : "auto";
+    };
     const end = (): number => element.scrollHeight - element.clientHeight;
     const target = (): number => {
       const card = element.querySelector(ASKING);
@@ -27,7 +33,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       if (element.scrollTop < wanted) element.scrollTop = wanted;
     };
     const onscroll = (): void => {
-      stuck = element.scrollTop > target() - NEAR;
+      stick(element.scrollTop > target() - NEAR);
       options.onAway(end() - element.scrollTop > element.clientHeight * 0.6);
     };
     // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view.
@@ -41,17 +47,19 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
       if (stuck) follow();
     });
     const onwheel = (event: WheelEvent): void => {
-      if (event.deltaY < 0) stuck = false;
+      if (event.deltaY < 0) stick(false);
     };
     element.addEventListener("scroll", onscroll, { passive: true });
     element.addEventListener("wheel", onwheel, { passive: true });
     children.observe(element, { childList: true });
     sizes.observe(element);
     for (const child of element.children) sizes.observe(child);
-    options.onReady(() => {
-      stuck = true;
+    const jump = (): void => {
+      stick(true);
       element.scrollTop = target();
-    });
+    };
+    stick(true);
+    options.onReady(jump, () => stick(false));
     return () => {
       sizes.disconnect();
       children.disconnect();

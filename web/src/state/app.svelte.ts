@@ -5,6 +5,7 @@ import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
 import type { ConversationSettings, Part } from "../api/types";
+import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { ConversationView } from "./conversation.svelte";
@@ -12,9 +13,10 @@ import { emptyMessage } from "./fold";
 import { inbox } from "./inbox.svelte";
 import { list } from "./list.svelte";
 import { live } from "./live.svelte";
+import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "inbox" | "palette" | "files" | "tools" | "trace" | "none";
+export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "none";
 export type SettingsTab = "general" | "permissions" | "prompts" | "usage" | "help";
 
 class App {
@@ -25,6 +27,8 @@ class App {
   /** The turn whose trace is shown. */
   traced = $state<string | null>(null);
   drawer = $state(false);
+  /** Words for the message field that somebody clicked on. */
+  suggested = $state<string | null>(null);
   /** Settings chosen before there is a conversation to keep them. */
   planned = $state<ConversationSettings>({});
   /** Deletions that may still be taken back. */
@@ -59,14 +63,22 @@ class App {
     return /^\/c\/([^/]+)/.exec(location.pathname)?.[1] ?? null;
   }
 
-  show(id: string | null, push = true): void {
+  /** `found`: the message to be shown there, instead of the end. */
+  show(id: string | null, push = true, found: string | null = null): void {
     this.drawer = false;
     const address = id === null ? "/" : `/c/${id}`;
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
-    if (id === null) this.planned = {};
+    if (this.current) this.current.sought = found;
+    if (id === null) this.planned = this.usual();
     void catalog.loadTools(id);
     live.open(id, (event) => this.take(event), () => this.reload());
+  }
+
+  /** A new conversation begins with the model that was chosen last. */
+  private usual(): ConversationSettings {
+    const { model } = settings;
+    return model !== null && isKnown(model, catalog.models, catalog.providers) ? { model } : {};
   }
 
   private reload(): void {
@@ -96,7 +108,8 @@ class App {
   /** True where it was taken. A running turn is steered, or the message waits in line. */
   async say(parts: api.Said, queue: boolean): Promise<boolean> {
     const done = await attempt(async () => {
-      const view = this.current ?? (await this.begin());
+      if (!this.current) return await this.begin(parts);
+      const view = this.current;
       const running = view.running;
       if (running && !queue && (await this.steer(running.id, parts))) return true;
       const begun = await api.send(view.id, parts, running ? { queue: true } : {});
@@ -117,13 +130,18 @@ class App {
     }
   }
 
-  private async begin(): Promise<ConversationView> {
+  /** A new conversation is shown with its first message, and not before. */
+  private async begin(parts: api.Said): Promise<boolean> {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
+    const begun = await api.send(made.id, parts);
     list.put(made);
+    if (this.current) return true; // the person went elsewhere meanwhile
     this.show(made.id);
-    const view = this.current as ConversationView;
+    const view = this.current as unknown as ConversationView;
     view.summary = made;
-    return view;
+    view.loaded = true;
+    this.took(view, begun, parts);
+    return true;
   }
 
   /** The stream tells of it, too; this is sooner. */
@@ -143,6 +161,7 @@ class App {
 
   async choose(changes: NonNullable<ConversationChange["settings"]>): Promise<void> {
     const view = this.current;
+    if (changes.model !== undefined) keep({ model: changes.model });
     if (!view) {
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;
       for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
@@ -178,11 +197,12 @@ class App {
     if (!made) return;
     list.put(made);
     this.show(made.id);
-    tell(t().forked);
+    if (made.title) void this.rename(made.id, t().copyOf(made.title));
+    tell(t().forked, "note", { label: t().backToOriginal, run: () => this.show(view.id) }, 8);
   }
 
   async bring(file: File): Promise<void> {
-    const made = await attempt(async () => api.bring(JSON.parse(await file.text())));
+    const made = await attempt(async () => api.bring(read(await file.text())));
     if (!made) return;
     list.put(made);
     this.show(made.id);
@@ -244,6 +264,15 @@ class App {
 }
 
 export const app = new App();
+
+/** What a file holds; an error in words where that is no export. */
+function read(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new Error(t().notAnExport);
+  }
+}
 
 function whole(part: api.Said[number]): Part {
   return part.type === "text" ? { citations: [], phase: null, ...part } : part;

@@ -20,6 +20,8 @@ interface Kept {
   runHere: string[];
   /** A desktop notification when something waits and the page is not seen. */
   notify: boolean;
+  /** The model that was chosen last; null: the server's own. */
+  model: string | null;
 }
 
 const KEY = "dragoman.settings";
@@ -32,6 +34,7 @@ const DEFAULTS: Kept = {
   sidebar: true,
   runHere: [],
   notify: false,
+  model: null,
 };
 
 function kept(): Kept {

@@ -137,6 +137,8 @@ export const calls = {
   dismissQuestion: "Do not answer",
   alreadyAnswered: "This was already answered elsewhere.",
   failedResult: "The call failed with this:",
+  onePerLine: "One to a line",
+  hiddenCharacters: (signs: string) => `It holds characters that are not seen: ${signs}`,
   // checking arguments
   notJson: (why: string) => `This is not JSON yet: ${why}`,
   badValue: (where: string, what: string) => (where ? `${where}: ${what}` : what),

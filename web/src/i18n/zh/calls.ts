@@ -133,6 +133,8 @@ export const calls: typeof english = {
   dismissQuestion: "不回答",
   alreadyAnswered: "这个问题已在别处回答。",
   failedResult: "调用失败：",
+  onePerLine: "每行一项",
+  hiddenCharacters: (signs) => `其中有看不见的字符：${signs}`,
   notJson: (why) => `还不是有效的 JSON：${why}`,
   badValue: (where, what) => (where ? `${where}：${what}` : what),
   isRequired: "缺少",
