@@ -9,7 +9,9 @@ import { visible, visibleJson } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";
 import { cutText } from "../src/parts/cut";
 import { byAge } from "../src/sidebar/age";
-import { question } from "./samples";
+import { tasksOf } from "../src/conversation/todo";
+import { zh } from "../src/i18n/zh";
+import { call, message, question, result } from "./samples";
 
 const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost });
 
@@ -112,5 +114,34 @@ describe("the list", () => {
   it("keeps the order of what a search found", () => {
     const sections = byAge([item("d", at(40)), item("a", at(0))], true, now);
     expect(sections.map(({ items }) => items.map(({ id }) => id))).toEqual([["d", "a"]]);
+  });
+});
+
+describe("Chinese", () => {
+  const leaves = (value: unknown, path = ""): [string, unknown][] =>
+    typeof value === "object" && value !== null
+      ? Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${path}.${key}`))
+      : [[path, value]];
+  const SAME = /^\.(?:code|languages|sendKeys|asJson|asMarkdown|examples\.\d+\.0|inboxKeys\.\d+\.0|version_|moreText|server|badValue|ruledFor|traceAnswered)/;
+  const texts = (value: unknown): string => (typeof value === "function" ? String((value as (...all: unknown[]) => unknown)("1", "2", "3", "4")) : String(value));
+
+  it("is Chinese throughout", () => {
+    const english = leaves(zh).filter(([path, value]) => !SAME.test(path) && !/[\u3400-\u9fff]/.test(texts(value)));
+    expect(english).toEqual([]);
+  });
+
+  it("has words for what the server says most", () => {
+    expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
+    expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
+    expect(zh.server("something new")).toBe("something new");
+  });
+});
+
+describe("a list of tasks", () => {
+  it("is the newest that the model gave", () => {
+    const given = (state: string) => ({ ...call("c"), tool: "todo", result: { ...result(""), metadata: { items: [{ text: "a", state }] } } });
+    const messages = [message("1", null, "assistant", { parts: [given("open")] }), message("2", "1", "assistant", { parts: [given("done")] })];
+    expect(tasksOf(messages)).toEqual([{ text: "a", state: "done" }]);
+    expect(tasksOf([message("1", null, "assistant", { parts: [call("x")] })])).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ export function decisionsOf(call: CallTrace, words: Words): string[] {
   const waits = (call.waits ?? []).map((wait) => inWords(wait, words)).filter((line) => line !== "");
   const { because } = call;
   const byRule = because && because.kind !== "answer" ? [reason(because, words)] : [];
-  return [...byRule, ...waits, ...(call.limit ? [words.skippedBy(call.limit)] : [])];
+  return [...byRule, ...waits, ...(call.limit ? [words.skippedBy(words.server(call.limit))] : [])];
 }
 
 function reason(because: NonNullable<CallTrace["because"]>, words: Words): string {

@@ -29,6 +29,8 @@ const modeHints: Record<Mode, string> = {
 export const en = {
   ...calls,
   code: "en",
+  /** What the server says, in the language of the page where that is known. */
+  server: (text: string) => text,
   // the frame
   newConversation: "New conversation",
   untitled: "Untitled conversation",
@@ -162,6 +164,8 @@ export const en = {
   notify: "Desktop notifications",
   notifyHint: "When something waits for you and this page is not in view.",
   notifyChoices: { off: "Off", on: "On" },
+  tasksDone: (done: number, all: number) => `${done} of ${many(all, "task", "tasks")} done`,
+  taskStates: { open: "to be done", doing: "being done", done: "done" },
   // messages
   you: "You",
   answer: "Answer",

@@ -3,6 +3,7 @@
 import type { Mode } from "../api/types";
 import type { Words } from "./en";
 import { calls } from "./zh/calls";
+import { server } from "./zh/server";
 
 const turnStates: Record<string, string> = {
   idle: "开始",
@@ -30,6 +31,7 @@ const modeHints: Record<Mode, string> = {
 export const zh: Words = {
   ...calls,
   code: "zh",
+  server,
   newConversation: "新对话",
   untitled: "未命名的对话",
   search: "搜索对话",
@@ -159,6 +161,8 @@ export const zh: Words = {
   notify: "桌面通知",
   notifyHint: "有事等待你而页面不在视野中时。",
   notifyChoices: { off: "关闭", on: "开启" },
+  tasksDone: (done, all) => `${all} 项任务中完成了 ${done} 项`,
+  taskStates: { open: "待办", doing: "进行中", done: "已完成" },
   you: "你",
   answer: "回答",
   answerReady: "有新的回答。",

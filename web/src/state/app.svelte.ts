@@ -72,6 +72,7 @@ class App {
     if (this.current) this.current.sought = found;
     if (id === null) this.planned = this.usual();
     void catalog.loadTools(id);
+    inbox.soon(); // between two streams, something may go untold
     live.open(id, (event) => this.take(event), () => this.reload());
   }
 
@@ -108,8 +109,7 @@ class App {
   /** True where it was taken. A running turn is steered, or the message waits in line. */
   async say(parts: api.Said, queue: boolean): Promise<boolean> {
     const done = await attempt(async () => {
-      if (!this.current) return await this.begin(parts);
-      const view = this.current;
+      const view = this.current ?? (await this.begin());
       const running = view.running;
       if (running && !queue && (await this.steer(running.id, parts))) return true;
       const begun = await api.send(view.id, parts, running ? { queue: true } : {});
@@ -130,18 +130,15 @@ class App {
     }
   }
 
-  /** A new conversation is shown with its first message, and not before. */
-  private async begin(parts: api.Said): Promise<boolean> {
+  /** It is followed before anything is said in it, so that nothing is missed, and needs no loading: it is empty. */
+  private async begin(): Promise<ConversationView> {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
-    const begun = await api.send(made.id, parts);
     list.put(made);
-    if (this.current) return true; // the person went elsewhere meanwhile
     this.show(made.id);
-    const view = this.current as unknown as ConversationView;
+    const view = this.current as ConversationView;
     view.summary = made;
     view.loaded = true;
-    this.took(view, begun, parts);
-    return true;
+    return view;
   }
 
   /** The stream tells of it, too; this is sooner. */
