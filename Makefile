@@ -31,13 +31,13 @@ $(BIN)/python:
 # What `make run` needs: the program, its page, and what runs the model in the box.
 $(RUNS): pyproject.toml | $(BIN)/python
 	@echo "setting up (the page is built, about 250 MB are fetched) …"
-	@began=$$(date +%s); $(PIP) --editable ".[local,prices]" && echo "ready after $$(($$(date +%s) - began)) s"
+	@began=$$(date +%s); $(PIP) --editable ".[programs,local]" && echo "ready after $$(($$(date +%s) - began)) s"
 	@touch $@
 
 # What everything else needs.
 $(READY): pyproject.toml | $(BIN)/python
 	@echo "setting up $(VENV) …"
-	@$(PIP) --editable . --group dev
+	@$(PIP) --editable ".[all]" --group dev
 	@touch $@
 
 $(NPM): web/package.json web/package-lock.json | $(READY)

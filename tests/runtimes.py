@@ -11,7 +11,8 @@ from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.store.store import Store
-from dragoman.turn.handles import TurnHandle, TurnResult
+from dragoman.turn.handles import TurnHandle
+from dragoman.turn.result import TurnResult
 from dragoman.wire.scripted import Script
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         ContextOverflow,
         DragomanError,
         NotFound,
+        OutputInvalid,
         ProviderError,
         StoreUnavailable,
         ToolFailed,
@@ -37,12 +38,19 @@ if TYPE_CHECKING:
         stop,
         withhold,
     )
+    from dragoman.providers.compatible import (
+        AnthropicCompatible,
+        GeminiCompatible,
+        OpenAICompatible,
+        ResponsesCompatible,
+    )
     from dragoman.runtime import Runtime
-    from dragoman.sync import run_sync
+    from dragoman.sync import SyncRuntime, run_sync
     from dragoman.tools.skills import Skills
     from dragoman.tools.tool import ToolContext, ToolOutput, client_tool, tool
     from dragoman.tools.toolbox import Group, Source
     from dragoman.turn.agent import Agent, Limits
+    from dragoman.turn.output import Output
     from dragoman.turn.plugin import Plugin
     from dragoman.turn.view import TurnView
     from dragoman.wire.scripted import ScriptedModel
@@ -51,22 +59,29 @@ _HOME = {
     "Agent": "dragoman.turn.agent",
     "AlreadyAnswered": "dragoman.errors",
     "Answer": "dragoman.messages.questions",
+    "AnthropicCompatible": "dragoman.providers.compatible",
     "BadRequest": "dragoman.errors",
     "ConfigError": "dragoman.errors",
     "ContextOverflow": "dragoman.errors",
     "DragomanError": "dragoman.errors",
+    "GeminiCompatible": "dragoman.providers.compatible",
     "Group": "dragoman.tools.toolbox",
     "Limits": "dragoman.turn.agent",
     "NotFound": "dragoman.errors",
+    "OpenAICompatible": "dragoman.providers.compatible",
+    "Output": "dragoman.turn.output",
+    "OutputInvalid": "dragoman.errors",
     "Plugin": "dragoman.turn.plugin",
     "ProviderError": "dragoman.errors",
     "Question": "dragoman.messages.questions",
+    "ResponsesCompatible": "dragoman.providers.compatible",
     "Rule": "dragoman.messages.questions",
     "Runtime": "dragoman.runtime",
     "ScriptedModel": "dragoman.wire.scripted",
     "Skills": "dragoman.tools.skills",
     "Source": "dragoman.tools.toolbox",
     "StoreUnavailable": "dragoman.errors",
+    "SyncRuntime": "dragoman.sync",
     "ToolContext": "dragoman.tools.tool",
     "ToolFailed": "dragoman.errors",
     "ToolOutput": "dragoman.tools.tool",
@@ -94,22 +109,29 @@ __all__ = [
     "Agent",
     "AlreadyAnswered",
     "Answer",
+    "AnthropicCompatible",
     "BadRequest",
     "ConfigError",
     "ContextOverflow",
     "DragomanError",
+    "GeminiCompatible",
     "Group",
     "Limits",
     "NotFound",
+    "OpenAICompatible",
+    "Output",
+    "OutputInvalid",
     "Plugin",
     "ProviderError",
     "Question",
+    "ResponsesCompatible",
     "Rule",
     "Runtime",
     "ScriptedModel",
     "Skills",
     "Source",
     "StoreUnavailable",
+    "SyncRuntime",
     "ToolContext",
     "ToolFailed",
     "ToolOutput",

@@ -2,7 +2,8 @@
 
 DragomanError
 ├── ProviderError           a model's server said no; `.retryable` says whether asking again may help
-│   └── ContextOverflow     the request was longer than the model can take
+│   ├── ContextOverflow     the request was longer than the model can take
+│   └── OutputInvalid       the answer is no value of the type that was asked for
 ├── ToolFailed              a tool said no; the model reads the text and may try again
 ├── BadRequest              the caller asked for something that cannot be; nothing was stored
 │   ├── NotFound            no such conversation, message, turn, call or question
@@ -62,6 +63,15 @@ class ContextOverflow(ProviderError):
 
     def __init__(self, message: str, *, status: int | None = None, hint: str | None = None) -> None:
         super().__init__(message, kind="context_overflow", status=status, hint=hint)
+
+
+class OutputInvalid(ProviderError):
+    """The answer is no value of the type that was asked for, and the model could not mend it."""
+
+    KIND = "output"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind=self.KIND)
 
 
 class ToolFailed(DragomanError):

@@ -11,10 +11,10 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeAlias, overload
 
 from pydantic import JsonValue
-from typing_extensions import Unpack
+from typing_extensions import TypeVar, Unpack
 
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree, copied
@@ -25,6 +25,7 @@ from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
+from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.store.address import StoreFile, StoreServer, store_address
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
@@ -37,10 +38,12 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
-from dragoman.turn.handles import ConversationHandle, Engine, SendOptions, TurnHandle
+from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
 from dragoman.turn.live.bus import EventBus
+from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.plugin import Plugin, check
-from dragoman.turn.services import GrantCache, Services
+from dragoman.turn.send import SendOptions
+from dragoman.turn.services import GrantCache, MakeDeps, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
@@ -48,7 +51,9 @@ from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.wire import Model
 from dragoman.workspace.states import SnapshotLimits
 
-T = TypeVar("T")
+T = TypeVar("T", default=str)
+ModelChoice: TypeAlias = NamedModel | Sequence[NamedModel] | Model | Callable[[str | None], Model] | None
+Item = TypeVar("Item")
 _log = logging.getLogger("dragoman.runtime")
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
 _CALLER = "given to the runtime"  # where rules come from that no file holds
@@ -58,18 +63,22 @@ _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 class Runtime:
     """A house. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
-    `model` is a name such as "ollama/qwen3", a model, or a function from names to models. Whatever was going
-    on in the store when an earlier process ended goes on when this one opens it, unless `adopts` is False:
-    that is for programs that only look, answer and leave, and have not the tools to go on. Of several that
-    share a store in PostgreSQL each has a `role`; `turn_limits` bound how many turns run at once.
+    `model` is a name such as "ollama/qwen3", as the programs take it, or an address (`OpenAICompatible`), or
+    a list of these: where one cannot answer, the next is asked. A model of one's own, or a function from
+    names to models, will do as well. Whatever was going on in the store when an earlier process ended goes on
+    when this one opens it, unless `adopts` is False: that is for programs that only look, answer and leave,
+    and have not the tools to go on. Of several that share a store in PostgreSQL each has a `role`;
+    `turn_limits` bound how many turns run at once.
     Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
+    `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
+    one that another process began.
     """
 
     def __init__(
         self,
         store: str | Path | StoreFile | StoreServer | Store,
         *,
-        model: str | Model | Callable[[str | None], Model] | None = None,
+        model: ModelChoice = None,
         tools: Iterable[Tool | Group | Source | Callable[..., Any]] = (),
         agents: Iterable[Agent] = (),
         plugins: Sequence[Plugin] = (),
@@ -100,6 +109,8 @@ class Runtime:
         workspace: str | Path | None = None,
         snapshots: bool | SnapshotLimits = True,
         snapshot_folder: str | Path | None = None,
+        deps: object = None,
+        make_deps: MakeDeps | None = None,
         adopts: bool = True,
         role: Role | None = None,
         turn_limits: TurnLimits | None = None,
@@ -131,7 +142,9 @@ class Runtime:
             built_in.append(Snapshots(self.histories.here))
         known = _by_name(agents)
         tasks = Subagents(known) if known else None
-        groups, sources = grouped(_listed("tools", tools))
+        own_plugins = [check(plugin) for plugin in _listed("plugins", plugins)]
+        brought = [tool for plugin in own_plugins for tool in plugin.tools]
+        groups, sources = grouped([*_listed("tools", tools), *brought])
         if tasks is not None:
             groups.append(Group("agents", (tasks.tool,)))
         self.services = Services(
@@ -141,7 +154,7 @@ class Runtime:
             small_model=small_model,
             toolbox=Toolbox(groups, sources),
             agents=known,
-            plugins=[*built_in, *map(check, _listed("plugins", plugins))],
+            plugins=[*built_in, *own_plugins],
             rules=[
                 Rule("read_output", "*", "allow", "built in"),
                 Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody
@@ -158,6 +171,8 @@ class Runtime:
             review=review,
             concurrency=concurrency,
             workspace=folder,
+            deps=deps,
+            make_deps=make_deps,
             clock=clock,
             today=lambda: datetime.fromtimestamp(clock()).astimezone().strftime("%A, %d %B %Y (%Z)"),
         )
@@ -226,19 +241,42 @@ class Runtime:
                 raise ConfigError(f"conversation {id} is there already: change its settings with `change`")
         return ConversationHandle(id, self._engine)
 
+    @overload
     async def send(
         self,
         said: str | Sequence[Part],
         conversation: str | None = None,
         *,
+        output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        deps: object = None,
         **options: Unpack[SendOptions],
-    ) -> TurnHandle:
-        """Say something, in a new conversation if none is named."""
+    ) -> TurnHandle[T]: ...
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle: ...
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: OutputType[Any] | None = None,
+        **options: Any,
+    ) -> TurnHandle[Any]:
+        """Say something, in a new conversation if none is named. As `ConversationHandle.send`."""
         chat = await self.conversation(conversation)
         try:
-            return await chat.send(said, parent=parent, queue=queue, **options)
+            return await chat.send(said, output_type=output_type, **options)
         except DragomanError:
             if conversation is None:
                 await self.store.delete_conversation(chat.id)  # nothing was said in it
@@ -317,8 +355,9 @@ class Runtime:
 
     # ── turns, questions, grants ──────────────────────────────────────────────────────────────────
 
-    def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self._engine)
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
+        """A turn by its id. What its answer has to be, where that is to be read as a type, is said again."""
+        return TurnHandle(id, self._engine, output_of(output_type))
 
     async def answer(self, question: str, answer: Answer) -> Question:
         return await self.commands.answer(question, answer)
@@ -349,14 +388,15 @@ def _store(place: str | Path | StoreFile | StoreServer | Store) -> Store:
 
 
 def _models(
-    model: str | Model | Callable[[str | None], Model] | None, store: Store
+    model: ModelChoice, store: Store
 ) -> tuple[Callable[[str | None], Model], Callable[[], Awaitable[None]]]:
-    """How a model is found, and what is to be closed in the end: the catalog's models, unless the caller
+    """How a model is found, and what is to be closed in the end: the models of the catalog, unless the caller
     brings one, or a way to find one; what is the caller's, the caller closes."""
-    if model is None or isinstance(model, str):
-        from dragoman.providers.models import Models
+    if model is None or isinstance(model, str | OpenAICompatible | Sequence):
+        from dragoman.config.catalog import catalog_here
+        from dragoman.providers.models import models_named
 
-        models = Models(model, blobs=store.blob)
+        models = models_named(model, catalog_here(), store.blob)
         return models, models.close
     if callable(model):
         models_of_caller: object = model
@@ -382,7 +422,7 @@ async def _nothing() -> None:
     pass
 
 
-def _listed(name: str, given: Iterable[T]) -> Iterable[T]:
+def _listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
     """What is meant as a list, and not a text, which would be taken for its letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise ConfigError(f"{name} takes a list, not {given!r}")

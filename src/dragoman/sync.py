@@ -1,30 +1,276 @@
-"""One question and its answer, for programs without an event loop."""
+"""The library without `await`: for synchronous programs, notebooks and scripts.
+
+    with SyncRuntime("chat.db", model="ollama/qwen3") as runtime:
+        print(runtime.send("Hello").result().text)
+
+The runtime lives in a thread of its own; what is called here waits for it. `run_sync` is for one question.
+"""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Generic, Self, overload
 
-from dragoman.messages.questions import Answer, nobody_to_ask, withhold
-from dragoman.runtime import Runtime
-from dragoman.turn.handles import TurnResult
-from dragoman.wire.wire import Model
+from pydantic import JsonValue
+from typing_extensions import TypeVar, Unpack
+
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.loop_thread import LoopThread
+from dragoman.messages.events import Event
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part, ToolResult
+from dragoman.messages.questions import Answer, Grant, Question, nobody_to_ask, withhold
+from dragoman.runtime import ModelChoice, Runtime
+from dragoman.store.store import Found
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.live.log import Snapshot
+from dragoman.turn.machine import State
+from dragoman.turn.output import OutputType
+from dragoman.turn.result import TurnResult
+from dragoman.turn.send import SendOptions
+from dragoman.turn.trace import TurnTrace
+
+T = TypeVar("T", default=str)
 
 
-def run_sync(said: str, *, model: str | Model, store: str | Path = "dragoman.db", **house: Any) -> TurnResult:
-    """One question, one answer, for programs without an event loop. Calls that no rule allows do not run,
-    since nobody is there to be asked."""
+class SyncTurn(Generic[T]):
+    """A turn, as `TurnHandle` is one."""
 
-    async def run() -> TurnResult:
-        async with Runtime(store, model=model, **house) as runtime:
-            turn = await runtime.send(said)
-            async for event in turn.events():
-                if event.type == "call.asked":
-                    await turn.answer(event.question, _cautious(event.kind))
-            return await turn.result()
+    def __init__(self, turn: TurnHandle[T], loop: LoopThread) -> None:
+        self.id = turn.id
+        self._turn = turn
+        self._loop = loop
 
-    return asyncio.run(run())
+    def __repr__(self) -> str:
+        return f"SyncTurn({self.id!r})"
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        return self._loop.iterate(self._turn.events(after))
+
+    def partial_outputs(self) -> Iterator[T]:
+        return self._loop.iterate(self._turn.partial_outputs())
+
+    def result(self) -> TurnResult[T]:
+        return self._loop.run(self._turn.result())
+
+    def reached(self, state: State | str) -> bool:
+        return self._loop.run(self._turn.reached(state))
+
+    def snapshot(self) -> Snapshot:
+        return self._loop.run(self._turn.snapshot())
+
+    def trace(self) -> TurnTrace:
+        return self._loop.run(self._turn.trace())
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return self.snapshot().questions
+
+    def answer(self, question: str | Question, answer: Answer) -> Question:
+        return self._loop.run(self._turn.answer(question, answer))
+
+    def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
+        self._loop.run(self._turn.deliver(call, result, failed=failed))
+
+    def steer(self, said: str | Sequence[Part]) -> None:
+        self._loop.run(self._turn.steer(said))
+
+    def cancel(self, reason: str = "") -> bool:
+        return self._loop.run(self._turn.cancel(reason))
+
+
+class SyncConversation:
+    """A conversation, as `ConversationHandle` is one."""
+
+    def __init__(self, chat: ConversationHandle, loop: LoopThread) -> None:
+        self.id = chat.id
+        self._chat = chat
+        self._loop = loop
+
+    def __repr__(self) -> str:
+        return f"SyncConversation({self.id!r})"
+
+    @overload
+    def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T],
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn[T]: ...
+    @overload
+    def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn: ...
+    def send(self, said: str | Sequence[Part], **options: Any) -> SyncTurn[Any]:
+        return SyncTurn(self._loop.run(self._chat.send(said, **options)), self._loop)
+
+    def edit(self, message: str, said: str | Sequence[Part], **options: Unpack[SendOptions]) -> SyncTurn:
+        return SyncTurn(self._loop.run(self._chat.edit(message, said, **options)), self._loop)
+
+    def rerun(self, message: str, **options: Unpack[SendOptions]) -> SyncTurn:
+        return SyncTurn(self._loop.run(self._chat.rerun(message, **options)), self._loop)
+
+    def messages(self) -> list[Message]:
+        return self._loop.run(self._chat.messages())
+
+    def tree(self) -> Tree:
+        return self._loop.run(self._chat.tree())
+
+    def info(self) -> Conversation:
+        return self._loop.run(self._chat.info())
+
+    def questions(self) -> list[Question]:
+        return self._loop.run(self._chat.questions())
+
+    def move_to(self, message: str) -> None:
+        self._loop.run(self._chat.move_to(message))
+
+    def change(self, **settings: JsonValue) -> None:
+        self._loop.run(self._chat.change(**settings))
+
+    def rename(self, title: str) -> None:
+        self._loop.run(self._chat.rename(title))
+
+
+class SyncRuntime:
+    """A runtime, as `Runtime` is one, and with the same parameters. Use it in a `with` statement."""
+
+    def __init__(
+        self, store: str | Path = "dragoman.db", *, model: ModelChoice = None, **options: Any
+    ) -> None:
+        self._loop = LoopThread()
+
+        async def made() -> Runtime:
+            return Runtime(store, model=model, **options)
+
+        try:
+            self.runtime = self._loop.run(made())
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def __enter__(self) -> Self:
+        try:
+            self._loop.run(self.runtime.__aenter__())
+        except BaseException:
+            self._loop.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._loop.run(self.runtime.__aexit__(kind, error, trace))
+        finally:
+            self._loop.close()
+
+    def conversation(
+        self, id: str | None = None, *, user: str | None = None, **settings: JsonValue
+    ) -> SyncConversation:
+        chat = self._loop.run(self.runtime.conversation(id, user=user, **settings))
+        return SyncConversation(chat, self._loop)
+
+    @overload
+    def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: OutputType[T],
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn[T]: ...
+    @overload
+    def send(
+        self,
+        said: str | Sequence[Part],
+        conversation: str | None = None,
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn: ...
+    def send(
+        self, said: str | Sequence[Part], conversation: str | None = None, **options: Any
+    ) -> SyncTurn[Any]:
+        return SyncTurn(self._loop.run(self.runtime.send(said, conversation, **options)), self._loop)
+
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:
+        return SyncTurn(self.runtime.turn(id, output_type), self._loop)
+
+    def answer(self, question: str, answer: Answer) -> Question:
+        return self._loop.run(self.runtime.answer(question, answer))
+
+    def questions(self) -> list[Question]:
+        return self._loop.run(self.runtime.questions())
+
+    def grants(self, *, user: str | None = None) -> list[Grant]:
+        return self._loop.run(self.runtime.grants(user=user))
+
+    def revoke(self, grant: str) -> None:
+        self._loop.run(self.runtime.revoke(grant))
+
+    def conversations(self, **page: Any) -> list[Conversation]:
+        return self._loop.run(self.runtime.conversations(**page))
+
+    def search(self, query: str, **page: Any) -> list[Found]:
+        return self._loop.run(self.runtime.search(query, **page))
+
+    def fork(self, conversation: str, message: str) -> SyncConversation:
+        return SyncConversation(self._loop.run(self.runtime.fork(conversation, message)), self._loop)
+
+    def delete(self, conversation: str) -> None:
+        self._loop.run(self.runtime.delete(conversation))
+
+    def export(self, conversation: str) -> dict[str, JsonValue]:
+        return self._loop.run(self.runtime.export(conversation))
+
+    def export_markdown(self, conversation: str) -> str:
+        return self._loop.run(self.runtime.export_markdown(conversation))
+
+
+@overload
+def run_sync(
+    said: str, *, model: ModelChoice, output_type: OutputType[T], store: str | Path = ..., **more: Any
+) -> TurnResult[T]: ...
+@overload
+def run_sync(
+    said: str, *, model: ModelChoice, output_type: None = None, store: str | Path = ..., **more: Any
+) -> TurnResult: ...
+def run_sync(
+    said: str,
+    *,
+    model: ModelChoice,
+    output_type: OutputType[Any] | None = None,
+    store: str | Path = "dragoman.db",
+    **more: Any,
+) -> TurnResult[Any]:
+    """One question, one answer. Calls that no rule allows do not run, since nobody is there to be asked.
+    `more` is what a `Runtime` takes. The conversation is kept in `store`, a file in the current folder."""
+    with SyncRuntime(store, model=model, **more) as runtime:
+        turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
+        for event in turn.events():
+            if event.type == "call.asked":
+                turn.answer(event.question, _cautious(event.kind))
+        return turn.result()
 
 
 def _cautious(kind: str) -> Answer:

@@ -245,6 +245,7 @@ def test_every_setting_is_shown_whole(clone: Path) -> None:
         "runs Python: tools/dice.py",
         "can run native code: tools/fast.cpython-311-x86_64-linux-gnu.so",
         "can run native code: tools/fast.pyd",
+        "runs Python: plugins/x.py",
         "allows without a question: y (agent a)",
         "agents: a",
         f'sets agents.a.prompt = "4 {order}"',

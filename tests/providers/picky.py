@@ -15,6 +15,7 @@ from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.providers.tables import TraitsTable
+from dragoman.turn.handles import TurnHandle
 from dragoman.wire.http import HttpClient, Retry
 from dragoman.wire.quirks import Quirks
 from tests.loopback import (
@@ -41,7 +42,7 @@ class Talk:
     events: list[Event] = field(default_factory=list)
 
     async def say(self, said: Any = "Hi", **options: Any) -> str:
-        turn = await self.runtime.send(said, **options)
+        turn: TurnHandle = await self.runtime.send(said, **options)
         self.events += [event async for event in turn.events()]
         return (await turn.result()).text
 

@@ -176,3 +176,18 @@ async def test_the_description_says_what_can_be_given(tmp_path: Path) -> None:
         for body in ("NewTurn", "Edit", "Rerun"):
             assert set(OWN) <= set(schemas[body]["properties"]), body
         assert {"queued", "steering", "turns"} <= set(schemas["TreeView"]["properties"])
+
+
+async def test_an_answer_is_held_to_a_schema_over_http(tmp_path: Path) -> None:
+    """R8: what does not fit goes back, whichever door it was asked for through; a schema that is none is
+    refused before anything is stored."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    async with served(tmp_path, [says("three"), says('{"n": 3}')]) as site:
+        chat = (await site.post("/api/conversations", {}))["id"]
+        path = f"/api/conversations/{chat}/turns"
+        request = await answered(site, path, {"text": "go", "output_schema": schema, "history": 0})
+        assert request.output is not None
+        assert "no JSON value" in str(request.messages[-1].parts)
+        wrong = await site.ask("POST", path, {"text": "go", "output_schema": {"type": "thing"}})
+        assert wrong.status == 422
+        assert "schema" in str(wrong.body)

@@ -37,7 +37,7 @@ class Careful(Plugin):
 
 
 async def waiting(runtime: Runtime, text: str = "go", **options: Any) -> TurnHandle:
-    turn = await runtime.send(text, **options)
+    turn: TurnHandle = await runtime.send(text, **options)
     assert await turn.reached("waiting")
     return turn
 

@@ -15,8 +15,9 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.request import Request
 from dragoman.turn.facts import TurnCancelled, TurnCompleted, TurnFailed
-from dragoman.turn.handles import TurnHandle, TurnResult
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.plugin import Appender, Appending, PlannedCall, PlannedCalls
+from dragoman.turn.result import TurnResult
 from dragoman.wire.scripted import calls, fails, says
 from tests.patience import PATIENCE
 from tests.runtimes import model_of, runtime_with

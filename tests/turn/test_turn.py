@@ -102,6 +102,7 @@ async def test_a_turn_needs_no_plugin(tmp_path: Path) -> None:
             "length",
             "pause",
             "titles",
+            "typed_output",
         }
         assert set(every) == built_in
         chat = await runtime.conversation()
@@ -282,7 +283,7 @@ async def test_bad_input_is_refused_with_a_clear_error(tmp_path: Path) -> None:
         with pytest.raises(NotFound, match="no model 'other/model'"):
             await chat.send("two", model="other/model")
         with pytest.raises(BadRequest, match="mode 'yolo'"):
-            await chat.send("two", mode="yolo")  # type: ignore[arg-type]
+            await chat.send("two", mode="yolo")  # type: ignore[call-overload]
         assert await other.messages() == []
         assert len(await chat.messages()) == 2
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import assert_type
 
-from dragoman import Plugin, Question, Runtime, ScriptedModel, TurnView, allow_once, run_sync, tool
+from dragoman import (
+    OpenAICompatible,
+    Output,
+    Plugin,
+    Question,
+    Runtime,
+    ScriptedModel,
+    ToolContext,
+    TurnView,
+    allow_once,
+    run_sync,
+    tool,
+)
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Tool
-from dragoman.turn.handles import ConversationHandle, TurnHandle, TurnResult
+from dragoman.turn.handles import ConversationHandle, TurnHandle
 from dragoman.turn.plugin import Cleanup
+from dragoman.turn.result import TurnResult
 
 
 @tool
@@ -60,3 +74,32 @@ async def use() -> None:
         assert_type(result, TurnResult)
         assert_type(result.messages, tuple[Message, ...])
     assert_type(run_sync("hi", model=ScriptedModel([])), TurnResult)
+
+
+@dataclass
+class City:
+    name: str
+
+
+@tool
+def where(context: ToolContext[City]) -> str:
+    assert_type(context.deps, City)
+    return context.deps.name
+
+
+async def use_types() -> None:
+    async with Runtime("chat.db", model=["ollama/qwen3", OpenAICompatible("http://x/v1", "y")]) as runtime:
+        turn = await runtime.send("hi", output_type=list[City], deps=City("Rome"))
+        assert_type((await turn.result()).output, list[City])
+        async for city in (
+            await runtime.send("hi", output_type=Output(City, checks=[_known]))
+        ).partial_outputs():
+            assert_type(city, City)
+        assert_type((await (await runtime.send("hi")).result()).output, str)
+        assert_type((await runtime.turn("turn_1", City).result()).output, City)
+    assert_type(run_sync("hi", model="ollama/qwen3", output_type=int).output, int)
+    await runtime.send("hi", max_rounds="many")  # type: ignore[call-overload]
+    run_sync("hi", model=3)  # type: ignore[call-overload]
+
+
+def _known(city: City) -> None: ...

@@ -8,14 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.config.catalog import catalog_from
 from dragoman.config.durations import parse_duration
+from dragoman.config.plugins import load_plugins
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
 from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
-from dragoman.config.trust.contents import expand, inspect_paths
+from dragoman.config.trust.contents import CODE, expand, inspect_paths
 from dragoman.errors import ConfigError, NotFound
+from dragoman.installed import installed, load_installed
 from dragoman.messages.questions import Rule
-from dragoman.providers.catalog import Catalog, load_catalog
+from dragoman.providers.catalog import Catalog
+from dragoman.providers.chain import names_in
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.store.blobs.place import folder_of
@@ -47,14 +51,8 @@ class Built:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The built-in catalog with the providers of the settings over it.
-
-    Only the person's own file moves an address together with its key: of another, also of one that they
-    named, they may not have read every line.
-    """
-    own = [file for file in settings.files if file == user_file()]
-    others = [file for file in settings.files if file != user_file()]
-    return load_catalog(*own, project=others[-1] if others else None, check=settings.sources.check)
+    """The built-in catalog with the providers of the settings over it."""
+    return catalog_from(settings.files, settings.sources.check)
 
 
 def store_of(settings: Settings) -> StoreAddress:
@@ -116,18 +114,20 @@ def build_runtime(
     """
     values, warnings = settings.values, list[str]()
     workspace = workspace_of(settings)
+    folders = _code_folders(settings, warnings)
     address = store_of(settings) if store is None else StoreFile(store)
     runtime = Runtime(
         address,
         model=model,
         tools=[
             *tools,
-            *_built_in(settings, set(without)),
-            *_load_own_tools(settings, warnings),
+            *_named_tools(settings, set(without)),
+            *_load_own_tools(folders, warnings),
             *_find_skills(settings, warnings),
             *_mcp_sources(settings, workspace),
         ],
         agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
+        plugins=load_plugins(settings, folders, warnings),
         rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
         bounds=_protected(settings, workspace, address),
         workspace=workspace,
@@ -190,8 +190,8 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
 
 def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | None) -> None:
     try:
-        if model is not None:
-            catalog.find(model)
+        for name in names_in(model) if model is not None else ():
+            catalog.find(name)
     except NotFound as error:
         raise ConfigError(f"{settings.origins.get(at, 'settings')}: {at}: {error}") from error
 
@@ -241,41 +241,61 @@ def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
     return passed
 
 
-def _built_in(settings: Settings, without: set[str]) -> list[Group]:
+def _named_tools(settings: Settings, without: set[str]) -> list[Tool | Group | Source]:
+    """The built-in groups, and what installed packages bring, that the settings name."""
     names = settings.values.get("tools", list(DEFAULT_TOOLS))
     for name in names:
         _check_group(settings, name)
-    return [BUILTIN[name]() for name in dict.fromkeys(names) if name not in without]
+    chosen = [name for name in dict.fromkeys(names) if name not in without]
+    return [one for name in chosen for one in ([BUILTIN[name]()] if name in BUILTIN else _installed(name))]
+
+
+def _installed(name: str) -> list[Any]:
+    """What an installed package brings: a tool, a group, a source, a list of these, or what makes them."""
+    brought: Any = load_installed("tools", name)
+    if not isinstance(brought, Tool | Group | list | tuple) and callable(brought):
+        brought = brought()
+    return [*brought] if isinstance(brought, list | tuple) else [brought]
 
 
 def _check_group(settings: Settings, name: str) -> None:
-    if name not in BUILTIN:
+    known = [*BUILTIN, *installed("tools")]
+    if name not in known:
         origin = settings.origins.get("tools", "settings")
-        raise ConfigError(f"{origin}: there is no group {name!r}: there are {', '.join(BUILTIN)}")
+        raise ConfigError(f"{origin}: there is no group {name!r}: there are {', '.join(known)}")
 
 
-def _load_own_tools(settings: Settings, warnings: list[str]) -> list[Tool | Group]:
-    """What lies in a `tools` folder beside a settings file, if that folder is the person's own or trusted.
-    Beside no file nothing is loaded."""
+def _load_own_tools(folders: Iterable[Path], warnings: list[str]) -> list[Tool | Group]:
+    """What lies in the `tools` folders beside the settings files."""
     found: list[Tool | Group] = []
-    for file in settings.files:
-        folder = file.resolve().parent if file == user_file() else file.absolute().parent
-        if file != user_file() and not _may_load(settings, folder, warnings):
-            continue
+    for folder in folders:
         tools, wrong = load_folder(folder / "tools")
         found += [one for one in tools if one.name not in {other.name for other in found}]
         warnings += wrong
     return found
 
 
+def _code_folders(settings: Settings, warnings: list[str]) -> list[Path]:
+    """Folders with a settings file whose code may be loaded: the person's own, and those that are trusted.
+    Beside no file nothing is loaded."""
+    folders = [
+        file.resolve().parent if file == user_file() else file.absolute().parent for file in settings.files
+    ]
+    return [
+        folder
+        for file, folder in zip(settings.files, folders, strict=True)
+        if file == user_file() or _may_load(settings, folder, warnings)
+    ]
+
+
 def _may_load(settings: Settings, folder: Path, warnings: list[str]) -> bool:
-    """Whether the tools of a folder that is not the person's own are those that were trusted."""
+    """Whether the code of a folder that is not the person's own is what was trusted."""
     if folder.resolve() not in settings.sources.folders:
         return False
-    found = inspect_paths(folder, [folder / "tools"])
+    found = inspect_paths(folder, [folder / name for name in CODE])
     if found.unsafe is None and found.paths().items() <= settings.sources.accepted.items():
         return True
-    warnings.append(f"{folder / 'tools'}: it was changed since it was looked at: start again")
+    warnings.append(f"{folder}: its code was changed since it was looked at: start again")
     return False
 
 
@@ -322,7 +342,7 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
         *settings.files,
         *([settings.path(file)] if file else []),
         *(folder for folder, _ in settings.skill_folders()),
-        *(settings.folder / name for name in ("tools", "plugins", ".dragoman")),
+        *(settings.folder / name for name in (*CODE, ".dragoman")),
         user_folder(),
     ]
     rules = [

@@ -21,6 +21,7 @@ from dragoman.config.tables import (
     AgentTable,
     AllLimitsTable,
     ConfigTable,
+    PluginTable,
     RetentionTable,
     ServerTable,
     SnapshotsTable,
@@ -54,6 +55,7 @@ def sections() -> tuple[Section, ...]:
         Section("At the top of the file", ConfigTable, {**runtime, **_DEFAULTS["top"]}, _TOP),
         Section("`[limits]`", AllLimitsTable, runtime, {}),
         Section("`[agents.NAME]`", AgentTable, {}, {}),
+        Section("`[plugins.NAME]`", PluginTable, {}, {"enabled": "true"}),
         Section("`[server]`", ServerTable, _DEFAULTS["server"], {}),
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
         Section("`[retention]`", RetentionTable, {}, {}),
@@ -218,6 +220,7 @@ def _shown(default: object) -> str:
 _TOP = {
     "limits": "what one turn may use",
     "agents": "named sets of prompt, model, tools, permissions and limits",
+    "plugins": "what acts on turns, with its parameters",
     "mcp": "servers that bring tools",
     "server": "`dragoman serve`",
     "workers": "what a process of several does, and how many turns run at once",

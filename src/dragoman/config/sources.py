@@ -91,7 +91,7 @@ def find_sources(named: Path | None, start: Path, decide: Decide) -> Sources:
             if beside.unsafe is None or beside.folder == Path(os.path.realpath(user_folder())):
                 sources.folders.add(beside.folder)
                 sources.accepted |= beside.paths()
-            elif any((beside.folder / name).exists() for name in (CODE, *SKILLS)):
+            elif any((beside.folder / name).exists() for name in (*CODE, *SKILLS)):
                 sources.left_out.append(LeftOut(beside, beside.unsafe))
         return sources
     own, near = user_file(), find_project_file(start)

@@ -79,6 +79,15 @@ class AgentTable(TypedDict, total=False):
     limits: Annotated[LimitsTable, Field(description="of its turns")]
 
 
+@with_config(extra="allow", strict=True)
+class PluginTable(TypedDict, total=False):
+    """A plugin: of an installed package by its name, of a `plugins` folder, or by where it is. What else its
+    table holds are its parameters."""
+
+    use: Annotated[str, Field(description="where it is, as package.module:Class")]
+    enabled: Annotated[bool, Field(description="false leaves it out")]
+
+
 @with_config(extra="forbid", strict=True)
 class RetentionTable(TypedDict, total=False):
     """What is deleted by itself, and when."""
@@ -154,7 +163,10 @@ class ConfigTable(TypedDict, total=False):
     system: Annotated[str, Field(description="a system prompt for every conversation")]
     mode: Annotated[ModeWord, Field(description="who decides about calls")]
     on_reject: Annotated[Literal["continue", "stop"], Field(description="what a rejection does to the turn")]
-    tools: Annotated[list[str], Field(description="built-in groups: basics, files, shell, web, browser")]
+    tools: Annotated[
+        list[str],
+        Field(description="groups: basics, files, shell, web, browser, and what installed packages bring"),
+    ]
     allow: Annotated[Rules, Field(description="PERMISSION or PERMISSION:PATTERN that needs no question")]
     ask: Annotated[Rules, Field(description="what is asked about all the same")]
     deny: Annotated[Rules, Field(description="what must not run")]
@@ -185,6 +197,7 @@ class ConfigTable(TypedDict, total=False):
     mcp_file: Annotated[str, Field(description="a JSON file with mcpServers, as other programs write it")]
     limits: AllLimitsTable
     agents: dict[str, AgentTable]
+    plugins: dict[str, PluginTable]
     mcp: dict[str, McpServer]
     server: ServerTable
     workers: WorkersTable

@@ -75,6 +75,16 @@ class StepRetry:
 
 
 @dataclass(slots=True)
+class StepModel:
+    """Which model of a chain is asked now, and why not the one before it. Nothing of the reply has come."""
+
+    model: str
+    reason: str = ""  # empty for the first
+    seq: int = 0
+    type: Literal["step.model"] = "step.model"
+
+
+@dataclass(slots=True)
 class StepEnd:
     step: int
     usage: Usage
@@ -319,6 +329,7 @@ Event: TypeAlias = (
     | TurnEnd
     | StepStart
     | StepRetry
+    | StepModel
     | StepEnd
     | Notice
     | ErrorRaised

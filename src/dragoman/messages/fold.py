@@ -54,6 +54,9 @@ class Draft:
 
     # ── one method for each event that shapes a message ───────────────────────────────────────────
 
+    def _name_model(self, event: e.StepModel) -> None:
+        self._message = replace(self._message, model=event.model)
+
     def _start_reasoning(self, event: e.ReasoningStart) -> None:
         self._begin("reasoning")
 
@@ -195,6 +198,7 @@ class Draft:
 
 
 _FOLD: dict[type, Callable[[Draft, Any], None]] = {
+    e.StepModel: Draft._name_model,
     e.ReasoningStart: Draft._start_reasoning,
     e.ReasoningDelta: Draft._add_reasoning,
     e.ReasoningEnd: Draft._end_reasoning,

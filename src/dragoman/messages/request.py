@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -55,6 +55,16 @@ def name_key(name: str) -> str:
     return re.sub(r"[-_\s.:/]", "", name).lower()
 
 
+@dataclass(slots=True, frozen=True)
+class OutputSpec:
+    """What an answer has to look like. `wrapped`: the value is the only field of the object that the schema
+    describes, since it is none itself."""
+
+    schema: dict[str, JsonValue]
+    wrapped: bool = False
+    retries: int = 3  # how often the model may try again
+
+
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | str  # any other word names a tool
 
 
@@ -74,12 +84,16 @@ class Request:
     tool_choice: ToolChoice | None = None
     options: dict[str, JsonValue] = field(default_factory=dict)
     extra: dict[str, JsonValue] = field(default_factory=dict)
+    output: OutputSpec | None = None  # what the answer has to look like, in the end
     dialect: str | None = None  # in which calls are to be written, whatever is known of the model
     continues: bool = False  # the last reply paused: it is sent back as it is, and the model goes on with it
 
     def set_messages(self, messages: Iterable[Message | RequestMessage]) -> None:
         """Replace the messages. Of each, only what a request may carry is taken: its role and its parts."""
         self.messages = tuple(RequestMessage(message.role, message.parts) for message in messages)
+
+    def copy(self) -> Request:
+        return replace(self, options=dict(self.options), extra=dict(self.extra))
 
     def without_tools(self) -> None:
         self.tools = ()

@@ -14,6 +14,7 @@ from dragoman.plugins.pause import Pause
 from dragoman.plugins.privacy import Privacy
 from dragoman.plugins.titles import Titles
 from dragoman.plugins.tool_history import ToolHistory
+from dragoman.plugins.typed_output import TypedOutput
 from dragoman.store.store import Store
 from dragoman.turn.plugin import Plugin
 
@@ -49,5 +50,6 @@ def built_in_plugins(
         LoopGuard(),
         Length(continuations),
         Pause(),
+        TypedOutput(),
         Titles(by_model=titles_by_model),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from pydantic import JsonValue
 
 from dragoman.dialects.dialect import ANY, NATIVE
 from dragoman.errors import ConfigError, NotFound
+from dragoman.installed import import_point, installed
 from dragoman.messages.media import Modality
 from dragoman.providers.addresses import fill_address
 from dragoman.providers.facts import facts_of
@@ -24,6 +26,7 @@ from dragoman.providers.tables import (
     ReasoningStyle,
     TraitsTable,
     any_fits,
+    check_tables,
     first_fitting,
     merge_patterns,
     merge_traits,
@@ -33,6 +36,7 @@ from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
+_log = logging.getLogger("dragoman.providers")
 BUILT_IN = Path(__file__).with_name("catalog.toml")
 
 
@@ -117,11 +121,11 @@ class Catalog:
     families: Mapping[str, TraitsTable] = field(default_factory=dict)
 
     def find(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` → both, without the variant. NotFound names what comes nearest.
+        """`provider/model` → both, without the variant; of a chain, its first. NotFound names the nearest.
 
         Where a cloud speaks several protocols, the provider is the one that speaks this model's.
         """
-        provider, _, model = split_variant(name)[0].partition("/")
+        provider, _, model = split_variant(name.partition(",")[0].strip())[0].partition("/")
         provider = provider if provider in self.providers else provider.lower()
         if not model:
             raise NotFound("model", name, self._with_provider_of(name))
@@ -168,12 +172,26 @@ def load_catalog(
 ) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
     built_in = read_tables(BUILT_IN)
+    built_in["providers"] = {**_installed(), **built_in["providers"]}  # a known name cannot be taken over
     patterns = {name: table.pop("models", {}) for name, table in built_in["providers"].items()}
     known = read_tables(*files, under=built_in, project=project, check=check)
     providers = {
         name: _provider(name, table, patterns.get(name, {})) for name, table in known["providers"].items()
     }
     return Catalog(providers, known.get("families", {}))
+
+
+def _installed() -> dict[str, ProviderTable]:
+    """The providers that installed packages bring: each a table, as `dragoman.toml` would have it."""
+    found: dict[str, ProviderTable] = {}
+    for name, point in installed("providers").items():
+        try:
+            tables = check_tables({"providers": {name: import_point(point)}}, point.value)
+        except ConfigError as error:
+            _log.warning("the provider %s is left out: %s", name, error)
+        else:
+            found |= tables["providers"]
+    return found
 
 
 def _listed(provider: Provider, model: str) -> TraitsTable:

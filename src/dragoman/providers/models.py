@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -14,6 +14,8 @@ from dragoman.dialects.dialect import NATIVE
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog, split_variant
+from dragoman.providers.chain import ModelChain, chain_name, names_in
+from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
@@ -77,6 +79,7 @@ class Models:
         self._attachments = AttachmentReader(blobs)
         self._progress = progress
         self._models: dict[str, ServedModel] = {}
+        self._chains: dict[str, ModelChain] = {}
         self._servers: dict[str, LlamaServer] = {}
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
@@ -99,14 +102,23 @@ class Models:
         """Another place where attachments are: a runtime names its store."""
         self._attachments.use(read)
 
-    def __call__(self, name: str | None = None) -> ServedModel:
-        """The model of this name. NotFound names the nearest; ConfigError says which key is missing."""
+    def __call__(self, name: str | None = None) -> ServedModel | ModelChain:
+        """The model of this name, or the chain. NotFound names the nearest; ConfigError says which key is
+        missing."""
         wanted = name or self.default
         if wanted is None:
             raise ConfigError("no model is named: say which, as PROVIDER/MODEL; `dragoman models` lists them")
-        if wanted not in self._models:
-            self._models[wanted] = self._build(wanted)
-        return self._models[wanted]
+        if len(names := names_in(wanted)) == 1:
+            return self._one(names[0])
+        whole = chain_name(names)
+        if whole not in self._chains:
+            self._chains[whole] = ModelChain([self._one(each) for each in names])
+        return self._chains[whole]
+
+    def _one(self, name: str) -> ServedModel:
+        if name not in self._models:
+            self._models[name] = self._build(name)
+        return self._models[name]
 
     def _build(self, name: str) -> ServedModel:
         base, variant = split_variant(name)
@@ -166,6 +178,20 @@ class Models:
         if not isinstance(endpoint.auth, TokenAuth):
             return endpoint
         return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
+
+
+def models_named(
+    wanted: NamedModel | Sequence[NamedModel] | None, catalog: Catalog, blobs: ReadBlob
+) -> Models:
+    """The models of a catalog, and those whose address the caller gives; a list is a chain."""
+    listed = [wanted] if isinstance(wanted, NamedModel) else list(wanted or ())
+    keys: dict[str, str] = {}
+    for one in listed:
+        if isinstance(one, OpenAICompatible):
+            catalog = catalog.with_provider(one.provider)
+            keys |= {one.provider.name: one.key} if one.key else {}
+    names = [one if isinstance(one, str) else one.full_name for one in listed]
+    return Models(chain_name(names) if names else None, catalog=catalog, keys=Keys(keys), blobs=blobs)
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

@@ -5,6 +5,7 @@ Tools go by its wire or as text, reasoning comes by its wire or as tags, and the
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import Event, MessageEnd, Notice
 from dragoman.messages.media import IN_WORDS, Modality, is_text, modality
 from dragoman.messages.parts import File, Part, ToolCall, ToolResult
-from dragoman.messages.request import Request, RequestMessage
+from dragoman.messages.request import OutputSpec, Request, RequestMessage
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.tables import NONE
@@ -154,9 +155,21 @@ class ServedModel:
                 )
                 for message in request.messages
             )
-        if language is not None and self._calls_as(request) != NATIVE:
+        as_text = language is not None and self._calls_as(request) != NATIVE
+        if request.output is not None:
+            asked = self._with_output(asked, request.output, as_text=as_text)
+        if language is not None and as_text:
             asked = disguise(asked, language)
         return self._learned.fit(asked, self._takes)
+
+    def _with_output(self, request: Request, wanted: OutputSpec, *, as_text: bool) -> Request:
+        """What the answer has to look like: in words, since not every server that takes a schema heeds it,
+        and by the wire's own mode where that leaves room for calls."""
+        system = f"{request.system}\n\n{output_prompt(wanted)}".strip()
+        if self._learned.no_schema or (as_text and (request.tools or _has_calls(request))):
+            return replace(request, system=system)
+        options = {**request.options, "response_schema": wanted.schema}
+        return replace(request, system=system, options=options)
 
     def _options(self, options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """What is asked for, over what the catalog has for this model."""
@@ -205,6 +218,14 @@ class ServedModel:
         habits.begins_inside = not habits.unsure and (habits.begins_inside or reader.lone_end)
         if habits.spills == ANY.name and isinstance(reader, DialectReader) and reader.openers:
             habits.spills = ANY.format_of(reader.openers[0])
+
+
+def output_prompt(wanted: OutputSpec) -> str:
+    schema = json.dumps(wanted.schema, ensure_ascii=False, separators=(",", ":"))
+    return (
+        "Your final answer, once no more tools are needed, is one JSON object and nothing else: no words "
+        f"before or after it, no code fence. It fits this JSON schema:\n{schema}"
+    )
 
 
 def _has_calls(request: Request) -> bool:

@@ -156,13 +156,18 @@ def _read(file: Path, check: Callable[[Path, bytes], None] | None) -> CatalogTab
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is no TOML: {error}") from error
+    return check_tables(tables, str(file))
+
+
+def check_tables(tables: object, where: str) -> CatalogTable:
+    """As they are, if they can be a catalog. ConfigError names the place that cannot."""
     try:
         checked: CatalogTable = _adapter().validate_python(tables)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigError(f"{file}: {_place(fault['loc'])}: {_describe(fault)}") from error
+        raise ConfigError(f"{where}: {_place(fault['loc'])}: {_describe(fault)}") from error
     for name, table in checked.get("providers", {}).items():
-        _check(f"{file}: {_place(('providers', name))}", name, table)
+        _check(f"{where}: {_place(('providers', name))}", name, table)
     return checked
 
 

@@ -10,7 +10,9 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 from dragoman.messages.parts import Arguments, File, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
 from dragoman.tools.tool import Review
-from dragoman.turn.handles import SendOptions
+from dragoman.turn.facts import TurnOptions
+from dragoman.turn.output import spec_of_schema
+from dragoman.turn.send import turn_options
 
 
 class Body(BaseModel):
@@ -97,9 +99,25 @@ class TurnBody(Body):
     dialect: Annotated[
         str | None, Field(description="how calls are made: auto, native, or as text, such as xml_tag")
     ] = None
+    review: Annotated[Review | None, Field(description="results that a person sees before the model")] = None
+    max_rounds: Annotated[Count | None, Field(description="batches of calls; 0 means no tools")] = None
+    continuations: Annotated[
+        Count | None, Field(description="how often a reply that was cut off is asked to go on")
+    ] = None
+    history: Annotated[Count | None, Field(description="earlier turns that its requests contain")] = None
+    private: Annotated[
+        dict[str, str] | None, Field(description="names for texts that no provider may see")
+    ] = None
+    output_schema: Annotated[
+        dict[str, JsonValue] | None,
+        Field(description="a JSON schema: the answer is such a value, as JSON; what does not fit goes back"),
+    ] = None
 
-    def send_options(self) -> SendOptions:
-        return SendOptions(
+    def turn_options(self) -> TurnOptions:
+        """As they are stored with the turn. BadRequest where one of them cannot be."""
+        schema = self.output_schema
+        return turn_options(
+            spec_of_schema(schema) if schema is not None else None,
             model=self.model,
             agent=self.agent,
             mode=self.mode,
@@ -108,6 +126,11 @@ class TurnBody(Body):
             disable=self.disable,
             tools=self.tools,
             dialect=self.dialect,
+            review=self.review,
+            max_rounds=self.max_rounds,
+            continuations=self.continuations,
+            history=self.history,
+            private=self.private,
         )
 
 

@@ -28,7 +28,7 @@ def load_tools(files: Iterable[Path]) -> list[Tool | Group]:
     """What the files offer, each thing once. ConfigError names the file, and the line that failed."""
     found: dict[int, Tool | Group] = {}
     for file in files:
-        defined = {id(one): one for one in vars(_run(file)).values() if isinstance(one, Tool | Group)}
+        defined = {id(one): one for one in vars(run_file(file)).values() if isinstance(one, Tool | Group)}
         if not defined:
             raise ConfigError(f"{file} has no tools: write @tool above a function")
         found |= defined
@@ -59,7 +59,8 @@ def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
     return found, warnings
 
 
-def _run(file: Path) -> ModuleType:
+def run_file(file: Path) -> ModuleType:
+    """The module of a file that is no part of a package. ConfigError names the line that failed."""
     name = f"dragoman_tools_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None or not file.is_file():

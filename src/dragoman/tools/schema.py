@@ -31,7 +31,7 @@ class Parameters:
     def __init__(self, tool: str, model: type[BaseModel]) -> None:
         self.model = model
         try:
-            self.schema: dict[str, JsonValue] = _plain(model.model_json_schema())
+            self.schema: dict[str, JsonValue] = _with_properties(plain_schema(model.model_json_schema()))
         except _INDESCRIBABLE as error:
             fields = {name: field.annotation for name, field in model.model_fields.items()}
             raise _indescribable(tool, fields, error) from error
@@ -89,7 +89,8 @@ def signature_of(
 
 def takes(parameter: inspect.Parameter, kind: type) -> bool:
     """Whether a parameter is of this type, also where it may be left out."""
-    return parameter.annotation is kind or kind in get_args(parameter.annotation)
+    named = (parameter.annotation, *get_args(parameter.annotation))
+    return any(one is kind or get_origin(one) is kind for one in named)
 
 
 def attribute(name: str) -> str:
@@ -137,7 +138,7 @@ _NAMED = ("properties", "$defs")  # objects whose keys are somebody's names
 _GIVEN = ("default", "const", "enum", "examples")  # somebody's values: not to be touched
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, JsonValue]:
+def plain_schema(schema: dict[str, Any]) -> dict[str, JsonValue]:
     """Without pydantic's titles, which cost tokens and tell a model nothing."""
 
     def strip(node: Any, named: bool = False) -> Any:
@@ -152,5 +153,8 @@ def _plain(schema: dict[str, Any]) -> dict[str, JsonValue]:
         return node
 
     stripped: dict[str, JsonValue] = strip(schema)
-    stripped.setdefault("properties", {})
     return stripped
+
+
+def _with_properties(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {**schema, "properties": schema.get("properties") or {}}

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args, overload
+from typing import Any, Generic, Literal, TypeAlias, get_args, overload
 
 from pydantic import BaseModel, JsonValue
+from typing_extensions import TypeVar
 
 from dragoman.errors import ConfigError
 from dragoman.messages.message import Message
@@ -34,6 +35,8 @@ REVIEWS: tuple[Review, ...] = ("never", "on_error", "always")  # the stricter, t
 Writes: TypeAlias = Literal["nothing", "named", "anything"]
 """What a call may change in the workspace: nothing, the paths that its patterns name, or anything."""
 
+Deps = TypeVar("Deps", default=Any)
+
 Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of progress that ends in one
 RunFunction: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
 Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
@@ -51,8 +54,9 @@ class ToolOutput:
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class ToolContext:
-    """What a running call may know and do. Take it by writing a parameter of this type."""
+class ToolContext(Generic[Deps]):
+    """What a running call may know and do. Take it by writing a parameter of this type; of
+    `ToolContext[MyDeps]`, for a type checker to know what `deps` are."""
 
     conversation: str
     turn: str
@@ -68,6 +72,7 @@ class ToolContext:
     complete: Callable[[Request], Awaitable[Message]]  # asks the model something beside the conversation
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     workspace: Path | None = None
+    deps: Deps = None  # type: ignore[assignment]  # of `send` or `Runtime`: None where neither has any
 
     @property
     def idempotency_key(self) -> str:

@@ -37,6 +37,7 @@ from dragoman.trace_context import CURRENT
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.steps.prepare import options_of
@@ -65,13 +66,19 @@ class Commands:
         parent: str | None = None,
         queue: bool = False,
         options: TurnOptions = TurnOptions(),
+        inputs: TurnInputs = NO_INPUTS,
     ) -> str:
         """A new message at the leaf, or below `parent`, and a turn that answers it."""
         message = self._user_message(conversation, said, parent)
-        return await self._start(conversation, options, message=message, queue=queue)
+        return await self._start(conversation, options, inputs, message=message, queue=queue)
 
     async def edit(
-        self, message: str, said: str | Sequence[Part], *, options: TurnOptions | None = None
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        options: TurnOptions | None = None,
+        inputs: TurnInputs = NO_INPUTS,
     ) -> str:
         """A new version of a user message, and a turn that answers it. The old one stays. What is not said
         anew in `options` is as it was for the message it replaces."""
@@ -80,16 +87,18 @@ class Commands:
             raise BadRequest(f"message {message} was not written by a person: rerun it instead")
         new = self._user_message(old.conversation, said, old.parent)
         again = await self._as_before(old.turn, options)
-        return await self._start(old.conversation, again, message=new, root=old.parent is None)
+        return await self._start(old.conversation, again, inputs, message=new, root=old.parent is None)
 
-    async def rerun(self, message: str, *, options: TurnOptions | None = None) -> str:
+    async def rerun(
+        self, message: str, *, options: TurnOptions | None = None, inputs: TurnInputs = NO_INPUTS
+    ) -> str:
         """A new version of an answer, or the first one where a user message has none. What is not said anew
         in `options` is as it was for the send that is repeated."""
         old = await self._store.message(message)
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
         again = await self._as_before(old.turn or question.turn, options)
-        return await self._start(old.conversation, again, again=question.id)
+        return await self._start(old.conversation, again, inputs, again=question.id)
 
     async def _as_before(self, turn: str | None, options: TurnOptions | None) -> TurnOptions:
         """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
@@ -107,12 +116,15 @@ class Commands:
         self,
         conversation: str,
         options: TurnOptions,
+        inputs: TurnInputs,
         *,
         message: Message | None = None,
         again: str | None = None,
         root: bool = False,
         queue: bool = False,
     ) -> str:
+        if inputs.deps is not None and self._driver.hands_out:
+            raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
         info = await self._store.conversation(conversation)
         options = self._settled(options, info, message.files if message is not None else ())
         turn = new_id("turn")
@@ -122,13 +134,19 @@ class Commands:
         fact = TurnStarted(message.id if message else str(again), options, at)
         body = FACT.dump(fact)
         start = Start(turn, conversation, body, at, message, again, root, queue)
-        beginning = asyncio.create_task(self._begin(start, fact))
+        beginning = asyncio.create_task(self._begin(start, fact, inputs))
         await asyncio.shield(beginning)  # who is cancelled here has begun it: it must not lie there unowned
         return turn
 
-    async def _begin(self, start: Start, fact: TurnStarted) -> None:
+    async def _begin(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
+        if inputs.deps is not None or inputs.output is not None:
+            self._services.inputs[start.turn] = inputs
         with self._driver.beginning():
-            started = await self._store.start(start)
+            try:
+                started = await self._store.start(start)
+            except BaseException:
+                self._services.inputs.pop(start.turn, None)
+                raise
             if started is not None:
                 await self._driver.begin(started, fact)
                 return
@@ -139,7 +157,7 @@ class Commands:
     ) -> TurnOptions:
         """All that the turn works with, to be kept with it. What can be known to be wrong is refused, before
         anything is stored."""
-        settings = conversation.settings
+        settings = {**conversation.settings, **options.over}
         agent = self._services.agent(options.agent or _text(settings.get("agent")))
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
         check_json(asdict(options), "what was said of this turn")
@@ -160,7 +178,7 @@ class Commands:
         return replace(
             options,
             workspace=self._services.folder,
-            settings=dict(settings),
+            settings=settings,
             started_with=model.name,
             traceparent=trace.header if (trace := CURRENT.get()) is not None else None,
         )

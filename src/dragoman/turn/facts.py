@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.parts import CallState
+from dragoman.messages.request import OutputSpec
 from dragoman.messages.usage import Usage
 
 
@@ -30,6 +31,8 @@ class TurnOptions:
     settings: dict[str, JsonValue] | None = None  # of the conversation, when it was started
     started_with: str | None = None  # the model that was found for it then
     dialect: str | None = None  # how calls are made: native, or as text
+    output: OutputSpec | None = None  # what the answer has to look like
+    over: dict[str, JsonValue] = field(default_factory=dict)  # settings of this turn, over the conversation's
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
 
     def under(self, later: TurnOptions) -> TurnOptions:
@@ -43,6 +46,8 @@ class TurnOptions:
             agent=later.agent or self.agent,
             tools={**self.tools, **later.tools},
             dialect=later.dialect or self.dialect,
+            output=later.output or self.output,
+            over={**self.over, **later.over},
         )
 
 

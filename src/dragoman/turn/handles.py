@@ -5,43 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic, overload
 
 from pydantic import JsonValue
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import NotFound, ProviderError
+from dragoman.errors import BadRequest, NotFound
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolResult
-from dragoman.messages.questions import Answer, Mode, Question
-from dragoman.messages.usage import Usage
+from dragoman.messages.questions import Answer, Question
 from dragoman.store.store import Store
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.facts import FACT, Fact, TurnOptions
+from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import State, Turn, replay
+from dragoman.turn.output import Output, OutputType, output_of
+from dragoman.turn.result import TurnResult, error_of, result_of
+from dragoman.turn.send import SendOptions, TurnInputs, turn_options
 from dragoman.turn.settings import changed
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
 
+T = TypeVar("T", default=str)
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
-
-
-@dataclass(slots=True, frozen=True)
-class TurnResult:
-    """What came of a turn."""
-
-    id: str
-    state: State
-    text: str
-    messages: tuple[Message, ...]
-    usage: Usage
-    finish: str = ""  # how its last reply ended: stop, length, refusal, … (`messages/endings.py`)
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,46 +47,13 @@ class Engine:
     way_back: WayBack
 
 
-class SendOptions(TypedDict, total=False):
-    """What a send may say of its own turn; it comes before what conversation and agent say."""
-
-    model: str | None
-    mode: Mode | None
-    system: str | None
-    options: dict[str, JsonValue] | None
-    disable: Sequence[str]  # plugins that stay out of it
-    agent: str | None
-    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
-    dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
-
-
-def _result(id: str, turn: Turn, messages: Sequence[Message]) -> TurnResult:
-    return TurnResult(id, turn.state, answer_of(messages), tuple(messages), turn.usage, finish_of(turn))
-
-
-def turn_options(
-    *,
-    model: str | None = None,
-    mode: Mode | None = None,
-    system: str | None = None,
-    options: dict[str, JsonValue] | None = None,
-    disable: Sequence[str] = (),
-    agent: str | None = None,
-    tools: dict[str, bool] | None = None,
-    dialect: str | None = None,
-) -> TurnOptions:
-    """As they are stored with the turn."""
-    return TurnOptions(
-        model, mode, system, options or {}, tuple(disable), agent, tools=tools or {}, dialect=dialect
-    )
-
-
-class TurnHandle:
+class TurnHandle(Generic[T]):
     """A turn, here or in another process, running or over."""
 
-    def __init__(self, id: str, engine: Engine) -> None:
+    def __init__(self, id: str, engine: Engine, output: Output[T] | None = None) -> None:
         self.id = id
         self._engine = engine
+        self._output = output
         self._store = engine.store
         self._live: LiveTurn | None = engine.bus.here(id)
 
@@ -132,6 +91,23 @@ class TurnHandle:
         text = answer_of(await self._messages())
         error = turn.error.error if turn.error is not None else None
         return e.TurnEnd(turn.state, text, turn.usage, error, turn.limit or None, finish_of(turn))
+
+    async def partial_outputs(self) -> AsyncIterator[T]:
+        """The answer while it is written: each time more of it has come that is a value of the type. The
+        last one is whole, and has passed every check; `result` has it, too."""
+        if self._output is None:
+            raise BadRequest("the turn was not sent with an output_type: read its events instead")
+        text, last = "", None
+        async for event in self.events():
+            if isinstance(event, e.StepStart):
+                text = ""
+            if isinstance(event, e.TextDelta):
+                text += event.text
+                value = self._output.parse_partial(text)
+                if value is not None and value != last:
+                    yield (last := value)
+        if last != (whole := (await self.result()).output):
+            yield whole
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call it at once with the present snapshot, then on every change. For a turn that runs here."""
@@ -175,18 +151,18 @@ class TurnHandle:
         finally:
             unsubscribe()
 
-    async def result(self) -> TurnResult:
+    async def result(self) -> TurnResult[T]:
         """Wait for the end. Raises what the turn failed with; a cancelled turn is a result."""
         live = self._here() or await self._attached()
         if live is not None:
             await asyncio.wait([live.task])
             if not live.given_up:
                 live.task.result()
-                return _result(self.id, live.log.turn, live.log.messages)
+                return result_of(self.id, live.log.turn, live.log.messages, self._output)
         turn = await self._wait_until_over()
         if turn.error is not None:
-            raise ProviderError(turn.error.error, kind=turn.error.kind, retryable=turn.error.retryable)
-        return _result(self.id, turn, await self._messages())
+            raise error_of(turn.error)
+        return result_of(self.id, turn, await self._messages(), self._output)
 
     async def facts(self) -> list[Fact]:
         return [FACT.load(body) for body in await self._store.facts(self.id)]
@@ -288,33 +264,87 @@ class ConversationHandle:
     def __repr__(self) -> str:
         return f"ConversationHandle({self.id!r})"
 
+    @overload
     async def send(
         self,
         said: str | Sequence[Part],
         *,
+        output_type: OutputType[T],
         parent: str | None = None,
         queue: bool = False,
+        deps: object = None,
         **options: Unpack[SendOptions],
-    ) -> TurnHandle:
-        """Say something; a turn that answers begins. TurnBusy where one of this branch is running."""
-        wanted = turn_options(**options)
-        turn = await self._engine.commands.send(self.id, said, parent=parent, queue=queue, options=wanted)
-        return self.turn(turn)
+    ) -> TurnHandle[T]: ...
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle: ...
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[Any] | None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[Any]:
+        """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
+
+        `output_type` is what the answer has to be; `deps` is what its tools and plugins get as
+        `context.deps` in place of the runtime's."""
+        output = output_of(output_type)
+        turn = await self._engine.commands.send(
+            self.id,
+            said,
+            parent=parent,
+            queue=queue,
+            options=turn_options(output.spec if output else None, **options),
+            inputs=TurnInputs(deps, output),
+        )
+        return TurnHandle(turn, self._engine, output)
 
     async def edit(
-        self, message: str, said: str | Sequence[Part], **options: Unpack[SendOptions]
-    ) -> TurnHandle:
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]:
         """A new version of what a person said, and its answer. What `options` leave out is as it was."""
         await self._own(message)
-        return self.turn(await self._engine.commands.edit(message, said, options=turn_options(**options)))
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        inputs = TurnInputs(deps, output)
+        turn = await self._engine.commands.edit(message, said, options=wanted, inputs=inputs)
+        return TurnHandle(turn, self._engine, output)
 
-    async def rerun(self, message: str, **options: Unpack[SendOptions]) -> TurnHandle:
+    async def rerun(
+        self,
+        message: str,
+        *,
+        output_type: OutputType[T] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]:
         """A new version of an answer. What `options` leave out is as it was for the send it repeats."""
         await self._own(message)
-        return self.turn(await self._engine.commands.rerun(message, options=turn_options(**options)))
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        turn = await self._engine.commands.rerun(message, options=wanted, inputs=TurnInputs(deps, output))
+        return TurnHandle(turn, self._engine, output)
 
-    def turn(self, id: str) -> TurnHandle:
-        return TurnHandle(id, self._engine)
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
+        return TurnHandle(id, self._engine, output_of(output_type))
 
     async def info(self) -> Conversation:
         return await self._store.conversation(self.id)

@@ -24,6 +24,7 @@ from dragoman.messages.questions import Kind
 from dragoman.messages.request import Request
 from dragoman.tools.authorize import Reason
 from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group, Source
 from dragoman.turn.view import TurnView
 
 Cleanup: TypeAlias = Callable[[], Awaitable[None] | None]
@@ -157,15 +158,21 @@ def _messages(given: str | Sequence[Part] | Sequence[str]) -> list[tuple[Part, .
     return [(Text(text),) for text in texts] if texts else [parts]
 
 
+def name_of(kind: type[Plugin]) -> str:
+    """What plugins of a class are called, unless they say otherwise: RateLimit is `rate_limit`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
+
+
 class Plugin:
     """Every hook is a no-op here, with a word on when it runs, in which order, and what an error does."""
 
     required = False  # whether a send may not leave it out of its turn
+    tools: Sequence[Tool | Group | Source] = ()  # that it brings to the runtime
 
     @property
     def name(self) -> str:
         """A later plugin of the same name takes the place of an earlier one."""
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+        return name_of(type(self))
 
     def on_turn_start(
         self, turn: TurnView

@@ -26,7 +26,14 @@ from dragoman.turn.steps.ask import event_of
 from dragoman.turn.steps.call import Lanes
 from dragoman.turn.steps.calls import Settled, run_calls
 from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
-from dragoman.turn.steps.prepare import PreparedTurn, assemble, build_request, offer_of, start_plugins
+from dragoman.turn.steps.prepare import (
+    PreparedTurn,
+    assemble,
+    build_request,
+    find_deps,
+    offer_of,
+    start_plugins,
+)
 from dragoman.turn.steps.recover import recover
 from dragoman.turn.steps.stream import Streamed, stream
 
@@ -76,6 +83,7 @@ class Runner:
             error = wrong
         else:
             error = await self._outcome(prepared)
+        self.services.inputs.pop(self.log.id, None)
         if isinstance(error, Fenced | TurnInterrupted):
             await self._clean_up()
             raise error
@@ -112,6 +120,7 @@ class Runner:
             await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
         if log.conversation.parent is not None:
             prepared.outer.extend(await outer_rules(self.services, log.conversation))
+        prepared.view.deps = await find_deps(prepared)
         await start_plugins(prepared, self._cleanups)
         await self._steps(prepared)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -16,7 +16,11 @@ from dragoman.tools.tool import REVIEWS, Review
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.plugin import Plugin
+from dragoman.turn.send import TurnInputs
+from dragoman.turn.view import TurnView
 from dragoman.wire.wire import Model
+
+MakeDeps: TypeAlias = Callable[[TurnView], object | Awaitable[object]]
 
 _MANY = 10_000  # conversations whose grants are remembered
 
@@ -65,6 +69,9 @@ class Services:
     review: Review = "never"  # of every tool's results
     concurrency: int = 16  # calls of one turn that run at the same time
     workspace: Path | None = None
+    deps: object = None  # what tools and plugins get where a send brings none
+    make_deps: MakeDeps | None = None  # the same, made anew for each turn
+    inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
     clock: Callable[[], float]
     today: Callable[[], str]
 

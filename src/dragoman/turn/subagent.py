@@ -78,7 +78,8 @@ class Subagents:
         turns = await services.store.turns(id)
         if turns:
             return turns[0].id
-        return (await ConversationHandle(id, engine).send(request)).id
+        deps = None if engine.driver.hands_out else context.deps  # else it is made where the turn runs
+        return (await ConversationHandle(id, engine).send(request, deps=deps)).id
 
     async def _open(self, id: str, agent: str, request: str, context: ToolContext) -> None:
         services, _ = self._parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -21,6 +22,7 @@ from dragoman.turn.agent import Agent
 from dragoman.turn.facts import Compacted, CompactionStarted
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.machine import Turn
+from dragoman.turn.output import Output
 from dragoman.wire.collect import collect_reply
 from dragoman.wire.wire import Model
 
@@ -37,13 +39,17 @@ class TurnView:
         *,
         side_model: Model | None = None,
         options: Mapping[str, JsonValue] | None = None,
+        output: Output[Any] | None = None,
     ) -> None:
         self._log = log
         self._model = model
         self._side_model = side_model or model
         self.added_tools: dict[str, Tool] = {}
+        self.tools_for_once: set[str] = set()
         self.agent = agent
         self.options: Mapping[str, JsonValue] = options or {}  # of its requests, before plugins change them
+        self.output = output  # what the answer has to be, where that was said
+        self.deps: Any = None  # what was sent with the turn, or the runtime has for it
         self._before_side_request = before_side_request
 
     @property
@@ -115,10 +121,18 @@ class TurnView:
             self._side_model, request, self.conversation.id, on_retry=self._log.publish
         )
 
-    def add_tool(self, tool: Tool) -> None:
-        """Offer one more tool in this turn, from the next request on. After a restart it has to be added
-        again: `on_turn_start` is the place for that."""
+    def add_tool(self, tool: Tool, *, once: bool = False) -> None:
+        """Offer one more tool in this turn, from the next request on, or in that request alone. After a
+        restart it has to be added again: `on_turn_start` is the place for that."""
         self.added_tools[tool.name] = tool
+        if once:
+            self.tools_for_once.add(tool.name)
+
+    def forget_tools(self) -> None:
+        """A request was built: those that were for it alone are not offered again."""
+        for name in self.tools_for_once:
+            self.added_tools.pop(name, None)
+        self.tools_for_once.clear()
 
     async def read_file(self, blob: str) -> bytes:
         """The bytes of an attachment."""

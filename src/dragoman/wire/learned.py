@@ -77,6 +77,15 @@ _STRICT = _words(
     r"tools\.\d+(?:\.\w+)*\.strict",
     r"structured outputs?.{0,60}not (?:\w+ )?(?:support|enabl|allow|available)",
 )
+_SCHEMA = _words(  # of the answer
+    *(r"response_?format", r"json_?schema", r"json[ _]mode", r"structured[ _]outputs?", r"output_config"),
+    *(
+        r"response_?(?:json_?)?schema",
+        r"response_? ?mime_? ?type",
+        r"text\.format",
+        r"guided_?(?:json|decoding)",
+    ),
+)
 _BROKEN_FILE = _words(
     r"(?:unsupported|invalid|corrupt\w*|broken|empty) (?:image|audio|video|file|pdf|document)\b",
     r"(?:could|can) ?not (?:be )?(?:process|read|decode|identif|open|download|parse)\w*.{0,40}"
@@ -186,7 +195,7 @@ def may_teach(error: ProviderError) -> bool:
     """Whether an error says what a request should not have held, so that asking the same again is useless."""
     if error.kind in _SILENT or error.status not in _STATUSES:
         return False
-    others = (_TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _STRICT, _ENCRYPTED, *_NOT_SHOWN.values())
+    others = (_SCHEMA, _TOOLS, _SYSTEM, _THINKING, _SUMMARIES, _STRICT, _ENCRYPTED, *_NOT_SHOWN.values())
     if any(words.search(error.message) for words in others):
         return True
     return _is_of_field(error.message) and _named(error.message, error.sent) is not None
@@ -206,6 +215,7 @@ class Learned:
     lacks: set[Modality] = field(default_factory=set)
     no_system: bool = False
     no_tools: bool = False
+    no_schema: bool = False  # has no schema mode: what an answer has to look like is said in words
     no_strict: bool = False  # refuses a tool's schema as strict, though it looked well
     lessons: int = 0  # so far: whoever asked before one may ask again
 
@@ -215,6 +225,10 @@ class Learned:
         """What is done differently from now on, in words for a person; None if nothing can be."""
         if not may_teach(error):
             return None
+        if request.output is not None and not self.no_schema and _SCHEMA.search(error.message):
+            self.no_schema = True
+            self.lessons += 1
+            return "does not take a schema for its answer: it is asked for in words"
         text = self._of_request(error.message, request, may_write_calls) or self._of_fields(error, wire)
         self.lessons += text is not None
         return text

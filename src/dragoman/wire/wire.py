@@ -19,6 +19,7 @@ from dragoman.messages.events import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    StepModel,
     StepRetry,
     TextDelta,
     TextEnd,
@@ -90,14 +91,14 @@ class Model(Protocol):
     def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         """The reply's events, in batches as they arrive; the last is a `MessageEnd`. Raises ProviderError.
 
-        A `StepRetry` or a `Notice` may come before them, and `ProviderData` anywhere: these are no parts of
-        the reply.
+        A `StepRetry`, a `StepModel` or a `Notice` may come before them, and `ProviderData` anywhere: these
+        are no parts of the reply.
         """
 
 
 def begins_reply(events: Iterable[Event]) -> bool:
     """Whether some of these are part of a reply: after one, nothing may be asked again."""
-    return not all(isinstance(event, StepRetry | ProviderData | Notice) for event in events)
+    return not all(isinstance(event, StepRetry | StepModel | ProviderData | Notice) for event in events)
 
 
 def call_id(reply: str, position: int) -> str:

@@ -446,6 +446,22 @@ export interface components {
             };
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -575,7 +591,7 @@ export interface components {
              */
             type: "list.reset";
         };
-        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
         Me: {
@@ -724,6 +740,22 @@ export interface components {
             };
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -1038,6 +1070,22 @@ export interface components {
             };
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
         };
         /** @description What came of a call that the client ran. */
         Result: {
@@ -1148,6 +1196,19 @@ export interface components {
              * @constant
              */
             type: "step.end";
+        };
+        /** @description Which model of a chain is asked now, and why not the one before it. Nothing of the reply has come. */
+        StepModel: {
+            model: string;
+            /** @default  */
+            reason: string;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default step.model
+             * @constant
+             */
+            type: "step.model";
         };
         /** @description The provider did not answer: it is asked again after a wait. Nothing of the reply had come yet. */
         StepRetry: {
@@ -1369,7 +1430,7 @@ export interface components {
              */
             type: "turn.end";
         };
-        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
             conversation: string;
@@ -1572,6 +1633,7 @@ export type RuleView = components['schemas']['RuleView'];
 export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];
+export type StepModel = components['schemas']['StepModel'];
 export type StepRetry = components['schemas']['StepRetry'];
 export type StepStart = components['schemas']['StepStart'];
 export type StepTrace = components['schemas']['StepTrace'];

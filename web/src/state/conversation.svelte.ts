@@ -220,6 +220,9 @@ export class ConversationView {
       case "step.retry":
         this.changeTurn(turn, { retry: { at: Date.now() / 1000 + event.seconds, reason: event.reason } });
         break;
+      case "step.model":
+        if (event.reason) this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text: event.reason }];
+        break;
       case "message.added":
         this.flush();
         this.put(event.message);

@@ -36,6 +36,9 @@ export class Draft {
   apply(event: TurnEvent): void {
     this.built = null;
     switch (event.type) {
+      case "step.model":
+        this.head = { ...this.head, model: event.model };
+        break;
       case "reasoning.start":
         this.begin("reasoning");
         break;
@@ -236,6 +239,7 @@ export class Fold {
       case "call.input.delta":
       case "call.input.end":
         return this.into(this.homes.get(event.call), event);
+      case "step.model":
       case "reasoning.start":
       case "reasoning.delta":
       case "reasoning.end":

@@ -14,8 +14,7 @@ from dragoman.config.trust.ownership import find_writer, writer_of
 from dragoman.tools.skills import NAME as SKILL
 
 SETTINGS = "dragoman.toml"
-CODE = "tools"
-RESERVED = "plugins"  # nothing is loaded from it yet; a change of it is asked about all the same
+CODE = ("tools", "plugins")
 SKILLS = ("skills", ".dragoman/skills")
 MOST_FILES = 2_000
 MOST_BYTES = 20_000_000
@@ -59,7 +58,7 @@ class _TooMuch(Exception):
 def inspect_project(folder: Path, file: str = SETTINGS) -> FolderContents:
     """A folder with settings: the file, what lies beside it, and what the file refers to."""
     folder = Path(os.path.realpath(folder))
-    beside = [folder / name for name in (file, CODE, RESERVED, *SKILLS)]
+    beside = [folder / name for name in (file, *CODE, *SKILLS)]
     try:
         with (folder / file).open("rb") as opened:
             table = parse_settings(opened.read(_LARGEST_TEXT + 1)) or {}

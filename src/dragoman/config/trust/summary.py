@@ -106,8 +106,11 @@ def _servers_of_files(contents: FolderContents) -> tuple[dict[str, Any], list[st
 
 
 def _code(contents: FolderContents) -> Iterator[str]:
+    for name, table in _table(contents.settings, "plugins").items():
+        use = table.get("use") if isinstance(table, dict) else None
+        yield f"runs the plugin {name}" + (f": {use}" if use else "")
     for name in contents.files:
-        if not name.startswith(f"{CODE}/"):
+        if not name.startswith(tuple(f"{folder}/" for folder in CODE)):
             continue
         if name.lower().endswith(tuple(SOURCE_SUFFIXES)):
             yield f"runs Python: {name}"

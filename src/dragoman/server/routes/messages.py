@@ -6,7 +6,6 @@ from fastapi import APIRouter
 
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.turn.handles import turn_options
 
 router = APIRouter(tags=["turns"])
 
@@ -16,7 +15,7 @@ async def edit(context: TheContext, person: Person, id: str, body: bodies.Edit) 
     """A new version of what a person said, and its answer. The old one stays."""
     old = await context.message(id, person)
     await context.check_files(body.content(), person)
-    options = turn_options(**body.send_options())
+    options = body.turn_options()
     turn = await context.runtime.commands.edit(id, body.content(), options=options)
     context.publisher.changed(old.conversation)
     return await context.begun(turn)
@@ -31,6 +30,6 @@ async def rerun(
 ) -> shapes.Begun:
     """A new version of an answer."""
     old = await context.message(id, person)
-    turn = await context.runtime.commands.rerun(id, options=turn_options(**body.send_options()))
+    turn = await context.runtime.commands.rerun(id, options=body.turn_options())
     context.publisher.changed(old.conversation)
     return await context.begun(turn)

@@ -18,7 +18,6 @@ from dragoman.server.stream_events import TurnEvent
 from dragoman.server.views import state_of
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import FACT, Fact
-from dragoman.turn.handles import turn_options
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
 
@@ -30,7 +29,7 @@ async def send(context: TheContext, person: Person, id: str, body: bodies.NewTur
     """Say something. The turn runs whether anybody watches or not. 409 where this branch is busy."""
     await context.check_owner(id, person)
     await context.check_files(body.content(), person)
-    options = turn_options(**body.send_options())
+    options = body.turn_options()
     turn = await context.runtime.commands.send(
         id, body.content(), parent=body.parent, queue=body.queue, options=options
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.errors import ConfigError, ToolFailed
+from dragoman.extras import require
 from dragoman.messages.parts import Arguments
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.names import prefix
@@ -61,6 +62,7 @@ class McpSource:
         find: Find = look_up,
         patience: float = PATIENCE,
     ) -> None:
+        require("mcp")
         self.name = name
         self.server = server
         self.error = ""  # why it is not there, for a person

@@ -50,6 +50,7 @@ class CallContext:
             complete=self._prepared.view.complete,
             seen_version=self._seen_version,
             workspace=self._prepared.services.workspace,
+            deps=self._prepared.view.deps,
         )
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────────

@@ -22,7 +22,9 @@ from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
+from dragoman.turn.output import Output, SchemaOutput
 from dragoman.turn.plugin import Cleanup, Hooks, Plugin
+from dragoman.turn.send import NO_INPUTS
 from dragoman.turn.services import Services
 from dragoman.turn.settings import AUTO
 from dragoman.turn.steps.steering import take_in_steering
@@ -94,8 +96,27 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         before_side_request,
         side_model=side_model,
         options=without_removed(merge_options(known, asked)),
+        output=_output_of(services, log),
     )
     return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
+
+
+def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
+    """The type that was sent with the turn; its schema, where that was in another process."""
+    inputs, spec = services.inputs.get(log.id, NO_INPUTS), log.turn.options.output
+    return inputs.output or (SchemaOutput(spec) if spec is not None else None)
+
+
+async def find_deps(prepared: PreparedTurn) -> Any:
+    """What was sent with the turn, else what is made for it, else what the runtime has."""
+    services = prepared.services
+    sent = services.inputs.get(prepared.log.id, NO_INPUTS).deps
+    if sent is not None:
+        return sent
+    if services.make_deps is None:
+        return services.deps
+    made = services.make_deps(prepared.view)
+    return await made if isinstance(made, Awaitable) else made
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent) -> Model:
@@ -149,6 +170,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     if log.turn.closing:
         request.without_tools()
     kept = _offered(prepared, request, offer)
+    view.forget_tools()
     turn = log.turn  # a plugin may have compacted meanwhile
     again = not turn.replied
     return RequestReady(

@@ -1,0 +1,44 @@
+"""What installed packages bring, by the entry points `dragoman.plugins`, `.tools` and `.providers`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Literal, TypeAlias
+
+from dragoman.errors import ConfigError
+
+Kind: TypeAlias = Literal["plugins", "tools", "providers"]
+
+
+@cache
+def installed(kind: Kind) -> dict[str, EntryPoint]:
+    """By name. Nothing of it is imported."""
+    return {point.name: point for point in entry_points(group=f"dragoman.{kind}")}
+
+
+def load_installed(kind: Kind, name: str) -> object:
+    """What an entry point names. ConfigError where there is none of this name, or it cannot be imported."""
+    points = installed(kind)
+    if name not in points:
+        near = get_close_matches(name, points, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"installed are {', '.join(points) or 'none'}"
+        raise ConfigError(f"no installed package brings {name!r} for {kind}: {hint}")
+    return import_point(points[name])
+
+
+def import_object(path: str) -> object:
+    """`package.module:Name` → the object. ConfigError says why it cannot be had."""
+    module, mark, name = path.partition(":")
+    if not module or not mark or not name:
+        raise ConfigError(f"{path!r}: write it as package.module:Name")
+    return import_point(EntryPoint(name, path, "dragoman"))
+
+
+def import_point(point: EntryPoint) -> object:
+    try:
+        return point.load()
+    except Exception as error:  # whatever it does while it is imported
+        why = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{point.value} cannot be imported: {why}") from error

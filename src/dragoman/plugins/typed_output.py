@@ -1,0 +1,37 @@
+"""Holds the answer of a turn to the type that was asked for: what does not fit goes back to the model."""
+
+from __future__ import annotations
+
+from dragoman.errors import OutputInvalid
+from dragoman.messages.endings import INCOMPLETE, REFUSED
+from dragoman.messages.message import Message
+from dragoman.messages.request import Request
+from dragoman.turn.output import Unfit
+from dragoman.turn.plugin import Appender, Plugin
+from dragoman.turn.steps.finalize import answer_of
+from dragoman.turn.view import TurnView
+
+_AGAIN = "Answer again, with the whole corrected JSON value and nothing else."
+
+
+class TypedOutput(Plugin):
+    """R8: a reply without calls is the answer. Where it is no value of the type, the model reads why and
+    tries again, as often as the caller allows; then the turn fails. A refusal is left as it is."""
+
+    async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        if turn.output is not None:
+            request.output = turn.output.spec
+
+    async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+        output = turn.output
+        if output is None or reply.calls or reply.finish in INCOMPLETE | REFUSED:
+            return
+        try:
+            await output.check(answer_of(turn.messages))
+        except Unfit as unfit:
+            tried = sum(message.author == self.name for message in turn.messages)
+            if tried >= output.spec.retries:
+                raise OutputInvalid(
+                    f"{turn.model} gave no answer of the type asked for, in {tried + 1} attempts: {unfit}"
+                ) from unfit
+            await append.and_request(f"This answer does not fit:\n{unfit}\n{_AGAIN}")

@@ -1,0 +1,100 @@
+"""Any address in one line: a model behind a server that speaks one of the four protocols.
+
+Runtime("chat.db", model=OpenAICompatible("http://localhost:8000/v1", model="qwen3"))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from dragoman.errors import ConfigError
+from dragoman.messages.media import Modality
+from dragoman.providers.catalog import Provider
+from dragoman.providers.tables import TraitsTable
+
+
+@dataclass(slots=True, frozen=True)
+class OpenAICompatible:
+    """A model of a server that imitates OpenAI's Chat Completions: vLLM, llama.cpp, LM Studio, a gateway.
+
+    `context`, `modalities`, `dialect` and `options` are what a catalog would know of it. Its full name is
+    `name/model`; without a name, the server's host stands there.
+    """
+
+    base_url: str
+    model: str
+    key: str | None = field(default=None, repr=False)
+    name: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    context: int | None = None
+    modalities: tuple[Modality, ...] | None = None
+    dialect: str | None = None
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    wire: ClassVar[str] = "openai_chat"
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.base_url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ConfigError(
+                f"{type(self).__name__}: {self.base_url!r} is no address such as http://host/v1"
+            )
+        if not self.model:
+            raise ConfigError(f"{type(self).__name__}: say which model")
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.provider.name}/{self.model}"
+
+    @property
+    def provider(self) -> Provider:
+        """The server as the catalog would have it."""
+        known: TraitsTable = {}
+        if self.context is not None:
+            known["context"] = self.context
+        if self.modalities is not None:
+            known["modalities"] = [*self.modalities]
+        if self.dialect is not None:
+            known["tools"] = self.dialect
+        if self.options:
+            known["options"] = dict(self.options)
+        name = self.name or re.sub(r"[^a-z0-9]+", "-", urlsplit(self.base_url).netloc.lower()).strip("-")
+        return Provider(
+            name,
+            name,
+            self.base_url,
+            wire=self.wire,
+            headers=self.headers,
+            defaults=known,
+            local=self.key is None,  # it wants none
+        )
+
+
+class ResponsesCompatible(OpenAICompatible):
+    """The same for OpenAI's Responses."""
+
+    __slots__ = ()
+    wire = "openai_responses"
+
+
+class AnthropicCompatible(OpenAICompatible):
+    """The same for Anthropic's Messages."""
+
+    __slots__ = ()
+    wire = "anthropic_messages"
+
+
+class GeminiCompatible(OpenAICompatible):
+    """The same for Gemini."""
+
+    __slots__ = ()
+    wire = "gemini"
+
+
+NamedModel: TypeAlias = str | OpenAICompatible
+"""A model by its name in the catalog, or by its address."""

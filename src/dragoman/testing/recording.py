@@ -1,0 +1,236 @@
+"""Recordings of real providers: what was asked and what came back, as a file that is played in tests.
+
+    async with Recording("weather.jsonl") as recording:  # plays; with record=True it asks the provider
+        async with Runtime("chat.db", model=recording.models("openai/gpt-5.4")) as runtime: …
+
+Requests go to a small server on the loopback, which passes them on and writes them down, or answers from the
+file: the bytes that a wire reads are the provider's, whole streams included. Headers of requests are never
+kept, so no key is; what else must not be in the file is taken out by `redact`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import JsonValue
+
+from dragoman.errors import ConfigError
+from dragoman.providers.keys import Keys
+from dragoman.providers.models import Models
+from dragoman.redaction import redact_text
+from dragoman.wire.http import HttpClient, Retry
+
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp import web
+
+_TARGET = "X-Dragoman-Target"
+_ESCAPED = "surrogateescape"  # a chunk may begin within a letter
+_IDS = ("id", "call_id", "tool_call_id", "tool_use_id")
+_KEPT = ("Content-Type", "Retry-After")
+_DATE = re.compile(r"Today is [^.\n]{5,60}\.")  # of the system prompt: another one tomorrow
+
+
+@dataclass(slots=True, frozen=True)
+class Recorded:
+    """One request and its response. `chunks` are the body, as it came in pieces."""
+
+    url: str
+    body: JsonValue
+    status: int
+    headers: dict[str, str]
+    chunks: list[str]
+
+
+class Recording:
+    """A file of exchanges. `redact` are patterns whose matches are replaced in what is kept, and in what is
+    compared; secrets of a known shape are taken out in any case."""
+
+    def __init__(
+        self, file: str | Path, *, record: bool = False, redact: Sequence[str | re.Pattern[str]] = ()
+    ) -> None:
+        self.file = Path(file)
+        self.record = record
+        self._patterns = [re.compile(one) for one in redact]
+        self._exchanges: list[Recorded] = []
+        self._played = 0
+        self._stack = AsyncExitStack()
+        self._client: _Redirected | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        from aiohttp import ClientSession, web
+
+        if not self.record:
+            self._exchanges = self._load()
+        application = web.Application(client_max_size=1 << 30)
+        application.router.add_post("/", self._answer)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self._client = _Redirected(f"http://127.0.0.1:{runner.addresses[0][1]}/")
+        self._stack.push_async_callback(self._client.close)
+        if self.record:
+            self._session = await self._stack.enter_async_context(ClientSession())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+        if self.record and error is None:
+            lines = [json.dumps(asdict(one)) for one in self._exchanges]
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+    def models(self, default: str, **options: Any) -> Models:
+        """Models that speak through this recording. No key is needed to play one."""
+        if self._client is None:
+            raise ConfigError("a recording is used in an `async with` statement")
+        keys = None if self.record else _AnyKey()
+        return Models(default, client=self._client, **{"keys": keys, **options})
+
+    def _load(self) -> list[Recorded]:
+        try:
+            lines = self.file.read_text("utf-8").splitlines()
+            return [Recorded(**json.loads(line)) for line in lines if line.strip()]
+        except OSError as error:
+            raise ConfigError(
+                f"{self.file}: there is no recording to play: make it with record=True"
+            ) from error
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{self.file} is no recording: {error}") from error
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        url, body = request.headers[_TARGET], await request.read()
+        asked = self._redacted(_with_plain_ids(json.loads(body), {}))
+        return await (
+            self._ask(request, url, body, asked) if self.record else self._play(request, url, asked)
+        )
+
+    async def _ask(self, request: web.Request, url: str, body: bytes, asked: JsonValue) -> web.StreamResponse:
+        """Pass it on, and keep what comes back."""
+        from aiohttp import web
+        from multidict import CIMultiDict
+
+        headers = CIMultiDict(request.headers)
+        for name in (_TARGET, "Host", "Content-Length", "Transfer-Encoding"):
+            headers.popall(name, None)
+        assert self._session is not None
+        async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+            kept = {name: response.headers[name] for name in _KEPT if name in response.headers}
+            passed = web.StreamResponse(status=response.status, headers=kept)
+            await passed.prepare(request)
+            chunks: list[bytes] = []
+            async for chunk in response.content.iter_any():
+                chunks.append(chunk)
+                await passed.write(chunk)
+        text = b"".join(chunks).decode("utf-8", _ESCAPED)
+        if (safe := self._redacted_text(text)) != text:
+            chunks = [safe.encode("utf-8", _ESCAPED)]  # a match may lie across two of them
+        pieces = [chunk.decode("utf-8", _ESCAPED) for chunk in chunks]
+        self._exchanges.append(Recorded(redact_text(url), asked, response.status, kept, pieces))
+        return passed
+
+    async def _play(self, request: web.Request, url: str, asked: JsonValue) -> web.StreamResponse:
+        """The next exchange of the file, if it is this one."""
+        from aiohttp import web
+
+        if self._played >= len(self._exchanges):
+            return _wrong(f"{self.file} has {len(self._exchanges)} exchanges, and this is one more")
+        held = self._exchanges[self._played]
+        differs = _differences(asked, held.body) if redact_text(url) == held.url else ["url"]
+        if differs:
+            where = f"{self.file}, line {self._played + 1}"
+            return _wrong(f"{where} is another request: it differs in {', '.join(differs)}")
+        self._played += 1
+        response = web.StreamResponse(status=held.status, headers=held.headers)
+        await response.prepare(request)
+        for chunk in held.chunks:
+            await response.write(chunk.encode("utf-8", _ESCAPED))
+        return response
+
+    def _redacted(self, value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return self._redacted_text(_DATE.sub("Today is ….", value))
+            case dict():
+                return {name: self._redacted(inner) for name, inner in value.items()}
+            case list():
+                return [self._redacted(inner) for inner in value]
+            case _:
+                return value
+
+    def _redacted_text(self, text: str) -> str:
+        for pattern in self._patterns:
+            text = pattern.sub("‹redacted›", text)
+        return text
+
+
+class _Redirected(HttpClient):
+    """Sends everything to the recording, which knows where it was meant to go."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(retry=Retry(first_wait=0.01))
+        self._address = address
+
+    async def post(
+        self, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
+    ) -> aiohttp.ClientResponse:
+        return await super().post(self._address, headers={**headers, _TARGET: url}, body=body)
+
+
+class _AnyKey(Keys):
+    """For whom a recording is played needs no key."""
+
+    def __init__(self) -> None:
+        super().__init__(use_keyring=False)
+
+    def find(self, provider: Any) -> Any:
+        from dragoman.providers.keys import Key
+
+        return super().find(provider) or Key("recorded", "the API key", "given")
+
+
+def _with_plain_ids(value: JsonValue, seen: dict[str, str], name: str = "") -> JsonValue:
+    """The same body with the ids of calls counted through: they are others in every run."""
+    match value:
+        case dict():
+            return {key: _with_plain_ids(inner, seen, key) for key, inner in value.items()}
+        case list():
+            return [_with_plain_ids(inner, seen) for inner in value]
+        case str() if name in _IDS:
+            return seen.setdefault(value, f"id {len(seen) + 1}")
+        case _:
+            return value
+
+
+def _wrong(message: str) -> web.Response:
+    from aiohttp import web
+
+    return web.json_response({"error": {"message": message, "type": "recording"}}, status=400)
+
+
+def _differences(one: JsonValue, other: JsonValue, at: str = "") -> list[str]:
+    """The places in which two bodies differ, a few of them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = dict.fromkeys([*one, *other])
+        found = [
+            place
+            for name in names
+            for place in _differences(one.get(name), other.get(name), f"{at}.{name}" if at else name)
+        ]
+        return found[:5]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [place for i, (a, b) in pairs for place in _differences(a, b, f"{at}[{i}]")][:5]
+    return [] if one == other else [at or "body"]

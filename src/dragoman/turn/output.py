@@ -1,0 +1,198 @@
+"""The type of an answer: the schema a model is held to, and the check that its text must pass.
+
+    turn = await chat.send("…", output_type=Invoice)
+    invoice = (await turn.result()).output
+
+A pydantic model, a dataclass, a TypedDict and any other type pydantic can describe will do. `Output` says
+what a type cannot: checks of one's own, and how often the model may try again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Generic, TypeAlias, cast
+
+from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import from_json
+from typing_extensions import TypeVar
+
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.request import OutputSpec
+from dragoman.tools.json_schema import JsonParameters
+from dragoman.tools.schema import plain_schema, problems
+
+T = TypeVar("T", default=Any)
+
+_WRAPPED = "value"  # under which what is no object is asked for: providers want an object
+_RETRIES = 3
+
+
+class Unfit(ValueError):
+    """The text is no answer of this type. Says why, for the model to mend."""
+
+
+class Output(Generic[T]):
+    """An answer of this type. Each of `checks` is called with the value, and may be async: a ValueError says
+    what is wrong with it, and the model tries again, `retries` times at most."""
+
+    def __init__(
+        self, type: type[T], *, checks: Sequence[Callable[[T], object]] = (), retries: int = _RETRIES
+    ) -> None:
+        if retries < 0:
+            raise ConfigError(f"retries is a whole number of 0 or more, not {retries!r}")
+        self.type = type
+        self.checks = tuple(checks)
+        try:
+            self._adapter: TypeAdapter[T] = TypeAdapter(type)
+            schema = plain_schema(self._adapter.json_schema())
+        except (PydanticUserError, NameError) as error:
+            why = str(error).split("\n", 1)[0]
+            raise ConfigError(f"output_type: pydantic cannot describe {type!r}: {why}") from error
+        wrapped = schema.get("type") != "object"
+        self.spec = OutputSpec(_in_object(schema) if wrapped else schema, wrapped, retries)
+
+    def __repr__(self) -> str:
+        return f"Output({self.type!r})"
+
+    async def check(self, text: str) -> T:
+        """The value, seen by every check. Unfit where it is none, or one of them does not want it."""
+        value = self.parse(text)
+        for check in self.checks:
+            try:
+                made = check(value)
+                if inspect.isawaitable(made):
+                    await made
+            except ValueError as error:
+                raise Unfit(str(error) or "it was not accepted") from error
+        return value
+
+    def parse(self, text: str) -> T:
+        """The value in an answer, also where a code fence or a sentence stands around it."""
+        value = self._read(text)
+        try:
+            return self._adapter.validate_python(value, from_attributes=False)
+        except ValidationError as error:
+            raise Unfit(problems(error)) from error
+
+    def parse_partial(self, text: str) -> T | None:
+        """As much of the value as has arrived, if that is one already."""
+        start = next(iter(_starts(text)), None)
+        if start is None:
+            return None
+        try:
+            value = from_json(text[start:].rstrip().removesuffix("```"), allow_partial="trailing-strings")
+            if self.spec.wrapped and isinstance(value, dict):
+                value = value[_WRAPPED]
+            return self._adapter.validate_python(value, experimental_allow_partial="trailing-strings")
+        except (ValueError, KeyError):
+            return None
+
+    def _read(self, text: str) -> JsonValue:
+        return read_answer(text, wrapped=self.spec.wrapped)
+
+
+class SchemaOutput(Output[JsonValue]):
+    """An answer that fits a JSON schema: where a program has no type for it, or the process that had one is
+    gone."""
+
+    def __init__(self, spec: OutputSpec) -> None:
+        self.type = cast("type[JsonValue]", object)
+        self.checks = ()
+        self.spec = spec
+        self._parameters = JsonParameters("answer", spec.schema)
+
+    def parse(self, text: str) -> JsonValue:
+        value = self._read(text)
+        held: Any = {_WRAPPED: value} if self.spec.wrapped else value
+        if not isinstance(held, dict):
+            raise Unfit(f"a JSON object is wanted, not {json.dumps(value, ensure_ascii=False)[:200]}")
+        try:
+            self._parameters.validate(held)
+        except ValidationError as error:
+            raise Unfit(problems(error)) from error
+        return value
+
+    def parse_partial(self, text: str) -> JsonValue | None:
+        start = next(iter(_starts(text)), None)
+        if start is None:
+            return None
+        try:
+            value: JsonValue = from_json(text[start:], allow_partial="trailing-strings")
+        except ValueError:
+            return None
+        return value.get(_WRAPPED) if self.spec.wrapped and isinstance(value, dict) else value
+
+
+OutputType: TypeAlias = type[T] | Output[T]
+"""A type, or an `Output`."""
+
+
+def output_of(wanted: OutputType[T] | None) -> Output[T] | None:
+    """None where a plain text is wanted: it needs no schema."""
+    if wanted is None or wanted is str:
+        return None
+    if isinstance(wanted, Output):
+        return wanted
+    return Output(wanted)
+
+
+def spec_of_schema(schema: Mapping[str, Any], retries: int = _RETRIES) -> OutputSpec:
+    """A schema as somebody wrote it. BadRequest where it is none."""
+    wrapped = schema.get("type") != "object"
+    spec = OutputSpec(_in_object(dict(schema)) if wrapped else dict(schema), wrapped, retries)
+    try:
+        JsonParameters("output_type", spec.schema)
+    except ConfigError as error:
+        raise BadRequest(str(error)) from error
+    return spec
+
+
+def read_answer(text: str, *, wrapped: bool) -> JsonValue:
+    """The JSON value in a text: all of it, or the first that stands in it. Unfit where there is none."""
+    value = _first_value(text)
+    if wrapped and isinstance(value, dict) and value.keys() == {_WRAPPED}:
+        return value[_WRAPPED]
+    return value
+
+
+def _first_value(text: str) -> JsonValue:
+    fault: Exception | None = None
+    try:
+        whole: JsonValue = json.loads(text)
+        return whole
+    except ValueError as error:
+        fault = error
+    decoder = JSONDecoder()
+    for start in _starts(text):
+        try:
+            value: JsonValue
+            value, _ = decoder.raw_decode(text, start)
+            return value
+        except JSONDecodeError as error:
+            fault = error
+    raise Unfit(f"there is no JSON value in it ({fault})" if text.strip() else "it is empty")
+
+
+_MOST_STARTS = 20  # braces of a text that are tried as the beginning of a value
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Where a JSON object or list may begin: the first line that opens with one, then any brace."""
+    places = [at for at, letter in enumerate(text) if letter in "{["]
+    at_line = [at for at in places if not text[text.rfind("\n", 0, at) + 1 : at].strip()]
+    yield from [*at_line, *(at for at in places if at not in set(at_line))][:_MOST_STARTS]
+
+
+def _in_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A schema of something else, as the only field of an object. Its definitions go to the top."""
+    inner = {name: part for name, part in schema.items() if name != "$defs"}
+    outer: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {_WRAPPED: inner},
+        "required": [_WRAPPED],
+        "additionalProperties": False,
+    }
+    return outer | {"$defs": schema["$defs"]} if "$defs" in schema else outer

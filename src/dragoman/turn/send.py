@@ -1,0 +1,66 @@
+"""What a send may say of its own turn, beside the message: what is stored with the turn, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+from typing_extensions import TypedDict, Unpack
+
+from dragoman.messages.questions import Mode
+from dragoman.messages.request import OutputSpec
+from dragoman.tools.tool import Review
+from dragoman.turn.facts import TurnOptions
+from dragoman.turn.output import Output
+from dragoman.turn.settings import checked
+
+_OVER = ("review", "max_rounds", "continuations", "history", "private")
+
+
+class SendOptions(TypedDict, total=False):
+    """It comes before what conversation and agent say."""
+
+    model: str | None
+    mode: Mode | None
+    system: str | None
+    options: dict[str, JsonValue] | None
+    disable: Sequence[str]  # plugins that stay out of it
+    agent: str | None
+    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+    dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
+    review: Review | None  # which results a person sees before the model does
+    max_rounds: int | None
+    continuations: int | None  # how often a reply that was cut off may go on
+    history: int | None  # how many turns before this one the model is shown
+    private: dict[str, str] | None  # texts that no model is to see, by the names they get
+
+
+@dataclass(slots=True, frozen=True)
+class TurnInputs:
+    """What a caller hands to a turn in this process. Never stored: where another process goes on with the
+    turn, it has the dependencies of its own runtime, and the schema in place of the type."""
+
+    deps: Any = None
+    output: Output[Any] | None = None
+
+
+NO_INPUTS = TurnInputs()
+
+
+def turn_options(output: OutputSpec | None = None, **said: Unpack[SendOptions]) -> TurnOptions:
+    """As they are stored with the turn. BadRequest where one of them cannot be."""
+    over: dict[str, JsonValue] = {name: said[name] for name in _OVER if said.get(name) is not None}  # type: ignore[literal-required]
+    return TurnOptions(
+        model=said.get("model"),
+        mode=said.get("mode"),
+        system=said.get("system"),
+        options=said.get("options") or {},
+        disabled=tuple(said.get("disable", ())),
+        agent=said.get("agent"),
+        tools=said.get("tools") or {},
+        dialect=said.get("dialect"),
+        over=checked(over),
+        output=output,
+    )

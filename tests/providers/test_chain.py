@@ -1,0 +1,182 @@
+"""Chains of models and models by their address, against servers on the loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    AnthropicCompatible,
+    GeminiCompatible,
+    OpenAICompatible,
+    ProviderError,
+    ResponsesCompatible,
+    Runtime,
+    run_sync,
+)
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.events import Event, StepModel
+from dragoman.turn.handles import TurnHandle
+from tests.loopback import Answer, Loopback, Script, Stream, loopback
+from tests.patience import PATIENCE
+from tests.runtimes import add
+from tests.wire.endings.replies import ANSWERS, chat
+
+DOWN = Answer(401, {"error": {"message": "no such key", "type": "authentication_error"}})
+WIRES = {
+    "openai_chat": OpenAICompatible,
+    "openai_responses": ResponsesCompatible,
+    "anthropic_messages": AnthropicCompatible,
+    "gemini": GeminiCompatible,
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_any_address_answers_in_one_line(tmp_path: Path, wire: str) -> None:
+    async with loopback(ANSWERS[wire]("Hello.")) as server:
+        model = WIRES[wire](server.url, model="acme-1", key="sk-acme-0123456789")
+        async with Runtime(tmp_path / "chat.db", model=model) as runtime:
+            result = await (await runtime.send("Hi")).result()
+    assert result.text == "Hello."
+    assert result.messages[-1].model == f"127-0-0-1-{server.port}/acme-1"
+    assert any("sk-acme-0123456789" in value for value in server.headers[0].values())
+    assert "sk-acme" not in repr(model)
+
+
+def test_an_address_for_a_program_without_a_loop(tmp_path: Path) -> None:
+    async def served() -> str:
+        async with loopback(chat("Hello.")) as server:
+            model = OpenAICompatible(server.url, model="x", name="acme", options={"temperature": 0.5})
+            result = await asyncio.to_thread(run_sync, "Hi", model=model, store=tmp_path / "chat.db")
+            assert server.bodies[0]["temperature"] == 0.5
+            assert server.keys == [None]
+            return f"{result.messages[-1].model}: {result.text}"
+
+    assert asyncio.run(served()) == "acme/x: Hello."
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "", "ftp://host", "http://"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="no address"):
+        OpenAICompatible(url, model="x")
+
+
+async def test_a_name_means_what_it_means_in_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1, P11: the person's own settings name a provider; those of a folder only once it is trusted."""
+    async with loopback(chat("Hello.")) as server:
+        own = tmp_path / "config" / "dragoman"
+        own.mkdir(parents=True)
+        (own / "dragoman.toml").write_text(f'[providers.acme]\nbase_url = "{server.url}"\nlocal = true\n')
+        project = tmp_path / "project"
+        project.mkdir()
+        (project / "dragoman.toml").write_text(f'[providers.zeta]\nbase_url = "{server.url}"\nlocal = true\n')
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        monkeypatch.chdir(project)
+        async with Runtime(tmp_path / "chat.db", model="acme/x") as runtime:
+            assert (await (await runtime.send("Hi")).result()).text == "Hello."
+        async with Runtime(tmp_path / "chat.db", model="zeta/x") as runtime:
+            with pytest.raises(BadRequest, match="zeta"):
+                await runtime.send("Hi")
+        monkeypatch.setenv("DRAGOMAN_TRUST", str(project))
+        async with Runtime(tmp_path / "chat.db", model="zeta/x") as runtime:
+            assert (await (await runtime.send("Hi")).result()).text == "Hello."
+
+
+@asynccontextmanager
+async def _chain(
+    folder: Path, first: list[Script], second: list[Script], **more: Any
+) -> AsyncIterator[tuple[Runtime, Loopback, Loopback]]:
+    async with asyncio.timeout(PATIENCE), loopback(*first) as one, loopback(*second) as two:
+        models = [
+            OpenAICompatible(one.url, model="a", name="one", key="sk-one-0123456789"),
+            OpenAICompatible(two.url, model="b", name="two", key="sk-two-0123456789"),
+        ]
+        async with Runtime(folder / "chat.db", model=models, allow=["*"], **more) as runtime:
+            yield runtime, one, two
+
+
+def _asked(events: list[Event]) -> list[tuple[str, bool]]:
+    return [(event.model, bool(event.reason)) for event in events if isinstance(event, StepModel)]
+
+
+async def _events(turn: TurnHandle) -> list[Event]:
+    return [event async for event in turn.events()]
+
+
+async def test_the_next_model_answers_where_one_cannot(tmp_path: Path) -> None:
+    """Told in the events, and the turn knows who answered; the one that failed is not asked again soon."""
+    async with _chain(tmp_path, [DOWN], [chat("Two.")]) as (runtime, one, two):
+        turn = await runtime.send("Hi")
+        events = await _events(turn)
+        result = await turn.result()
+        assert _asked(events) == [("one/a", False), ("two/b", True)]
+        assert result.messages[-1].model == "two/b"
+        assert "no such key" in next(e.reason for e in events if isinstance(e, StepModel) and e.reason)
+        again = await runtime.send("Hi again")
+        assert _asked(await _events(again)) == [("two/b", False)]
+        assert (len(one.bodies), len(two.bodies)) == (1, 2)
+        assert (two.bodies[0]["model"], two.keys[0]) == ("b", "Bearer sk-two-0123456789")
+
+
+async def test_the_first_model_answers_where_it_can(tmp_path: Path) -> None:
+    async with _chain(tmp_path, [chat("One.")], [chat("Two.")]) as (runtime, _, two):
+        turn = await runtime.send("Hi")
+        assert _asked(await _events(turn)) == [("one/a", False)]
+        assert (await turn.result()).messages[-1].model == "one/a"
+        assert not two.bodies
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Answer(400, {"error": {"message": "messages: bad", "type": "invalid_request_error"}}),
+        Answer(400, {"error": {"message": "flagged", "code": "content_filter"}}),
+    ],
+)
+async def test_what_is_the_requests_own_fault_is_not_sent_on(tmp_path: Path, fault: Answer) -> None:
+    """What a filter stopped is not carried to the next provider."""
+    async with _chain(tmp_path, [fault], [chat("Two.")]) as (runtime, _, two):
+        with pytest.raises(ProviderError):
+            await (await runtime.send("Hi")).result()
+        assert not two.bodies
+
+
+async def test_nothing_is_asked_again_once_a_reply_has_begun(tmp_path: Path) -> None:
+    """R6"""
+    half = Stream(chat("Half").pieces[:2], then="dies")
+    async with _chain(tmp_path, [half], [chat("Two.")]) as (runtime, _, two):
+        with pytest.raises(ProviderError):
+            await (await runtime.send("Hi")).result()
+        assert not two.bodies
+
+
+async def test_where_all_fail_the_last_error_is_told(tmp_path: Path) -> None:
+    async with _chain(tmp_path, [DOWN], [DOWN]) as (runtime, one, two):
+        with pytest.raises(ProviderError, match="no such key"):
+            await (await runtime.send("Hi")).result()
+        assert (len(one.bodies), len(two.bodies)) == (1, 1)
+
+
+async def test_a_chain_goes_on_in_the_middle_of_a_turn(tmp_path: Path) -> None:
+    """R5: what one model called, the other gets as history."""
+    first: list[Script] = [chat("", "tool_calls", call=True), DOWN]
+    async with _chain(tmp_path, first, [chat("3")], tools=[add]) as (runtime, _, two):
+        result = await (await runtime.send("Add.")).result()
+        assert result.text == "3"
+        assert [m.model for m in result.messages if m.role == "assistant"] == ["one/a", "two/b"]
+        assert any(message["role"] == "tool" for message in two.messages())
+
+
+async def test_options_are_checked_for_every_model_of_a_chain(tmp_path: Path) -> None:
+    """R9"""
+    async with _chain(tmp_path, [], []) as (runtime, one, _):
+        with pytest.raises(BadRequest, match="temperature"):
+            await runtime.send("Hi", options={"temperature": "hot"})
+        assert not one.bodies

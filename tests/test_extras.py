@@ -1,0 +1,94 @@
+"""The library alone is enough for the library; what an extra brings is named where it is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = {
+    "cli": ("typer", "rich", "prompt_toolkit"),
+    "server": ("fastapi", "starlette", "uvicorn", "httptools"),
+    "mcp": ("mcp", "mcp_types", "httpx2", "anyio"),
+    "others": ("cryptography", "keyring", "genai_prices", "xllamacpp", "asyncpg", "psycopg", "procrastinate"),
+    "rest": ("obstore", "opentelemetry", "greenlet"),
+}
+PROGRAM = """
+from dragoman import ScriptedModel, SyncRuntime, run_sync, tool
+from dragoman.tools.builtin import BUILTIN
+from dragoman.wire.scripted import calls, says
+
+@tool
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+script = ScriptedModel([calls("add", a=17, b=23), says("It is 40.")])
+print(run_sync("What is 17 + 23?", model=script, tools=[add], allow=["add"]).text)
+groups = [make() for make in BUILTIN.values()]
+with SyncRuntime("other.db", model="ollama/qwen3", tools=groups) as runtime:
+    print(runtime.conversation().id[:5])
+"""
+
+
+def _without(extras: tuple[str, ...], program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A program as it runs where the packages of these extras are not installed."""
+    blocked = [package for extra in extras for package in EXTRAS[extra]]
+    head = f"import sys\nsys.modules.update(dict.fromkeys({blocked!r}))\n"
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", head + program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_library_needs_no_extra(tmp_path: Path) -> None:
+    done = _without(tuple(EXTRAS), PROGRAM, tmp_path)
+    assert (done.stdout, done.stderr) == ("It is 40.\nconv_\n", "")
+
+
+@pytest.mark.parametrize(
+    ("without", "arguments", "extra"),
+    [
+        ("cli", ["--help"], "cli"),
+        ("server", ["serve", "--model", "scripted/demo", "--port", "0"], "server"),
+        ("mcp", ["mcp", "test", "files"], "mcp"),
+    ],
+)
+def test_a_program_says_which_extra_it_lacks(
+    tmp_path: Path, without: str, arguments: list[str], extra: str
+) -> None:
+    (tmp_path / "dragoman").mkdir()
+    (tmp_path / "dragoman" / "dragoman.toml").write_text('[mcp.files]\ncommand = "cat"\n')
+    program = f"sys.argv[1:] = {arguments!r}\nfrom dragoman.cli.start import run\nrun()"
+    done = _without((without,), program, tmp_path)
+    assert f"pip install 'dragoman[{extra}]'" in done.stderr
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_of_ones_own_is_told_of_the_extra(tmp_path: Path) -> None:
+    program = """
+from dragoman import DragomanError
+try:
+    from dragoman.server.app import api
+except DragomanError as error:
+    print(error)
+"""
+    assert "dragoman[server]" in _without(("server",), program, tmp_path).stdout
+
+
+def test_the_library_alone_is_small() -> None:
+    """Twenty-five packages at most, all told: those named here bring fourteen more."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    names = {line.partition(">")[0] for line in project["dependencies"]}
+    assert names == {"pydantic", "typing-extensions", "aiohttp", "jsonschema", "pyyaml", "pathspec"}

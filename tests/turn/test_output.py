@@ -1,0 +1,243 @@
+"""Answers of a type (R8): what fits is a value, what does not goes back to the model, within limits."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, field_validator
+from typing_extensions import TypedDict
+
+from dragoman import Output, OutputInvalid, Runtime, ScriptedModel, allow_once, run_sync
+from dragoman.errors import ConfigError
+from dragoman.messages.events import TextDelta
+from dragoman.turn.output import SchemaOutput, Unfit, spec_of_schema
+from dragoman.wire.scripted import Line, calls, says
+from tests.runtimes import add, model_of, runtime_with
+
+
+class Invoice(BaseModel):
+    number: str
+    total: float
+
+    @field_validator("total")
+    @classmethod
+    def _is_owed(cls, total: float) -> float:
+        if total < 0:
+            raise ValueError("a total is not below 0")
+        return total
+
+
+@dataclass
+class Place:
+    name: str
+    people: int = 0
+
+
+class City(TypedDict):
+    name: str
+
+
+GOOD = '{"number": "A-1", "total": 12.5}'
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "value"),
+    [
+        (Invoice, GOOD, Invoice(number="A-1", total=12.5)),
+        (Invoice, f"```json\n{GOOD}\n```", Invoice(number="A-1", total=12.5)),
+        (Invoice, f"Here {{you}} are:\n\n{GOOD}\n\nAnything else?", Invoice(number="A-1", total=12.5)),
+        (Place, '{"name": "Rome"}', Place("Rome")),
+        (list[City], '{"value": [{"name": "Rome"}]}', [{"name": "Rome"}]),
+        (list[City], '[{"name": "Rome"}, {"name": "Oslo"}]', [{"name": "Rome"}, {"name": "Oslo"}]),
+        (int, '{"value": 3}', 3),
+        (int, "3", 3),
+        (bool, "true", True),
+        (dict[str, int], '{"value": 3}', {"value": 3}),
+        (int | None, '{"value": null}', None),
+        (Place | Invoice, f'{{"value": {GOOD}}}', Invoice(number="A-1", total=12.5)),
+        (str, GOOD, GOOD),
+    ],
+)
+async def test_an_answer_is_a_value_of_its_type(tmp_path: Path, type: Any, text: str, value: Any) -> None:
+    """R8: a model, a dataclass, a TypedDict, a union, a plain type; also where words stand around it."""
+    async with runtime_with(tmp_path, [says(text)]) as runtime:
+        turn = await runtime.send("go", output_type=type)
+        assert (await turn.result()).output == value
+
+
+async def test_what_does_not_fit_goes_back_to_the_model(tmp_path: Path) -> None:
+    """R8"""
+    script = [says("twelve"), says('{"number": "A-1", "total": -1}'), says(GOOD)]
+    async with runtime_with(tmp_path, script) as runtime:
+        turn = await runtime.send("go", output_type=Invoice)
+        assert (await turn.result()).output.total == 12.5
+        first, second, third = (str(request.messages[-1].parts) for request in model_of(runtime).requests)
+        assert "JSON" not in first
+        assert "no JSON value" in second
+        assert "total: Value error, a total is not below 0, got -1" in third
+        assert (await turn.result()).text == GOOD
+
+
+async def test_a_model_that_never_fits_fails_the_turn(tmp_path: Path) -> None:
+    """R8: within the limits, and told as what it is, here and after a restart."""
+    async with runtime_with(tmp_path, lambda _: says("no")) as runtime:
+        turn = await runtime.send("go", output_type=Output(Invoice, retries=1))
+        with pytest.raises(OutputInvalid, match="in 2 attempts"):
+            await turn.result()
+        assert len(model_of(runtime).requests) == 2
+    async with runtime_with(tmp_path, []) as runtime:
+        with pytest.raises(OutputInvalid, match="in 2 attempts"):
+            await runtime.turn(turn.id, Invoice).result()
+
+
+async def test_checks_of_ones_own_send_the_model_back(tmp_path: Path) -> None:
+    """R8"""
+
+    def is_known(place: Place) -> None:
+        if place.name != "Rome":
+            raise ValueError(f"there is no {place.name}")
+
+    async def is_large(place: Place) -> None:
+        if place.people < 10:
+            raise ValueError("too small")
+
+    script = [says('{"name": "Roma"}'), says('{"name": "Rome"}'), says('{"name": "Rome", "people": 20}')]
+    async with runtime_with(tmp_path, script) as runtime:
+        turn = await runtime.send("go", output_type=Output(Place, checks=[is_known, is_large]))
+        assert (await turn.result()).output == Place("Rome", 20)
+        told = [str(request.messages[-1].parts) for request in model_of(runtime).requests]
+        assert "there is no Roma" in told[1]
+        assert "too small" in told[2]
+
+
+async def test_tools_come_before_the_answer(tmp_path: Path) -> None:
+    """R8, T7: a reply with calls is no answer, whatever its text is."""
+    script = [says("let me see") + calls("add", a=1, b=2), says('{"value": 3}')]
+    async with runtime_with(tmp_path, script, tools=[add]) as runtime:
+        turn = await runtime.send("go", output_type=int)
+        assert (await turn.result()).output == 3
+
+
+async def test_the_answer_at_the_round_limit_is_of_the_type(tmp_path: Path) -> None:
+    """R8 and T7"""
+
+    def script(request: Any) -> Line:
+        return calls("add", a=1, b=2) if request.tools else says('{"value": 3}')
+
+    async with runtime_with(tmp_path, script, tools=[add], max_rounds=2) as runtime:
+        turn = await runtime.send("go", output_type=int)
+        assert (await turn.result()).output == 3
+
+
+async def test_a_refusal_is_not_asked_again(tmp_path: Path) -> None:
+    """R8: a model that refuses is not pressed; the result says that there is no value."""
+    async with runtime_with(tmp_path, [says("I cannot.", finish="refusal")]) as runtime:
+        result = await (await runtime.send("go", output_type=Invoice)).result()
+        with pytest.raises(OutputInvalid, match="refusal"):
+            _ = result.output
+
+
+async def test_a_continued_answer_is_read_as_one(tmp_path: Path) -> None:
+    """R8 and T12: what was cut off by the length limit is half a value, not a wrong one."""
+    script = [says(GOOD[:10], finish="length"), says(GOOD[10:])]
+    async with runtime_with(tmp_path, script) as runtime:
+        assert (await (await runtime.send("go", output_type=Invoice)).result()).output.number == "A-1"
+
+
+async def test_the_schema_is_kept_with_the_turn(tmp_path: Path) -> None:
+    """R8 and S1: a process that has the schema alone holds the model to that, and the type can be named
+    again."""
+    script = [calls("add", a=1, b=2), says("three")]
+    async with runtime_with(tmp_path, script, tools=[add], allow=[]) as runtime:
+        turn = await runtime.send("go", output_type=Place)
+        assert await turn.reached("waiting")
+        question = turn.question
+    async with runtime_with(tmp_path, [says("three"), says('{"name": "Rome"}')], tools=[add]) as runtime:
+        again = runtime.turn(turn.id, Place)
+        await again.answer(question, allow_once())
+        assert (await again.result()).output == Place("Rome")
+        assert model_of(runtime).requests[0].output is not None
+
+
+async def test_a_repeated_send_is_held_to_the_same_schema(tmp_path: Path) -> None:
+    """R8 and T14"""
+    async with runtime_with(tmp_path, [says("3"), says("x"), says("4")]) as runtime:
+        chat = await runtime.conversation()
+        result = await (await chat.send("go", output_type=int)).result()
+        again = await chat.rerun(result.messages[-1].id, output_type=int)
+        assert (await again.result()).output == 4
+
+
+async def test_partial_values_are_told_as_they_come(tmp_path: Path) -> None:
+    """R8"""
+    text = '{"value": [{"name": "Rome"}, {"name": "Oslo"}]}'
+    async with Runtime(tmp_path / "chat.db", model=ScriptedModel([says(text)], piece=4)) as runtime:
+        turn = await runtime.send("go", output_type=list[City])
+        seen = [value async for value in turn.partial_outputs()]
+    assert seen[-1] == [{"name": "Rome"}, {"name": "Oslo"}]
+    assert [{"name": "Rome"}] in seen
+    assert [len(value) for value in seen] == sorted(len(value) for value in seen)
+
+
+async def test_partial_values_begin_anew_with_the_next_attempt(tmp_path: Path) -> None:
+    """R8"""
+    async with runtime_with(tmp_path, [says("[1, 2, -3]"), says("[4]")]) as runtime:
+
+        def all_positive(values: list[int]) -> None:
+            if min(values) < 0:
+                raise ValueError("below 0")
+
+        turn = await runtime.send("go", output_type=Output(list[int], checks=[all_positive]))
+        assert [value async for value in turn.partial_outputs()][-1] == [4]
+
+
+async def test_a_cancelled_turn_has_no_value(tmp_path: Path) -> None:
+    """R8 and T9"""
+    async with runtime_with(tmp_path, [says(GOOD * 50, waits=0.05)]) as runtime:
+        turn = await runtime.send("go", output_type=Invoice)
+        async for event in turn.events():
+            if isinstance(event, TextDelta):
+                await turn.cancel()
+        result = await turn.result()
+        with pytest.raises(OutputInvalid, match="cancelled"):
+            _ = result.output
+
+
+def test_a_program_without_a_loop_gets_a_value(tmp_path: Path) -> None:
+    """R8"""
+    result = run_sync(
+        "go", model=ScriptedModel([says("[1]")]), store=tmp_path / "x.db", output_type=list[int]
+    )
+    assert result.output == [1]
+
+
+def test_a_type_that_cannot_be_described_is_refused() -> None:
+    class Strange: ...
+
+    with pytest.raises(ConfigError, match="pydantic cannot describe"):
+        Output(Strange)
+
+
+@given(st.lists(st.integers() | st.text() | st.dictionaries(st.text(), st.booleans())))
+def test_any_value_is_read_back_from_prose(values: list[Any]) -> None:
+    """R8: what a model writes as JSON is the value, whatever stands around it."""
+    output: Output[Any] = Output(list)
+    text = json.dumps(values)
+    for written in (text, f"```json\n{text}\n```", f"Sure:\n{text}\nDone.", json.dumps({"value": values})):
+        assert output.parse(written) == values
+
+
+@given(st.text())
+def test_no_text_breaks_the_reader(text: str) -> None:
+    """R8: a text is a value or Unfit, whole and in part."""
+    output = SchemaOutput(spec_of_schema({"type": "object", "properties": {"a": {"type": "integer"}}}))
+    output.parse_partial(text)
+    with suppress(Unfit):
+        assert isinstance(output.parse(text), dict)
