@@ -148,6 +148,14 @@ PLAYS: dict[str, list[Line]] = {
     "batch": [sum((calls("add", a=n, b=n) for n in range(11)), calls("fails")), says("The batch is done.")],
     "cut": [says("The first half of the sen", finish="length"), says("tence, and its end.")],
     "rtl": [says("שלום **עולם**.\n\n- אחת\n- שתיים\n\n| א | ב |\n|---|---|\n| 1 | 2 |")],
+    "tasks": [
+        calls("todo", items=[{"text": "read", "state": "done"}, {"text": "write"}]),
+        says("Begun."),
+    ],
+    "tasks done": [
+        calls("todo", items=[{"text": "read", "state": "done"}, {"text": "write", "state": "done"}]),
+        says("All done."),
+    ],
     "marks": [says(MARKS)],
     "task": [calls("task", agent="helper", request="note"), says("The helper is done.")],
 }

@@ -164,6 +164,16 @@ async def test_an_answer_that_went_on_is_one_answer(person: Person) -> None:
     await expect(person.answer).not_to_contain_text("cut off")
 
 
+async def test_the_list_of_tasks_stays_in_view_and_ticks(person: Person) -> None:
+    """C5"""
+    await person.say("tasks")
+    await person.sees("Begun.")
+    await expect(person.by("todo")).to_contain_text("1 of 2 tasks done")
+    await person.say("tasks done")
+    await person.sees("All done.")
+    await expect(person.by("todo")).to_have_count(0)
+
+
 async def test_a_tool_of_the_browser_asks_once(person: Person) -> None:
     """U4: who allows it here has clicked."""
     await person.say("hello")

@@ -1,6 +1,5 @@
 /** The list of tasks that a model keeps with the `todo` tool: the newest one that is shown. */
 
-import { isObject } from "../calls/schema";
 import type { Json, Message } from "../api/types";
 
 export interface Task {
@@ -11,7 +10,8 @@ export interface Task {
 const STATES = ["open", "doing", "done"];
 
 function isTask(item: Json): boolean {
-  return isObject(item) && typeof item.text === "string" && STATES.includes(String(item.state));
+  if (typeof item !== "object" || item === null || Array.isArray(item)) return false;
+  return typeof item.text === "string" && STATES.includes(String(item.state));
 }
 
 export function tasksOf(messages: (Message | undefined)[]): Task[] {

@@ -166,6 +166,7 @@ export const en = {
   notifyChoices: { off: "Off", on: "On" },
   tasksDone: (done: number, all: number) => `${done} of ${many(all, "task", "tasks")} done`,
   taskStates: { open: "to be done", doing: "being done", done: "done" },
+  compare: "Compare",
   // messages
   you: "You",
   answer: "Answer",
@@ -327,6 +328,9 @@ export const en = {
     focus: "Go to the message field",
     stop: "Stop the turn",
     sidebar: "Show or hide the sidebar",
+    inbox: "Everything that waits for you",
+    back: "From an empty message field: to the question that is open, or to your last message",
+    answer: "On a question: allow, in this conversation, always; edit; reject; reject and stop",
   },
   version_: (version: string) => `Dragoman ${version}`,
   // palette

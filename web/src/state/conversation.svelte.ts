@@ -112,6 +112,13 @@ export class ConversationView {
     return this.branches.versions(id);
   }
 
+  /** The messages of an answer on its own branch, from this one until a person says something. */
+  answerFrom(id: string): string[] {
+    void this.shape;
+    const path = this.branches.path(this.branches.tip(id));
+    return blocks(path, (one) => this.kinds.get(one)).find((block) => block.ids.includes(id))?.ids ?? [];
+  }
+
   questionsOf(call: string): Question[] {
     return [...this.questions.values()].filter((question) => question.call === call);
   }
