@@ -174,8 +174,8 @@ async def test_nothing_serious_bars_the_way_in_any_view(
             await expect(person.by(view)).to_be_visible()
             assert await _faults(person) == [], view
             await person.page.keyboard.press("Escape")
-        for button, view in (("model", "models"), ("open-tools", "tools")):
-            await person.by(button).click()
+        for opener, view in (("model", "models"), ("open-tools", "tools")):
+            await person.by(opener).click()
             await expect(person.by(view)).to_be_visible()
             assert await _faults(person) == [], view
             await person.page.keyboard.press("Escape")

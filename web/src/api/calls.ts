@@ -86,7 +86,7 @@ export async function tools(conversation: string | null): Promise<Group[]> {
 export const models = (): Promise<ModelList> => get("/api/models");
 export const modelsOf = (provider: string): Promise<ModelList> => get(at`/api/models/${provider}`);
 export const rules = async (): Promise<RuleView[]> => (await get<RuleList>("/api/rules")).items;
-export const decision = (permission: string, pattern: string): Promise<RuleDecision> =>
+export const decisionOf = (permission: string, pattern: string): Promise<RuleDecision> =>
   get(at`/api/rules/decision?permission=${permission}&pattern=${pattern}`);
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);

@@ -12,6 +12,8 @@ export interface Footnotes {
   texts: string[];
 }
 
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
 export const NONE: Footnotes = { numbers: new Map(), texts: [] };
 
 const withoutCode = (text: string): string => text.replace(/^ {0,3}(```|~~~)[^]*?(?:^ {0,3}\1|$(?![^]))/gm, "").replace(/`[^`\n]*`/g, "");
@@ -66,5 +68,5 @@ export const footnoteDefinition: TokenizerAndRendererExtension = {
     const match = DEFINITION.exec(source);
     return match ? { type: "footnoteDefinition", raw: match[0], name: match[1], text: match[0] } : undefined;
   },
-  renderer: (token) => (current.numbers.has(String(token.name)) ? "" : `<p>${String(token.text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)}</p>`),
+  renderer: (token) => (current.numbers.has(String(token.name)) ? "" : `<p>${escaped(String(token.text))}</p>`),
 };
