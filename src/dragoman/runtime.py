@@ -379,6 +379,9 @@ def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named = {agent.name: agent for agent in _listed("agents", agents)}
     if "" in named:
         raise ConfigError("an agent needs a name: Agent(name=…)")
+    for agent in named.values():
+        if unknown := [name for name in agent.handoffs if name not in named]:
+            raise ConfigError(f"agent {agent.name} hands over to {', '.join(unknown)}, who is not there")
     return named
 
 

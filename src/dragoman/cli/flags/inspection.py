@@ -1,13 +1,20 @@
-"""`dragoman explain`, `usage`, `decode`, `parse`: a closer look at a turn, at what was spent, at a stream."""
+"""`dragoman explain`, `replay`, `usage`, `decode`, `parse`: a closer look at turns, at costs, at a stream."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dragoman.cli.flags.options import AsJson, Config, Store, load_settings
+
+
+class ReplayTools(StrEnum):
+    recorded = "recorded"
+    live = "live"
+
 
 app = typer.Typer(rich_markup_mode="markdown")
 PANEL = "Looking closer"
@@ -32,6 +39,30 @@ def explain(
     from dragoman.config.build import store_of
 
     explain(turn, store_of(load_settings(config, store)), as_json=json, trace=trace)
+
+
+@app.command(
+    rich_help_panel=PANEL,
+    epilog="Example: `dragoman replay turn_9x3k2m7qw1r5t8v0 --model ollama/qwen3 --model openai/gpt-5.4`",
+)
+def replay(
+    turns: Annotated[list[str] | None, typer.Argument(help="Turns by id; without any, the latest.")] = None,
+    *,
+    model: Annotated[list[str], typer.Option("--model", "-m", help="Run them on this one; more than once.")],
+    tools: Annotated[
+        ReplayTools, typer.Option("--tools", help="What calls get: the results of then, or real ones.")
+    ] = ReplayTools.recorded,
+    store: Store = None,
+    config: Config = None,
+    json: AsJson = False,
+) -> None:
+    """Run stored turns again on another model: calls, answer, tokens, cost and time beside what they were.
+
+    Nothing of it is stored. With recorded results no tool runs; with live ones, what no rule allows does not.
+    """
+    from dragoman.cli.commands.replay import show_replays
+
+    show_replays(load_settings(config, store), turns or [], model, tools=tools.value, as_json=json)
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman top --store postgresql://db.example/chat`")
