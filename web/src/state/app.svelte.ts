@@ -158,8 +158,9 @@ class App {
 
   async choose(changes: NonNullable<ConversationChange["settings"]>): Promise<void> {
     const view = this.current;
-    if (changes.model !== undefined) keep({ model: changes.model });
+    const remember = (): void => (changes.model === undefined ? undefined : keep({ model: changes.model }));
     if (!view) {
+      remember();
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;
       for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
       this.planned = planned as ConversationSettings;
@@ -169,6 +170,7 @@ class App {
       const changed = await api.change(view.id, { settings: changes });
       view.summary = changed;
       list.put(changed);
+      remember();
       if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
     });
   }
