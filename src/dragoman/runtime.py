@@ -187,7 +187,7 @@ class Runtime:
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories)
-        self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
+        self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
         if tasks is not None:
             tasks.join(self.services, self._engine)
 

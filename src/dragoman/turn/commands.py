@@ -40,11 +40,11 @@ from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
 from dragoman.turn.handoff import NAME as HAND_OFF
 from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
+from dragoman.turn.layers import options_of
 from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
-from dragoman.turn.steps.prepare import options_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")

@@ -23,6 +23,7 @@ from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
 from dragoman.turn.handoff import NAME, agents_after, handoff_tool, rules_of
+from dragoman.turn.layers import options_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
@@ -177,7 +178,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     request = Request(
         model=prepared.model.name,
         messages=window(_recent(log, _setting(log, "history"))),
-        system=_system(prepared, offer),
+        system=system_of(_system_layers(prepared, offer)),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
         options=options_of(
@@ -244,27 +245,15 @@ def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
     return max(known, key=MODES.index)
 
 
-def options_of(
-    services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """The options of a request in layers, the later over the earlier; None removes what is below it."""
-    variant: Mapping[str, JsonValue] = getattr(model, "variant", {})  # a model of one's own may have none
-    return merge_options(services.options, agent.options, variant, settings.get("options") or {}, sent)
-
-
-def _system(prepared: PreparedTurn, offer: Offer) -> str:
-    """The fixed head first and nothing that changes within a day, so that providers can cache it."""
-    services, log = prepared.services, prepared.log
-    texts = (
-        f"Today is {services.today()}.",
-        services.system,
-        getattr(prepared.model, "prompt", ""),  # a model of one's own may have none
-        prepared.agent.prompt,
-        _setting(log, "system"),
-        log.turn.options.system,
-        offer.rules,
+def _system_layers(prepared: PreparedTurn, offer: Offer) -> list[tuple[str, str]]:
+    return system_layers(
+        prepared.services,
+        prepared.agent,
+        prepared.model,
+        prepared.log.settings,
+        sent=prepared.log.turn.options.system,
+        rules=offer.rules,
     )
-    return "\n\n".join(text.strip() for text in texts if text and text.strip())
 
 
 def _dialect(log: TurnLog) -> str | None:
