@@ -9,7 +9,7 @@ export type Item =
   | { kind: "calls"; key: string; calls: { call: CallPart; turn: string | null }[] }
   | { kind: "end"; key: string; words: string; stopped: boolean; finish: string | null };
 
-const OURS = ["length", "compaction"]; // plugins that ask a model to go on where its reply was cut off
+const OURS = ["length", "compaction", "typed_output"]; // plugins whose messages are for the model alone
 
 /** What they say to it is no part of the answer. */
 const asksToGoOn = (message: Message | undefined): boolean =>
