@@ -131,8 +131,10 @@ bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost the
 	@$(BIN)/python benchmarks/costs.py --write docs/scale.md
 	@$(BIN)/python benchmarks/simulate.py --write docs/scale.md
 
-eval-local: $(READY)    ## how often the model in the box calls the right tool
-	@$(BIN)/python benchmarks/local_eval/run.py
+eval-local: $(READY)    ## how often the model in the box calls the right tool, with its adapter and without
+	@ls .bench/bfcl/*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .bench/bfcl "bfcl-eval==2026.3.23" \
+	  || echo "there is no bfcl-eval: its questions are left out"
+	@$(BIN)/python -m benchmarks.local_eval.run --bfcl "$$(ls .bench/bfcl/*.whl 2>/dev/null)"
 
 $(TOOLS)/.ready: | $(BIN)/python
 	@$(PYTHON) -m venv $(TOOLS)

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import type { Plugin } from "vite";
@@ -37,8 +38,26 @@ function oneFontFormat(): Plugin {
   };
 }
 
+/** Packed once, here: the server sends it to who can unpack it. */
+function packed(): Plugin {
+  return {
+    name: "packed",
+    apply: "build",
+    generateBundle: {
+      order: "post",
+      handler(_, bundle) {
+        for (const [fileName, made] of Object.entries(bundle)) {
+          if (!/\.(?:js|css|svg)$/.test(fileName)) continue;
+          const source = gzipSync(made.type === "chunk" ? made.code : made.source, { level: 9 });
+          this.emitFile({ type: "asset", fileName: `${fileName}.gz`, source });
+        }
+      },
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [oneFontFormat(), svelte(), sandboxFrame()],
+  plugins: [oneFontFormat(), svelte(), sandboxFrame(), packed()],
   resolve: process.env.VITEST ? { conditions: ["browser"] } : {},
   build: {
     outDir: here("../src/dragoman/server/page"),

@@ -187,7 +187,7 @@ class Runtime:
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
         self.way_back = WayBack(self.store, self.histories)
-        self._engine = Engine(self.store, self.bus, self.driver, self.commands, self.way_back)
+        self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
         if tasks is not None:
             tasks.join(self.services, self._engine)
 
@@ -379,6 +379,9 @@ def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
     named = {agent.name: agent for agent in _listed("agents", agents)}
     if "" in named:
         raise ConfigError("an agent needs a name: Agent(name=…)")
+    for agent in named.values():
+        if unknown := [name for name in agent.handoffs if name not in named]:
+            raise ConfigError(f"agent {agent.name} hands over to {', '.join(unknown)}, who is not there")
     return named
 
 

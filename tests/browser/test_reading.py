@@ -147,6 +147,41 @@ async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, co
         assert await _faults(person) == []
 
 
+@pytest.mark.parametrize(("colours", "width"), [("light", 1200), ("dark", 390)], ids=["light", "dark phone"])
+async def test_nothing_serious_bars_the_way_in_any_view(
+    browser: Browser, server: Server, colours: str, width: int
+) -> None:
+    """U3: results, groups, tasks, the inbox, the models, the tools, the rules."""
+    size = {"width": width, "height": 800}
+    async with at_the_page(browser, server, color_scheme=colours, viewport=size) as person:
+        assert await _faults(person) == []
+        for play, words in (
+            ("people", "These are they."),
+            ("batch", "The batch is done."),
+            ("tasks", "Begun."),
+        ):
+            await person.say(play)
+            await person.sees(words)
+        for button in await person.page.locator("[data-call] > button, [data-calls] > button").all():
+            await button.click()
+        await expect(person.by("todo")).to_be_visible()
+        assert await _faults(person) == []
+        await person.say("mail")
+        await person.by("edit-arguments").click()
+        assert await _faults(person) == []
+        for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
+            await person.page.keyboard.press(key)
+            await expect(person.by(view)).to_be_visible()
+            assert await _faults(person) == [], view
+            await person.page.keyboard.press("Escape")
+        for opener, view in (("model", "models"), ("open-tools", "tools")):
+            await person.by(opener).click()
+            await expect(person.by(view)).to_be_visible()
+            assert await _faults(person) == [], view
+            await person.page.keyboard.press("Escape")
+        await person.by("reject").first.click()
+
+
 async def _faults(person: Person) -> list[str]:
     await person.page.wait_for_timeout(400)  # until what moves has come to rest
     await person.page.evaluate(AXE)

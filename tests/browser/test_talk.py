@@ -89,6 +89,11 @@ async def test_an_answer_is_run_again_and_both_versions_stay(person: Person) -> 
     await expect(person.by("versions").last).to_contain_text("2/2", timeout=60_000)
     await person.by("versions").last.get_by_role("button").first.click()
     await expect(person.by("versions").last).to_contain_text("1/2")
+    await person.by("compare-versions").last.click()
+    await expect(person.by("compared")).to_have_count(2)
+    for side in await person.by("compared").all():
+        await expect(side).to_contain_text("How can I help?")
+        await expect(side).to_contain_text("stage/model")
 
 
 async def test_what_was_said_is_edited_and_the_old_version_stays(person: Person) -> None:

@@ -6,6 +6,7 @@ import "./style/markdown.css";
 
 import { mount } from "svelte";
 
+import { loadCalls } from "./calls/Calls.svelte";
 import App from "./App.svelte";
 import { speak, t } from "./i18n/words.svelte";
 import { loadRichText } from "./markdown/Markdown.svelte";
@@ -25,3 +26,4 @@ const target = document.getElementById("app");
 if (target) mount(App, { target });
 void app.start();
 void loadRichText();
+void loadCalls();

@@ -120,7 +120,7 @@ describe("a conversation", () => {
   it("keeps the last progress of a call, and what it said as a log", () => {
     const view = told(...TURN, ...ASKED);
     for (const value of ["one\n", "two\n", 0.5]) view.take(event({ type: "call.progress", call: "c", value, turn: "turn_2" }));
-    expect(view.progress.get("c")).toEqual({ last: 0.5, log: "one\ntwo\n" });
+    expect(view.progress.get("c")).toMatchObject({ last: 0.5, log: "one\ntwo\n" });
   });
 
   it("says that a request is tried again, until anything else is heard (R6)", () => {
@@ -150,5 +150,20 @@ describe("a conversation", () => {
   it("takes no harm from events that a newer server tells", () => {
     const view = told(...TURN, { type: "of.tomorrow", turn: "turn_2" } as unknown as LiveEvent, saying("what"));
     expect(shown(view).at(-1)).toBe("so what");
+  });
+
+  it("has a line for each report, and the pieces of one output as they came (C6)", () => {
+    const report = (call: string, value: string): LiveEvent => event({ type: "call.progress", call, value, turn: "turn_2" });
+    const view = told(...TURN, report("a", "step 1"), report("a", "step 2"), report("b", "ab\nc"), report("b", "d"));
+    expect(view.progress.get("a")?.log).toBe("step 1\nstep 2");
+    expect(view.progress.get("b")?.log).toBe("ab\ncd");
+  });
+
+  it("says that a reply is written anew where the server lost what was read of it", () => {
+    const view = told(...TURN);
+    shown(view);
+    const live = { id: "turn_2", message: "q2", state: "preparing", live: true, started: 0, retrying: null };
+    view.take({ ...TREE, messages: [...TREE.messages, message("q2", "a1", "user", "and?")], turns: [live] });
+    expect(view.notes.map(({ text }) => text).join()).toContain("written anew");
   });
 });

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 
+import { footnotesOf } from "../src/markdown/footnotes";
 import { parse } from "../src/markdown/parse";
 import { sanitise } from "../src/markdown/sanitise";
 import { definitions, Splitter } from "../src/markdown/split";
@@ -156,5 +157,38 @@ describe("formulas", () => {
     ["```\n$$x$$\n```", []],
   ])("%j", (text, expected) => {
     expect(formulas(text)).toEqual(expected);
+  });
+});
+
+describe("what people write beyond the usual", () => {
+  it("makes an alert of a quote that says so", () => {
+    const quote = shown("> [!WARNING]\n> Mind the **gap**.").querySelector("blockquote");
+    expect(quote?.className).toBe("alert warning");
+    expect(quote?.textContent).not.toContain("[!");
+    expect(quote?.querySelectorAll("strong")).toHaveLength(2);
+    expect(shown("> [!WARNING] is how it is written").querySelector("blockquote")?.textContent).toContain("is how");
+    expect(shown("> words").querySelector("blockquote")?.className).toBe("");
+  });
+
+  it("keeps what stands in details in them, however the text streams in", () => {
+    const text = "before\n\n<details>\n<summary>More</summary>\n\nHidden **words**.\n\n- a\n\n</details>\n\nafter";
+    const whole = new Splitter().split(text);
+    expect(whole).toHaveLength(3);
+    const details = shown(whole[1] ?? "").querySelector("details");
+    expect(details?.querySelector("strong")?.textContent).toBe("words");
+    expect(details?.querySelector("li")).not.toBeNull();
+    const splitter = new Splitter();
+    for (let at = 1; at < text.length; at++) splitter.split(text.slice(0, at));
+    expect(splitter.split(text)).toEqual(whole);
+  });
+
+  it("numbers footnotes as they are referred to, and shows them once", () => {
+    const text = "One[^b], two[^a], three[^b], none[^c] and `[^a]`.\n\n[^a]: The *first*.\n[^b]: Second,\n  in two lines.";
+    const notes = footnotesOf(text);
+    expect(notes.texts).toEqual(["Second,\nin two lines.", "The *first*."]);
+    const words = new Splitter().split(text).map((block) => sanitise(parse(block, "", notes))).join("");
+    expect(words).toContain('One<sup class="footnote">[1]</sup>, two<sup class="footnote">[2]</sup>');
+    expect(words).toContain("none[^c] and <code>[^a]</code>");
+    expect(words).not.toContain("in two lines");
   });
 });

@@ -91,6 +91,7 @@ export const summary = (leaf: string | null): Summary => ({
   waiting: 0,
   parent: null,
   snippet: null,
+  found: null,
 });
 
 export const tree = (leaf: string | null, messages: Message[]): Tree => ({

@@ -77,8 +77,12 @@ describe("forms", () => {
     expect(startOf(fields ?? [], { age: 3 })).toEqual({ age: 3, ok: false });
   });
 
-  it("is none where a property needs more than a field", () => {
-    expect(fieldsOf(SCHEMA)).toBeNull();
+  it("has a field of JSON for what no other can hold, and lines for a list of texts", () => {
+    const fields = fieldsOf({ type: "object", properties: { cc: { type: "array", items: { type: "string" } }, deep: { type: "object" }, any: {} } });
+    expect(fields?.map(({ kind }) => kind)).toEqual(["list", "json", "json"]);
+  });
+
+  it("is none where there are no properties", () => {
     expect(fieldsOf({ type: "object" })).toBeNull();
   });
 });

@@ -4,10 +4,14 @@ import { describe, expect, it } from "vitest";
 
 import type { Summary, Usage } from "../src/api/types";
 import { inWords, offers, rulesInWords } from "../src/calls/questions";
-import { visible } from "../src/calls/visible";
+import { valueRows } from "../src/calls/rows";
+import { visible, visibleJson } from "../src/calls/visible";
 import { added, cost, count, duration, size } from "../src/i18n/format";
+import { cutText } from "../src/parts/cut";
 import { byAge } from "../src/sidebar/age";
-import { question } from "./samples";
+import { tasksOf } from "../src/conversation/todo";
+import { zh } from "../src/i18n/zh";
+import { call, message, question, result } from "./samples";
 
 const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost });
 
@@ -36,9 +40,39 @@ describe("figures", () => {
 });
 
 describe("what is approved is what is read (P3)", () => {
-  it("writes out characters that are not seen", () => {
-    expect(visible("rm \u202etxt.exe\u200b")).toBe("rm \\u202etxt.exe\\u200b");
-    expect(visible("line\n\ttab 文件 é")).toBe("line\n\ttab 文件 é");
+  it.each([
+    ["rm \u202etxt.exe\u200b", "rm \\u202etxt.exe\\u200b"],
+    ["a\u2066b\u2069\ufeff\u00ad", "a\\u2066b\\u2069\\ufeff\\u00ad"],
+    ["a\u3164b\u115f\uffa0\u2028\u034f", "a\\u3164b\\u115f\\uffa0\\u2028\\u034f"],
+    ["tag\u{e0041}\u{e0100}\ufe0f", "tag\\u{e0041}\\u{e0100}\\ufe0f"],
+    ["a\u200db", "a\\u200db"],
+    ["\u001b[31mred", "\\u001b[31mred"],
+  ])("writes out %j", (text, written) => {
+    expect(visible(text)).toBe(written);
+  });
+
+  it.each(["line\n\ttab 文件 é", "👩‍💻 ❤️ 👍🏽", "می‌خواهم", "क्‍ष"])("leaves %s as it is", (text) => {
+    expect(visible(text)).toBe(text);
+  });
+
+  it("stays JSON of the same value where it is edited", () => {
+    const value = { "a\u202e": "b\u200b\u{e0041}\n", c: [1] };
+    expect(visibleJson(value)).not.toMatch(/[\u202e\u200b]/);
+    expect(JSON.parse(visibleJson(value))).toEqual(value);
+  });
+
+  it("shows short arguments before long ones, wherever they stand (P3)", () => {
+    const rows = valueRows({ to: "a", body: "one\ntwo", cc: ["eve@evil.example"], priority: 1 });
+    expect(rows.map(({ name }) => name)).toEqual(["to", "cc", "priority", "body"]);
+    expect(rows[1]?.text).toBe('["eve@evil.example"]');
+  });
+
+  it("tells how much of a long text is hidden", () => {
+    const text = Array.from({ length: 4000 }, (_, n) => `line ${n}`).join("\n");
+    expect(cutText(text, 10_000, 16)).toMatchObject({ lines: 3984, whole: false });
+    expect(cutText("short", 10, 16)).toEqual({ text: "short", lines: 0, whole: true });
+    expect(cutText("x".repeat(100), 10, 16)).toMatchObject({ text: "x".repeat(10), lines: 0, whole: false });
+    expect(cutText("a\n".repeat(17), 100, 16).whole).toBe(true);
   });
 });
 
@@ -80,5 +114,34 @@ describe("the list", () => {
   it("keeps the order of what a search found", () => {
     const sections = byAge([item("d", at(40)), item("a", at(0))], true, now);
     expect(sections.map(({ items }) => items.map(({ id }) => id))).toEqual([["d", "a"]]);
+  });
+});
+
+describe("Chinese", () => {
+  const leaves = (value: unknown, path = ""): [string, unknown][] =>
+    typeof value === "object" && value !== null
+      ? Object.entries(value).flatMap(([key, inner]) => leaves(inner, `${path}.${key}`))
+      : [[path, value]];
+  const SAME = /^\.(?:code|languages|sendKeys|asJson|asMarkdown|examples\.\d+\.0|inboxKeys\.\d+\.0|version_|moreText|server|badValue|ruledFor|traceAnswered)/;
+  const texts = (value: unknown): string => (typeof value === "function" ? String((value as (...all: unknown[]) => unknown)("1", "2", "3", "4")) : String(value));
+
+  it("is Chinese throughout", () => {
+    const english = leaves(zh).filter(([path, value]) => !SAME.test(path) && !/[\u3400-\u9fff]/.test(texts(value)));
+    expect(english).toEqual([]);
+  });
+
+  it("has words for what the server says most", () => {
+    expect(zh.server("10 rounds of tool calls")).toBe("10 轮工具调用");
+    expect(zh.server("allow notes.write for 'a'")).toBe("notes.write：“a”（允许）");
+    expect(zh.server("something new")).toBe("something new");
+  });
+});
+
+describe("a list of tasks", () => {
+  it("is the newest that the model gave", () => {
+    const given = (state: string) => ({ ...call("c"), tool: "todo", result: { ...result(""), metadata: { items: [{ text: "a", state }] } } });
+    const messages = [message("1", null, "assistant", { parts: [given("open")] }), message("2", "1", "assistant", { parts: [given("done")] })];
+    expect(tasksOf(messages)).toEqual([{ text: "a", state: "done" }]);
+    expect(tasksOf([message("1", null, "assistant", { parts: [call("x")] })])).toEqual([]);
   });
 });

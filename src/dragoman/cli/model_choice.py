@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.background import Background
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
-from dragoman.errors import ConfigError, NotFound
+from dragoman.errors import ConfigError, DragomanError, NotFound
 from dragoman.providers import choice
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
-from dragoman.providers.local.weights import Progress
+from dragoman.providers.local.weights import Progress, is_fetched
 from dragoman.providers.models import AUTO, Models
+from dragoman.runtime import Runtime
 
 _TOO_MANY = ("shell", "browser")  # groups that the model in the box would call for everything
 
@@ -67,6 +71,24 @@ def note_about(catalog: Catalog, model: str) -> str | None:
 def unsuitable_groups(settings: Settings, chosen: ChosenModel) -> tuple[str, ...]:
     """Groups of tools that this model is better off without, unless the person asked for tools by name."""
     return _TOO_MANY if chosen.in_the_box and "tools" not in settings.values else ()
+
+
+@asynccontextmanager
+async def prepared_ahead(chosen: ChosenModel, runtime: Runtime) -> AsyncIterator[None]:
+    """Meanwhile the model in the box reads its tools, so that the first turn need not wait for that."""
+    background = Background()
+
+    async def prepare() -> None:
+        offer = runtime.services.toolbox.offer(runtime.services.rules)
+        with suppress(DragomanError):  # whatever it is, the first turn meets it too, and says it
+            await chosen.models().prepare(offer.specs())
+
+    if chosen.in_the_box and is_fetched():
+        background.run("preparing the model in the box", prepare)
+    try:
+        yield
+    finally:
+        await background.close()
 
 
 def _origin(settings: Settings) -> str:

@@ -367,6 +367,7 @@ def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:
         tools=tuple(tools) if tools is not None else None,
         rules=tuple(_rules(settings, table, f"agents.{name}")),
         limits=replace(Limits(), **table.get("limits", {})),
+        handoffs=tuple(table.get("handoffs", ())),
     )
 
 

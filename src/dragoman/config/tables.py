@@ -80,6 +80,7 @@ class AgentTable(TypedDict, total=False):
     ask: Annotated[Rules, Field(description="what is asked about all the same")]
     deny: Annotated[Rules, Field(description="what must not run")]
     limits: Annotated[LimitsTable, Field(description="of its turns")]
+    handoffs: Annotated[list[str], Field(description="agents it may hand a conversation over to")]
 
 
 @with_config(extra="allow", strict=True)

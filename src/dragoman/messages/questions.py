@@ -14,7 +14,7 @@ Action: TypeAlias = Literal["allow", "ask", "deny"]
 Mode: TypeAlias = Literal["auto", "ask", "manual", "off"]
 """Who decides about calls: the rules; a person, for each; a person, who runs each by hand; there are none."""
 
-MODES: tuple[Mode, ...] = ("auto", "ask", "manual", "off")
+MODES: tuple[Mode, ...] = ("auto", "ask", "manual", "off")  # the stricter, the later
 
 Kind: TypeAlias = Literal[
     "approve",  # may this call run?

@@ -49,8 +49,8 @@ class Traits:
     tools: str = NATIVE  # or the dialect in which it writes its calls
     spills: str = ANY.name  # the dialect in which calls slip into its text all the same, or "none"
     reasoning: ReasoningStyle = "tags"
-    guided: bool = False  # so small that it calls tools only by examples, in steps (`local/guided.py`)
     file: str | None = None  # of a model that we serve ourselves
+    adapter: str | None = None  # that taught it to call tools in the lines of `local/prompt.py`
     note: str = ""  # what a person should know before they trust it
     prompt: str = ""  # of every request, after the general system prompt
     options: Mapping[str, JsonValue] = field(default_factory=dict)

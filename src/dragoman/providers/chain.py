@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, StepModel
 from dragoman.messages.parts import File
-from dragoman.messages.request import Request
+from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.served import ServedModel
 from dragoman.wire.wire import begins_reply
 
@@ -61,6 +61,10 @@ class ModelChain:
 
     def check_files(self, files: Sequence[File]) -> None:
         self.models[0].check_files(files)
+
+    async def prepare(self, tools: Sequence[ToolSpec]) -> None:
+        """The first is the one that will be asked."""
+        await self.models[0].prepare(tools)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         reason = ""

@@ -135,7 +135,7 @@ class Models:
                 self.client,
                 encoding,
                 base,
-                guided=traits.guided,
+                trained=traits.adapter is not None,
                 attachments=self._attachments,
             )
         else:
@@ -168,7 +168,11 @@ class Models:
     def _server(self, model: str, traits: Traits) -> LlamaServer:
         if model not in self._servers:
             self._servers[model] = server_of(
-                model, file=traits.file, guided=traits.guided, context=traits.context, progress=self._progress
+                model,
+                file=traits.file,
+                adapter=traits.adapter,
+                context=traits.context,
+                progress=self._progress,
             )
         return self._servers[model]
 

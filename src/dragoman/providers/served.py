@@ -20,7 +20,7 @@ from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import Event, MessageEnd, Notice
 from dragoman.messages.media import IN_WORDS, Modality, is_text, modality
 from dragoman.messages.parts import File, Part, ToolCall, ToolResult
-from dragoman.messages.request import OutputSpec, Request, RequestMessage
+from dragoman.messages.request import OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
 from dragoman.providers.tables import NONE
@@ -87,6 +87,11 @@ class ServedModel:
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         self._model.check_options(self._options(options))
+
+    async def prepare(self, tools: Sequence[ToolSpec]) -> None:
+        """Before the first turn: what a model that is served here can do ahead of it."""
+        if (prepare := getattr(self._model, "prepare", None)) is not None:  # not all have one
+            await prepare(tools)
 
     def check_files(self, files: Sequence[File]) -> None:
         for file in files:

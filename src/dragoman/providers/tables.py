@@ -75,8 +75,8 @@ class TraitsTable(TypedDict, total=False):
     tools: Annotated[str, _dialect_or(NATIVE)]
     spills: Annotated[str, _dialect_or(NONE)]
     reasoning: ReasoningStyle
-    guided: bool  # calls by examples, in steps: for models of less than a billion parameters, served here
     file: str  # the GGUF file of a local model
+    adapter: str  # the GGUF file of an adapter for it, made by `training/`
     note: str  # what a person should know before they trust it
     prompt: str  # of every request, after the general system prompt
     options: dict[str, JsonValue]  # of every request, under those of the conversation

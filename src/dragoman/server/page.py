@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from mimetypes import guess_type
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
+from starlette.datastructures import Headers
 from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from dragoman.server.auth import Auth
 
@@ -54,6 +58,28 @@ _USED = (
 _NOT_BUILT = "The page is not built here: run `make page`, or install a wheel. The API is at /api."
 
 
+_HASHED = re.compile(r"-[\w-]{8}\.\w+$")
+_FOR_EVER = "public, max-age=31536000, immutable"
+
+
+class Assets(StaticFiles):
+    """What the page is made of: as small as it was packed when it was built, and never asked for twice."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        packed = f"{path}.gz"
+        accepted = Headers(scope=scope).get("accept-encoding", "")
+        if "gzip" in accepted and self.lookup_path(packed)[1] is not None:
+            response = await super().get_response(packed, scope)
+            response.headers["content-encoding"] = "gzip"
+            response.headers["content-type"] = guess_type(path)[0] or "application/octet-stream"
+        else:
+            response = await super().get_response(path, scope)
+        response.headers["vary"] = "accept-encoding"
+        if response.status_code in (200, 304):
+            response.headers["cache-control"] = _FOR_EVER if _HASHED.search(path) else "no-cache"
+        return response
+
+
 def install(app: FastAPI) -> None:
     router = APIRouter(include_in_schema=False)
 
@@ -73,7 +99,7 @@ def install(app: FastAPI) -> None:
         return _file("sandbox.html", _SANDBOX)
 
     app.include_router(router)
-    app.mount("/assets", StaticFiles(directory=BUILT / "assets", check_dir=False), name="assets")
+    app.mount("/assets", Assets(directory=BUILT / "assets", check_dir=False), name="assets")
 
 
 async def _sign_in_by_link(request: Request, auth: Auth, token: str) -> Response:

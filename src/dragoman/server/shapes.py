@@ -9,9 +9,10 @@ from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.message import Message
-from dragoman.messages.questions import MODES, Mode, Question, Rule
+from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
+from dragoman.providers.prices import Price
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
@@ -59,6 +60,7 @@ class ConversationSummary:
     waiting: int
     parent: Origin | None = None
     snippet: str | None = None
+    found: str | None = None  # the message in which a search found its words
 
 
 @dataclass(slots=True)
@@ -184,6 +186,7 @@ class ToolView:
     on: bool
     review: str
     replay: str
+    ruled: list[Rule] = field(default_factory=list)  # of the settings, those about its permission
 
 
 @dataclass(slots=True)
@@ -194,6 +197,7 @@ class GroupView:
     server: str | None
     state: str | None
     tools: list[ToolView]
+    problem: str | None = None  # why its server is not there
 
 
 @dataclass(slots=True)
@@ -212,12 +216,25 @@ class ModelView:
     note: str | None = None
     ready: bool = True
     missing: str | None = None
+    price: Price | None = None  # dollars for a million tokens; None where it is not known
+
+
+@dataclass(slots=True)
+class ProviderView:
+    """Any model of a provider can be named, as NAME/MODEL, whether it is listed or not."""
+
+    name: str
+    title: str
+    ready: bool
+    missing: str | None = None
+    local: bool = False  # it needs no key, and is there while it runs
 
 
 @dataclass(slots=True)
 class ModelList:
     default: str | None
     items: list[ModelView]
+    providers: list[ProviderView] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -246,6 +263,29 @@ class GrantView:
 @dataclass(slots=True)
 class GrantList:
     items: list[GrantView]
+
+
+@dataclass(slots=True)
+class RuleView:
+    """A rule of the settings, or of an agent, where it is one's."""
+
+    rule: Rule
+    agent: str | None = None
+
+
+@dataclass(slots=True)
+class RuleList:
+    """Of those that match, the last one decides; grants come after all of them."""
+
+    items: list[RuleView]
+
+
+@dataclass(slots=True)
+class RuleDecision:
+    """What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked."""
+
+    action: Action
+    rule: Rule | None
 
 
 @dataclass(slots=True)
@@ -311,6 +351,7 @@ class CurrentModel:
 @dataclass(slots=True)
 class UploadLimits:
     upload: int
+    rounds: int | None = None  # batches of calls in one turn, where nothing else is set
 
 
 @dataclass(slots=True)

@@ -17,7 +17,9 @@ QUEUE: Codec[QueueView] = Codec(QueueView)
 INTERRUPTED = "interrupted"
 
 
-def summary(conversation: Conversation, busy: Busy, snippet: str | None = None) -> ConversationSummary:
+def summary(
+    conversation: Conversation, busy: Busy, snippet: str | None = None, found: str | None = None
+) -> ConversationSummary:
     origin = Origin(conversation.parent, conversation.call) if conversation.parent is not None else None
     return ConversationSummary(
         conversation.id,
@@ -31,6 +33,7 @@ def summary(conversation: Conversation, busy: Busy, snippet: str | None = None) 
         busy.waiting,
         origin,
         snippet,
+        found,
     )
 
 

@@ -52,7 +52,8 @@ NO_LIMITS = Limits()
 class Agent:
     """`tools` names groups (`files`) and tools (`files.read_file`) that are on; None means all of them.
 
-    Its rules come after those of the house, so they win.
+    Its rules come after those of the runtime, so they win. `handoffs` are the agents it may hand a
+    conversation over to.
     """
 
     name: str = ""
@@ -64,6 +65,7 @@ class Agent:
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()
     limits: Limits = NO_LIMITS
+    handoffs: tuple[str, ...] = ()
 
 
 NOBODY_IN_PARTICULAR = Agent()

@@ -11,7 +11,7 @@ from dragoman.messages.questions import Grant, Mode, Rule
 from dragoman.tools.authorize import Authority, Reason
 from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.facts import FACT, TurnStarted
+from dragoman.turn.handoff import agents_of, rules_of
 from dragoman.turn.services import Services
 
 
@@ -62,10 +62,7 @@ async def outer_rules(services: Services, conversation: Conversation) -> list[li
     found: list[list[Rule]] = []
     while conversation.parent is not None and conversation.call is not None:
         row = await services.store.turn_of_call(conversation.call)
-        first = FACT.load((await services.store.facts(row.id))[0])
+        agents = await agents_of(services, row.id, before=conversation.call)
         conversation = await services.store.conversation(conversation.parent)
-        agent = first.options.agent if isinstance(first, TurnStarted) else None
-        setting = conversation.settings.get("agent")
-        named = services.agent(agent or (setting if isinstance(setting, str) else None))
-        found.append([*services.rules, *named.rules])
+        found += rules_of(services, reversed(agents))
     return found

@@ -23,10 +23,10 @@ from dragoman.errors import (
     TurnEnded,
     TurnSetAside,
 )
-from dragoman.messages.boundary import check_json, check_parts
+from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, Part, Text, ToolResult
+from dragoman.messages.parts import CallState, File, Part, ToolResult
 from dragoman.messages.questions import MODES, VERDICTS, Action, Answer, Grant, Question, Rule
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
@@ -34,13 +34,17 @@ from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.tools.tool import Tool
 from dragoman.trace_context import CURRENT
+from dragoman.turn.agent import Agent
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.handoff import NAME as HAND_OFF
+from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
+from dragoman.turn.layers import options_of
+from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
-from dragoman.turn.steps.prepare import options_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
@@ -184,14 +188,7 @@ class Commands:
         )
 
     def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
-        parts = (Text(said),) if isinstance(said, str) else said_parts(said)
-        if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
-            raise BadRequest("the message is blank: say something, or attach a file")
-        for part in parts:
-            check_json(asdict(part), "the message")
-        check_parts(parts)
-        id = new_id("msg")
-        return Message(id, conversation, parent, "user", parts, created=self._services.clock())
+        return user_message(conversation, said, parent, self._services.clock())
 
     async def change_queued(self, turn: str, said: str | Sequence[Part]) -> None:
         """Another message for a turn that has not begun yet."""
@@ -255,17 +252,17 @@ class Commands:
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
         conversation = await self._store.conversation(question.conversation)
-        facts = await self._store.facts(question.turn)
-        first = FACT.load(facts[0]) if facts else None
-        options = first.options if isinstance(first, TurnStarted) else TurnOptions()
-        agent = self._services.agent(options.agent or _text((options.settings or {}).get("agent")))
+        *earlier, agent = await agents_of(self._services, question.turn)
         authority = await load_authority(
             self._services,
             conversation,
             agent,
             "auto",
             tool=tool,
-            outer=await outer_rules(self._services, conversation),
+            outer=[
+                *rules_of(self._services, earlier),
+                *await outer_rules(self._services, conversation),
+            ],
         )
         return authorize(tool, patterns, authority)
 
@@ -350,6 +347,8 @@ class Commands:
             _check_files(self._services.model(name), message.files)
 
     def _tool(self, name: str) -> Tool | None:
+        if name == HAND_OFF:
+            return handoff_tool(self._services, Agent(handoffs=tuple(self._services.agents)))
         found = self._services.toolbox.offer().find(name)
         return found[1] if found else None
 
@@ -403,12 +402,3 @@ def _offers(asked: Question) -> str:
 def _names(asked: Question) -> list[str]:
     properties = asked.schema.get("properties")
     return list(properties) if isinstance(properties, dict) else []
-
-
-def said_parts(said: object) -> tuple[Text | File, ...]:
-    """What a person says, where it is not a plain text."""
-    parts = tuple(said) if isinstance(said, Sequence) else (said,)
-    for part in parts:
-        if not isinstance(part, Text | File):
-            raise BadRequest(f"a person says a text, or a list of Text and File parts, not {part!r}")
-    return parts

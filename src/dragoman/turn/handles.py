@@ -20,6 +20,7 @@ from dragoman.store.store import Store
 from dragoman.turn.commands import Commands
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.layers import RequestLayers, layers_of
 from dragoman.turn.live.bus import EventBus, LiveTurn
 from dragoman.turn.live.log import Listener, Snapshot
 from dragoman.turn.load_trace import load_trace
@@ -27,6 +28,7 @@ from dragoman.turn.machine import State, Turn, replay
 from dragoman.turn.output import Output, OutputType, output_of
 from dragoman.turn.result import TurnResult, error_of, result_of
 from dragoman.turn.send import SendOptions, TurnInputs, turn_options
+from dragoman.turn.services import Services
 from dragoman.turn.settings import changed
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.trace import TurnTrace
@@ -40,6 +42,7 @@ _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 class Engine:
     """What a handle works with."""
 
+    services: Services
     store: Store
     bus: EventBus
     driver: Driver
@@ -170,6 +173,10 @@ class TurnHandle(Generic[T]):
     async def turn(self) -> Turn:
         """What the machine makes of the stored facts."""
         return replay(await self.facts())
+
+    async def request(self) -> RequestLayers:
+        """What its requests hold before plugins change them: prompt, options and tools, and who gave each."""
+        return await layers_of(self._engine.services, self.id)
 
     async def trace(self) -> TurnTrace:
         """What took how long, what waited for whom, what was tried again, and why each call ran."""

@@ -31,6 +31,7 @@ from dragoman.turn.steps.prepare import (
     assemble,
     build_request,
     find_deps,
+    hand_over,
     offer_of,
     start_plugins,
 )
@@ -135,6 +136,7 @@ class Runner:
             reply = next((message for message in self.log.path if message.id == turn.reply), None)
             settled = await run_calls(Streamed(prepared, offer, reply), self._lanes)
         while settled.again:
+            prepared = hand_over(prepared)
             streamed = await self._ask_model(prepared)
             settled = await run_calls(streamed, self._lanes)
 

@@ -13,6 +13,7 @@ from dragoman.errors import ConfigError, DragomanError, NotFound, ToolFailed
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notice_of
 from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
+from dragoman.messages.questions import MODES
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
@@ -20,7 +21,6 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
 
 _DEEPEST = 3  # tasks of tasks of tasks
-_STRICTER = ("auto", "ask", "manual", "off")
 _INHERITED = ("tools", "private", "review", "dialect")  # settings of the conversation that gives the task
 _A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
 
@@ -117,7 +117,7 @@ class Subagents:
             outer = services.agent(live.log.turn.options.agent or _text(parent.settings.get("agent")))
             here = mode_of(services, live.log, outer)
             there = services.agent(agent).mode or services.mode
-            settings["mode"] = max(here, there, key=_STRICTER.index)
+            settings["mode"] = max(here, there, key=MODES.index)
         return settings
 
 

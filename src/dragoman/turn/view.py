@@ -52,6 +52,12 @@ class TurnView:
         self.deps: Any = None  # what was sent with the turn, or the runtime has for it
         self._before_side_request = before_side_request
 
+    def hand_to(self, agent: Agent, model: Model) -> None:
+        """Another agent goes on with the turn. What tells requests aside is asked of its model, too."""
+        if self._side_model is self._model:
+            self._side_model = model
+        self.agent, self._model = agent, model
+
     @property
     def id(self) -> str:
         return self._log.id

@@ -202,7 +202,7 @@ class CallIds:
 def description(tool: ToolSpec) -> str:
     """What a tool does, with its examples: few servers have a place of their own for them.
 
-    Those that come with a request are for models that have to be guided: others know when a tool is right.
+    Those that come with a request are for people who read the tool: models know when one is right.
     """
     shown = [example for example in tool.examples if example_of(example).request is None]
     examples = "".join(f"\n{canonical(example)}" for example in shown)

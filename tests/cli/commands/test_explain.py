@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman import tool
+from dragoman import Runtime, ScriptedModel, tool
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program
 from tests.runtimes import play, runtime_with
@@ -105,3 +105,15 @@ async def test_the_trace_of_a_turn_that_waits_says_so(tmp_path: Path) -> None:
     printed = (await _explain(tmp_path, turn, "--trace")).out
     assert "waiting for" in printed
     assert "not answered" in printed
+
+
+async def test_a_request_is_shown_with_who_gave_what(tmp_path: Path) -> None:
+    """R1: as the settings that hold here have it."""
+    model = ScriptedModel([says("Hi.")], name="ollama/x")
+    async with Runtime(tmp_path / "chat.db", model=model) as runtime:
+        await (await runtime.send("Hello", options={"seed": 7})).result()
+    file = tmp_path / "settings.toml"
+    file.write_text('model = "ollama/x"\nsystem = "Be kind."\ntools = ["basics"]\n')
+    printed = (await _explain(tmp_path, "--request", "--config", str(file))).out
+    for line in ("── system prompt: settings\nBe kind.", "seed = 7  (this send)", "calculator"):
+        assert line in printed

@@ -15,8 +15,9 @@ from dragoman.messages.events import MessageEnd
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.providers.catalog import load_catalog
+from dragoman.providers.local.adapter import IN_THE_PACKAGE, check_hash, find_adapter
 from dragoman.providers.local.server import LlamaServer, can_serve
-from dragoman.providers.local.weights import fetch
+from dragoman.providers.local.weights import cache_folder, fetch
 from dragoman.providers.models import Models
 from dragoman.tools.builtin import BUILTIN
 from tests.patience import PATIENCE
@@ -54,7 +55,7 @@ async def test_a_real_model_calls_a_real_tool(tmp_path: Path) -> None:
     assert "step.retry" not in events  # its server hangs up after each reply
     call = only_call(result)
     assert (call.tool, call.result and call.result.text) == ("calculator", "391")
-    assert result.text == "391"
+    assert "391" in result.text
 
 
 @slow
@@ -91,7 +92,7 @@ async def test_w2_any_file_is_served_by_its_path_and_over_the_ordinary_wire(
         events = [event async for batch in models().stream(request, "msg_1") for event in batch]
     assert isinstance(events[-1], MessageEnd)
     assert events[-1].usage.output > 0
-    assert (models().traits.guided, models().traits.note) == (False, "")
+    assert (models().traits.adapter, models().traits.note) == (None, "")
 
 
 PARENT = """
@@ -154,3 +155,31 @@ def test_a_name_that_is_no_file_is_told() -> None:
 
 def test_it_is_plain_that_it_errs() -> None:
     assert "135 million" in Models()("local/smollm2").traits.note
+
+
+@slow
+async def test_what_a_server_has_read_is_there_for_the_next_one(weights: Path, tmp_path: Path) -> None:
+    """W2: the tools are read once; a second server takes that from a file, in which nobody's words are."""
+    (tmp_path / "dragoman.toml").write_text(
+        f'providers.local.models.mine = {{ file = "{weights.as_posix()}", adapter = "smollm2-tools.gguf" }}'
+    )
+    tools = tuple(tool.spec() for tool in BUILTIN["basics"]().tools)
+    asked = (RequestMessage("user", (Text("What is the secret word? It is xylophone."),)),)
+    request = Request("local/mine", asked, tools=tools, options={"max_tokens": 8})
+    for _ in range(2):
+        async with Models("local/mine", catalog=load_catalog(tmp_path / "dragoman.toml")) as models:
+            await models().prepare(tools)
+            batches = [batch async for batch in models().stream(request, "msg_1")]
+        assert isinstance(batches[-1][-1], MessageEnd)
+    folder = cache_folder() / "prompts"
+    assert any(folder.glob("*.state"))
+    assert all(b"xylophone" not in file.read_bytes() for file in folder.glob("*.state"))
+
+
+def test_an_adapter_that_was_changed_is_refused(tmp_path: Path) -> None:
+    """P9: what is not the file that came with Dragoman is not loaded."""
+    assert find_adapter(IN_THE_PACKAGE).is_file()
+    changed = tmp_path / IN_THE_PACKAGE
+    changed.write_bytes(find_adapter(IN_THE_PACKAGE).read_bytes() + b"x")
+    with pytest.raises(ConfigError, match="install it again"):
+        check_hash(changed)

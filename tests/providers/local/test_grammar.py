@@ -1,69 +1,114 @@
-"""What the grammar of a tool's arguments lets a small model write: nothing that the request does not hold."""
+"""What the format of the model in the box makes of a tool, and what its grammar lets it write."""
 
 from __future__ import annotations
 
-from dragoman.providers.local.examples import Nearness, ToolExample, chats, examples_of
-from dragoman.providers.local.grammar import arguments_grammar
-from dragoman.tools.builtin import basics_group, files_group
+import pytest
 
-TOOLS = {tool.name: tool.spec() for group in (basics_group(), files_group()) for tool in group.tools}
+from dragoman.messages.request import ToolSpec
+from dragoman.providers.local.exact import restore_copies, tells_truly, typed_expression
+from dragoman.providers.local.grammar import reply_grammar
+from dragoman.providers.local.prompt import tool_line
 
-
-def grammar(tool: str, request: str) -> str:
-    return arguments_grammar(TOOLS[tool].parameters, examples_of(TOOLS[tool]), request)
-
-
-def root(tool: str, request: str) -> str:
-    return grammar(tool, request).partition("\n")[0]
-
-
-def test_a_path_is_a_word_of_the_request_that_looks_like_one() -> None:
-    assert r'"\"notes.txt\""' in root("read_file", "Please read notes.txt now!")
-    assert "now" not in root("read_file", "Please read notes.txt now!")
-
-
-def test_where_no_word_looks_like_one_every_word_may_be_meant() -> None:
-    assert r'("\"Read\"" | "\"Makefile\"")' in root("read_file", "Read Makefile.")
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "where"},
+        "unit": {"anyOf": [{"enum": ["celsius", "kelvin"]}, {"type": "null"}]},
+        "days": {"type": "array", "items": {"$ref": "#/$defs/Day"}},
+    },
+    "required": ["city"],
+    "$defs": {"Day": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
+}
+WEATHER = ToolSpec("weather", "Tell the weather", SCHEMA)  # type: ignore[arg-type]  # a dict of JSON
 
 
-def test_what_examples_say_beside_their_request_may_be_said() -> None:
-    assert r'"\".\""' in root("list_directory", "What do we have?")
+def test_a_tool_is_one_line_with_its_types() -> None:
+    """D1: references and optional parameters included."""
+    assert tool_line("weather", WEATHER.description, SCHEMA) == (
+        "- weather(city: string, unit?: celsius|kelvin, days?: [{n: integer}]) Tell the weather. city: where"
+    )
 
 
-def test_an_optional_argument_that_the_request_does_not_hold_is_left_out() -> None:
-    assert "zone" not in root("current_time", "How late is it?")
-    assert "Europe/Rome" in root("current_time", "Time in Europe/Rome?")
+def test_a_long_description_ends_with_a_sentence_or_a_word() -> None:
+    """D1: never in the middle of one."""
+    line = tool_line("t", "Count the words of a text. " * 9, {})
+    assert line == "- t() " + " ".join(["Count the words of a text."] * 4)
+    assert tool_line("t", "word " * 60, {}).endswith("word.")
 
 
-def test_what_examples_do_not_copy_is_free() -> None:
-    assert root("calculator", "What is 2 plus 2?") == r'root ::= " " "{" "\"expression\": " string "}"'
-
-
-def test_a_text_of_several_words_is_a_run_of_words_without_the_marks_around_it() -> None:
-    rules = grammar("write_file", "Write 'so it is' to a.txt")
-    assert r'"so"' in rules
-    assert '"is"' in rules
-    assert '"\'so"' not in rules  # with its mark, it begins with the mark alone
-
-
-def test_quotes_and_backslashes_of_a_request_stay_inside_their_literals() -> None:
-    rules = grammar("write_file", 'Write a\\b "c" to a.txt')
-    assert r'"a\\\\b"' in rules
+def test_members_stand_in_their_order_and_optional_ones_may_be_left_out() -> None:
+    """D1: the first has no comma before it."""
+    rules = reply_grammar([WEATHER])
+    assert r'"\"city\": " string' in rules
+    assert r'"\"unit\": " ("\"celsius\"" | "\"kelvin\"")' in rules
+    assert '"weather " "{" r0 (", " r1)? (", " r4)? "}"' in rules
 
 
 def test_a_schema_that_holds_itself_ends() -> None:
+    """D1: it is any value from some depth on."""
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}}, "required": ["next"]}
     schema = {"$defs": {"N": node}, **node}
-    assert "value" in arguments_grammar(schema, [], "go")  # type: ignore[arg-type]  # a dict of JSON
+    tool = ToolSpec("t", "", schema)  # type: ignore[arg-type]  # a dict of JSON
+    assert len(reply_grammar([tool])) < 3000
+    assert len(tool_line("t", "", schema)) < 200
 
 
-def test_a_tool_without_examples_is_shown_by_what_is_said_of_it() -> None:
-    assert examples_of(TOOLS["edit_file"]) == [
-        ToolExample("Replace a piece of text in a file of the workspace", "edit_file")
-    ]
+def test_quotes_in_names_stay_inside_their_literals() -> None:
+    """D1: whoever names a tool writes no rules."""
+    schema = {"type": "object", "properties": {'a"b': {"enum": ['say "hi"']}}}
+    tool = ToolSpec("t", "", schema)  # type: ignore[arg-type]  # a dict of JSON
+    assert r'"\"a\\\"b\": " ("\"say \\\"hi\\\"\"")' in reply_grammar([tool])
 
 
-def test_the_nearest_example_is_read_last() -> None:
-    known = [*chats(), *examples_of(TOOLS["calculator"]), *examples_of(TOOLS["read_file"])]
-    assert Nearness(known).nearest("How much is 3 plus 4?", 2)[-1].tool == "calculator"
-    assert Nearness(known).nearest("Read b/c.txt", 1)[0].tool == "read_file"
+@pytest.mark.parametrize(
+    ("request_", "expression"),
+    [
+        ("(12+8)*3-45/9", "(12+8)*3-45/9"),
+        ("what's 2^10 - 4 ?", "2**10 - 4"),
+        ("Calculate 3.5 × 14, please", "3.5 * 14"),
+        ("sqrt(2) * 8 = ?", "sqrt(2) * 8"),
+        ("was ist (3 + 4) * 5?", "(3 + 4) * 5"),
+        ("What is 15% of 80?", ""),
+        ("Add 17 to 3 * 4", ""),
+        ("What happened on 2024-05-03?", ""),
+        ("Read lines 10-20", ""),
+        ("the square root of 12 + 4", ""),
+        ("add 1,984 and 16", ""),
+        ("read src/a-1.txt", ""),
+    ],
+)
+def test_an_expression_is_found_where_it_is_the_only_number(request_: str, expression: str) -> None:
+    """C4: dates, percentages and ranges of lines are none."""
+    assert typed_expression(request_) == expression
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("docs/apendix-b.md", "docs/appendix-b.md"),
+        ("https://ex.org/a/b?c=1", "https://ex.org/a/b?c=1"),  # as it stands
+        ("other.md", "other.md"),
+        ("appendices", "appendices"),
+        ("the quick brwn fox", "the quick brown fox"),
+    ],
+)
+def test_a_slip_in_a_copy_is_put_right(written: str, right: str) -> None:
+    """C4: what is no slip of anything stays."""
+    read = "Put 'the quick brown fox' into docs/appendix-b.md, from https://ex.org/a/b?c=1 (appendix)."
+    assert restore_copies({"path": written, "all": [written]}, read) == {"path": right, "all": [right]}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "true"),
+    [
+        ("It is 21 degrees.", True),
+        ("It is 22 degrees.", False),
+        ("They are 1,250 in all.", True),
+        ("It is warm.", True),
+        ("It is 07:54.", True),
+        ("It is 07:53.", False),
+    ],
+)
+def test_a_sentence_has_no_number_of_its_own(sentence: str, true: bool) -> None:
+    """C2: whatever marks its thousands."""
+    assert tells_truly(sentence, '{"degrees": 21, "people": 1250}', "07:54:16+01:00") is true

@@ -19,6 +19,9 @@ import type {
   QueueView,
   Result,
   RevertView,
+  RuleDecision,
+  RuleList,
+  RuleView,
   TraceView,
   TurnInfo,
 } from "./generated";
@@ -38,6 +41,7 @@ export function conversations(search: string, before: string | null, signal?: Ab
 export const create = (settings: ConversationSettings): Promise<Summary> => post("/api/conversations", { settings });
 export const change = (id: string, changes: ConversationChange): Promise<Summary> =>
   patch(at`/api/conversations/${id}`, changes);
+export const conversation = (id: string): Promise<Summary> => get(at`/api/conversations/${id}`);
 export const drop = (id: string): Promise<void> => remove(at`/api/conversations/${id}`);
 export const fork = (id: string, message: string): Promise<Summary> =>
   post(at`/api/conversations/${id}/fork`, { message });
@@ -69,6 +73,8 @@ export const deliver = (call: string, result: Result): Promise<Done> =>
 export const output = (call: string): Promise<string> => text(at`/api/calls/${call}/output`);
 export const answer = (question: string, decision: Decision): Promise<Question> =>
   post(at`/api/questions/${question}/answer`, decision);
+export const question = (id: string): Promise<Question> => get(at`/api/questions/${id}`);
+export const allQuestions = async (): Promise<Question[]> => (await get<QuestionList>("/api/questions")).items;
 export async function questions(conversation: string): Promise<Question[]> {
   return (await get<QuestionList>(at`/api/questions?conversation=${conversation}`)).items;
 }
@@ -78,6 +84,10 @@ export async function tools(conversation: string | null): Promise<Group[]> {
   return (await get<GroupList>(`/api/tools${query}`)).groups;
 }
 export const models = (): Promise<ModelList> => get("/api/models");
+export const modelsOf = (provider: string): Promise<ModelList> => get(at`/api/models/${provider}`);
+export const rules = async (): Promise<RuleView[]> => (await get<RuleList>("/api/rules")).items;
+export const decisionOf = (permission: string, pattern: string): Promise<RuleDecision> =>
+  get(at`/api/rules/decision?permission=${permission}&pattern=${pattern}`);
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 export const trace = (turn: string): Promise<TraceView> => get(at`/api/turns/${turn}/trace`);

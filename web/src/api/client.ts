@@ -31,7 +31,7 @@ export async function problemOf(response: Response): Promise<Problem> {
   } catch {
     // not JSON: a proxy, or a server that fell over; the status line has to do
   }
-  return new Problem(response.status, title, detail);
+  return new Problem(response.status, title, t().server(detail));
 }
 
 async function send(path: string, init: RequestInit): Promise<Response> {

@@ -279,6 +279,7 @@ export interface components {
             waiting: number;
             parent: components["schemas"]["Origin"] | null;
             snippet: string | null;
+            found: string | null;
             /**
              * @default conversation.changed
              * @constant
@@ -361,6 +362,7 @@ export interface components {
             waiting: number;
             parent: components["schemas"]["Origin"] | null;
             snippet: string | null;
+            found: string | null;
         };
         Credentials: {
             password: string;
@@ -558,6 +560,7 @@ export interface components {
             server: string | null;
             state: string | null;
             tools: components["schemas"]["ToolView"][];
+            problem: string | null;
         };
         /** @description The provider did something itself, such as a search: a whole part of the reply, at once. */
         ItemAdded: {
@@ -664,6 +667,7 @@ export interface components {
         ModelList: {
             default: string | null;
             items: components["schemas"]["ModelView"][];
+            providers: components["schemas"]["ProviderView"][];
         };
         ModelSpent: {
             model: string | null;
@@ -681,6 +685,7 @@ export interface components {
             /** @default true */
             ready: boolean;
             missing: string | null;
+            price: components["schemas"]["Price"] | null;
         };
         NamedPrompt: {
             name: string;
@@ -784,6 +789,11 @@ export interface components {
             items: components["schemas"]["ConversationSummary"][];
             next: string | null;
         };
+        /** @description Dollars for a million tokens. */
+        Price: {
+            input: number;
+            output: number;
+        };
         /** @description RFC 9457. */
         Problem: {
             title: string;
@@ -839,6 +849,15 @@ export interface components {
              * @constant
              */
             type: "item";
+        };
+        /** @description Any model of a provider can be named, as NAME/MODEL, whether it is listed or not. */
+        ProviderView: {
+            name: string;
+            title: string;
+            ready: boolean;
+            missing: string | null;
+            /** @default false */
+            local: boolean;
         };
         /** @description Something only a person may decide. Stored: it outlives the process and is answered once. */
         Question: {
@@ -1120,6 +1139,21 @@ export interface components {
             /** @default  */
             origin: string;
         };
+        /** @description What rules and grants say, before mode, bounds and plugins have their say. No rule: it is asked. */
+        RuleDecision: {
+            /** @enum {string} */
+            action: "allow" | "ask" | "deny";
+            rule: components["schemas"]["Rule-Output"] | null;
+        };
+        /** @description Of those that match, the last one decides; grants come after all of them. */
+        RuleList: {
+            items: components["schemas"]["RuleView"][];
+        };
+        /** @description A rule of the settings, or of an agent, where it is one's. */
+        RuleView: {
+            rule: components["schemas"]["Rule-Output"];
+            agent: string | null;
+        };
         /** @description Replies and calls that have these things in common. None: of all, or not known. */
         Spending: {
             day: string | null;
@@ -1348,6 +1382,7 @@ export interface components {
             on: boolean;
             review: string;
             replay: string;
+            ruled: components["schemas"]["Rule-Output"][];
         };
         /** @description Seconds. What went on at the same time counts once. */
         Totals: {
@@ -1459,6 +1494,7 @@ export interface components {
         };
         UploadLimits: {
             upload: number;
+            rounds: number | null;
         };
         /**
          * @description Tokens of one or more requests. `input` counts cached tokens too, `output` counts reasoning too.
@@ -1564,11 +1600,13 @@ export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
 export type Origin = components['schemas']['Origin'];
 export type Page = components['schemas']['Page'];
+export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
 export type PromptList = components['schemas']['PromptList'];
 export type ProviderData = components['schemas']['ProviderData'];
 export type ProviderItem = components['schemas']['ProviderItem'];
+export type ProviderView = components['schemas']['ProviderView'];
 export type Question = components['schemas']['Question'];
 export type QuestionAsked = components['schemas']['QuestionAsked'];
 export type QuestionList = components['schemas']['QuestionList'];
@@ -1589,6 +1627,9 @@ export type Revert = components['schemas']['Revert'];
 export type RevertView = components['schemas']['RevertView'];
 export type RuleInput = components['schemas']['Rule-Input'];
 export type RuleOutput = components['schemas']['Rule-Output'];
+export type RuleDecision = components['schemas']['RuleDecision'];
+export type RuleList = components['schemas']['RuleList'];
+export type RuleView = components['schemas']['RuleView'];
 export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];

@@ -15,6 +15,7 @@ export type {
   Me,
   ModelView as Model,
   NamedPrompt as Prompt,
+  ProviderView as Provider,
   Question,
   Reasoning as ReasoningPart,
   RuleOutput as Rule,

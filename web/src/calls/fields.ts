@@ -8,7 +8,8 @@ export interface Field {
   label: string;
   help: string;
   required: boolean;
-  kind: "text" | "number" | "integer" | "boolean" | "choice";
+  /** `list`: texts, one to a line; `json`: what no other field can hold. */
+  kind: "text" | "number" | "integer" | "boolean" | "choice" | "list" | "json";
   choices: { value: Json; label: string }[];
   start: Json | undefined;
   format: string;
@@ -39,13 +40,18 @@ function choicesOf(rules: Schema): { value: Json; label: string }[] {
   return found.map((choice) => ({ value: choice.const as Json, label: String(choice.title ?? choice.const) }));
 }
 
-function field(name: string, schema: Schema, root: Schema, required: boolean): Field | null {
+function isListOfTexts(rules: Schema, root: Schema): boolean {
+  return isObject(rules.items) && typesOf(resolved(rules.items, root)).join() === "string" && !choicesOf(resolved(rules.items, root)).length;
+}
+
+function field(name: string, schema: Schema, root: Schema, required: boolean): Field {
   const rules = unwrapped(schema, root);
   const types = typesOf(rules).filter((type) => type !== "null");
   const choices = choicesOf(rules);
   const kinds: Record<string, Field["kind"]> = { string: "text", number: "number", integer: "integer", boolean: "boolean" };
-  const kind = choices.length ? "choice" : types.length === 1 ? kinds[types[0] as string] : undefined;
-  if (!kind) return null;
+  const only = types.length === 1 ? types[0] : undefined;
+  const list = only === "array" && isListOfTexts(rules, root);
+  const kind = choices.length ? "choice" : list ? "list" : ((only ? kinds[only] : undefined) ?? "json");
   const text = (value: Json | undefined): string => (typeof value === "string" ? value : "");
   return {
     name,
@@ -65,9 +71,7 @@ export function fieldsOf(schema: Schema): Field[] | null {
   const required = new Set(Array.isArray(rules.required) ? rules.required.map(String) : []);
   const fields: Field[] = [];
   for (const [name, property] of Object.entries(rules.properties)) {
-    const made = isObject(property) ? field(name, property, schema, required.has(name)) : null;
-    if (!made) return null;
-    fields.push(made);
+    fields.push(field(name, isObject(property) ? property : {}, schema, required.has(name)));
   }
   return fields.length ? fields : null;
 }

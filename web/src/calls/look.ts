@@ -1,6 +1,6 @@
 /** How each state of a call looks: its icon and its tone. */
 
-import type { CallState, JsonObject, ToolResult } from "../api/types";
+import type { CallState, FilePart, JsonObject, ToolResult } from "../api/types";
 import type { IconName } from "../parts/icons";
 
 export type Tone = "calm" | "busy" | "warn" | "good" | "bad";
@@ -32,4 +32,13 @@ export const pretty = (value: unknown): string => JSON.stringify(value, null, 2)
 export function diffOf(result: ToolResult | null | undefined): string {
   const diff = result?.metadata?.diff;
   return typeof diff === "string" ? diff : "";
+}
+
+/** What a result has to be looked at, and not read. */
+export function pictures(result: ToolResult | null | undefined): FilePart[] {
+  return (result?.attachments ?? []).filter(({ media_type }) => media_type.startsWith("image/") && media_type !== "image/svg+xml");
+}
+
+export function firstLine(text: string): string {
+  return /\S.*/.exec(text)?.[0].slice(0, 300) ?? "";
 }

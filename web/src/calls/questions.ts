@@ -2,6 +2,7 @@
 
 import type { Kind, Question, Rule } from "../api/types";
 import { t } from "../i18n/words.svelte";
+import { inField, isComposing } from "../parts/keys";
 import { visible } from "./visible";
 
 /** What the server writes where nobody else has words for it (`turn/steps/ask.py`). */
@@ -20,6 +21,12 @@ export function inWords({ kind, tool, text, rules }: Question): string {
   return visible(rest === null ? asked || t().asks[kind](tool) : t().asks[kind](tool) + rest);
 }
 
+/** The letter that was typed, where it is not meant for a field or the browser. */
+export function keyOf(event: KeyboardEvent): string | null {
+  if (inField(event) || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return null;
+  return event.key.length === 1 ? event.key : null;
+}
+
 /** What a longer answer can be about: the question's own rules, or a wider one instead. */
 export function offers({ rules, wider }: Question): Rule[][] {
   return rules.length ? [rules, ...wider.map((rule) => [rule])] : [];
@@ -30,3 +37,6 @@ export function rulesInWords(rules: Rule[]): string {
     .map(({ permission, pattern }) => (pattern === "*" ? t().ruleAll(permission) : t().ruleFor(permission, visible(pattern))))
     .join("; ");
 }
+
+/** Whether it is about the arguments of a call, and not about its result or the tool's own. */
+export const asksToRun = ({ kind }: Question): boolean => kind !== "review" && kind !== "tool";

@@ -1,46 +1,70 @@
-/** Keeps a scrolling element at its end while things grow in it, unless the person has scrolled up. */
+/** Keeps a scrolling element at its end while things grow in it, unless the person has scrolled up.
+ *
+ * It stops at the first card that asks something: nobody is to see the buttons of a question before its arguments.
+ */
 
 const NEAR = 60;
+const ABOVE = 12; // pixels that stay free above the card
+const ASKING = "[data-call]:has([data-testid=question])";
 
 export interface StickOptions {
   onAway: (away: boolean) => void;
-  onReady: (jump: () => void) => void;
+  /** `leave`: the end is not followed any more. */
+  onReady: (jump: () => void, leave: () => void) => void;
 }
 
 export function stickToEnd(options: StickOptions): (element: HTMLElement) => () => void {
   return (element) => {
     let stuck = true;
-    const toEnd = (): void => {
-      element.scrollTop = element.scrollHeight;
+    /** At the end, we keep the place; elsewhere the browser does, whatever grows above. */
+    const stick = (on: boolean): void => {
+      stuck = on;
+      element.style.overflowAnchor = on ? "none" : "auto";
     };
-    const far = (): number => element.scrollHeight - element.scrollTop - element.clientHeight;
+    const end = (): number => element.scrollHeight - element.clientHeight;
+    const target = (): number => {
+      const card = element.querySelector(ASKING);
+      if (!card) return end();
+      const top = card.getBoundingClientRect().top - element.getBoundingClientRect().top + element.scrollTop;
+      return Math.max(0, Math.min(end(), top - ABOVE));
+    };
+    const follow = (): void => {
+      const wanted = target();
+      if (element.scrollTop < wanted) element.scrollTop = wanted;
+    };
     const onscroll = (): void => {
-      stuck = far() < NEAR;
-      options.onAway(far() > element.clientHeight * 0.6);
+      stick(element.scrollTop > target() - NEAR);
+      options.onAway(end() - element.scrollTop > element.clientHeight * 0.6);
     };
     // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view.
     const sizes = new ResizeObserver(() => {
-      if (stuck) toEnd();
+      if (stuck) follow();
     });
     const children = new MutationObserver(() => {
       sizes.disconnect();
       sizes.observe(element);
       for (const child of element.children) sizes.observe(child);
-      if (stuck) toEnd();
+      if (stuck) follow();
     });
+    const onwheel = (event: WheelEvent): void => {
+      if (event.deltaY < 0) stick(false);
+    };
     element.addEventListener("scroll", onscroll, { passive: true });
-    element.addEventListener("wheel", (event) => event.deltaY < 0 && (stuck = false), { passive: true });
+    element.addEventListener("wheel", onwheel, { passive: true });
     children.observe(element, { childList: true });
     sizes.observe(element);
     for (const child of element.children) sizes.observe(child);
-    options.onReady(() => {
-      stuck = true;
-      toEnd();
-    });
+    const jump = (): void => {
+      stick(true);
+      element.scrollTop = target();
+    };
+    stick(true);
+    options.onReady(jump, () => stick(false));
     return () => {
       sizes.disconnect();
       children.disconnect();
       element.removeEventListener("scroll", onscroll);
+      element.removeEventListener("wheel", onwheel);
     };
   };
 }

@@ -33,6 +33,7 @@ function codeBlock(pre: HTMLPreElement): void {
   });
   copy.setAttribute("aria-label", t().copyCode);
   bar.append(language, copy);
+  frame.dir = "ltr"; // code is, whatever the words around it are
   pre.tabIndex = 0; // wide code is scrolled with the keyboard, too
   pre.replaceWith(frame);
   frame.append(bar, pre);

@@ -2,6 +2,8 @@
 
 import { Marked, type Token, type Tokens } from "marked";
 
+import { t } from "../i18n/words.svelte";
+import { footnoteDefinition, footnoteReference, type Footnotes, NONE, withFootnotes } from "./footnotes";
 import { blockMath, inlineMath } from "./math";
 
 const escaped = (text: string): string =>
@@ -18,6 +20,9 @@ const tamed = (html: string): string =>
 
 const INLINE_IMAGE = /^(?:data:image\/(?:png|jpeg|gif|webp);base64,|\/api\/files\/)/i;
 
+const ALERT = /^<p>\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:<br>)?\n?/i;
+type Alert = "note" | "tip" | "important" | "warning" | "caution";
+
 const marked = new Marked({
   gfm: true,
   breaks: false,
@@ -27,6 +32,14 @@ const marked = new Marked({
       const language = /^[\w+#.-]+/.exec(lang ?? "")?.[0] ?? "";
       return `<pre data-language="${escaped(language)}"><code>${escaped(text)}</code></pre>\n`;
     },
+    blockquote({ tokens }: Tokens.Blockquote) {
+      const inside = this.parser.parse(tokens);
+      const alert = ALERT.exec(inside);
+      const kind = alert?.[1]?.toLowerCase() as Alert | undefined;
+      if (!alert || !kind) return `<blockquote>\n${inside}</blockquote>\n`;
+      const rest = `<p>${inside.slice(alert[0].length)}`.replace(/^<p>\s*<\/p>/, "");
+      return `<blockquote class="alert ${kind}">\n<p><strong>${escaped(t().alerts[kind])}</strong></p>${rest}</blockquote>\n`;
+    },
     image: ({ href, text }: Tokens.Image) => {
       if (INLINE_IMAGE.test(href)) return `<img src="${escaped(href)}" alt="${escaped(text)}">`;
       if (!/^https?:\/\//i.test(href)) return escaped(text);
@@ -34,11 +47,11 @@ const marked = new Marked({
     },
   },
 });
-marked.use({ extensions: [blockMath, inlineMath] });
+marked.use({ extensions: [blockMath, inlineMath, footnoteReference, footnoteDefinition] });
 
 export const lex = (text: string): Token[] => marked.lexer(text);
 
-export function parse(block: string, definitions = ""): string {
+export function parse(block: string, definitions = "", notes: Footnotes = NONE): string {
   const text = definitions && !block.includes(definitions) ? `${block}\n\n${definitions}` : block;
-  return marked.parse(text, { async: false });
+  return withFootnotes(notes, () => marked.parse(text, { async: false }));
 }

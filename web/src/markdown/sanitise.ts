@@ -7,7 +7,8 @@ const TAGS = (
   "a img table thead tbody tr th td span div input details summary"
 ).split(" ");
 const ATTRIBUTES = ["href", "title", "src", "alt", "align", "start", "type", "checked", "disabled", "class"];
-const CLASSES = new Set(["math", "remote-image"]);
+const ALERTS = ["note", "tip", "important", "warning", "caution"].map((kind) => `alert ${kind}`);
+const CLASSES = new Set(["math", "remote-image", "footnote", ...ALERTS]);
 
 const purify = DOMPurify();
 

@@ -1,5 +1,7 @@
 /** Markdown in, blocks out. While text streams in, finished blocks stay as they are and only the tail is read again. */
 
+import type { Token } from "marked";
+
 import { lex } from "./parse";
 
 const OPENS_FORMULA = /^ {0,3}(?:\$\$|\\\[)/;
@@ -23,14 +25,32 @@ export class Splitter {
     // A formula that is not closed yet looks like paragraphs.
     const formula = tokens.findIndex((token) => token.type !== "blockMath" && OPENS_FORMULA.test(token.raw));
     if (formula >= 0) open = Math.min(open, formula);
-    for (const token of tokens.slice(0, Math.max(0, open))) {
-      if (token.type === "space" && this.finished.length) this.finished[this.finished.length - 1] += token.raw;
-      else this.finished.push(token.raw);
-      this.settled += token.raw.length;
+    const groups = grouped(tokens.slice(0, Math.max(0, open)));
+    for (const raw of groups) {
+      if (/^\s*$/.test(raw) && this.finished.length) this.finished[this.finished.length - 1] += raw;
+      else this.finished.push(raw);
+      this.settled += raw.length;
     }
     const tail = text.slice(this.settled);
     return tail ? [...this.finished, tail] : [...this.finished];
   }
+}
+
+const opens = (html: string): number => (html.match(/<details\b/gi)?.length ?? 0) - (html.match(/<\/details>/gi)?.length ?? 0);
+
+/** What stands in details is one block with them. Those that are not closed yet are left out, with all that follows. */
+function grouped(tokens: Token[]): string[] {
+  const blocks: string[] = [];
+  let inside = "";
+  let depth = 0;
+  for (const { type, raw } of tokens) {
+    if (type === "html") depth = Math.max(0, depth + opens(raw));
+    inside += raw;
+    if (depth > 0) continue;
+    blocks.push(inside);
+    inside = "";
+  }
+  return blocks;
 }
 
 const DEFINITION = /^ {0,3}\[[^\]^][^\]]*\]:\s*\S.*$/gm;

@@ -5,15 +5,18 @@ import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
 import type { ConversationSettings, Part } from "../api/types";
+import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
 import { ConversationView } from "./conversation.svelte";
 import { emptyMessage } from "./fold";
+import { inbox } from "./inbox.svelte";
 import { list } from "./list.svelte";
 import { live } from "./live.svelte";
+import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "palette" | "files" | "tools" | "trace" | "none";
+export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "none";
 export type SettingsTab = "general" | "permissions" | "prompts" | "usage" | "help";
 
 class App {
@@ -24,6 +27,8 @@ class App {
   /** The turn whose trace is shown. */
   traced = $state<string | null>(null);
   drawer = $state(false);
+  /** Words for the message field that somebody clicked on. */
+  suggested = $state<string | null>(null);
   /** Settings chosen before there is a conversation to keep them. */
   planned = $state<ConversationSettings>({});
   /** Deletions that may still be taken back. */
@@ -50,6 +55,7 @@ class App {
       return;
     }
     void attempt(() => list.load());
+    void inbox.load();
     this.show(this.fromAddress(), false);
   }
 
@@ -57,25 +63,41 @@ class App {
     return /^\/c\/([^/]+)/.exec(location.pathname)?.[1] ?? null;
   }
 
-  show(id: string | null, push = true): void {
+  /** `found`: the message to be shown there, instead of the end. */
+  show(id: string | null, push = true, found: string | null = null): void {
     this.drawer = false;
     const address = id === null ? "/" : `/c/${id}`;
     if (push && location.pathname !== address) history.pushState(null, "", address);
     this.current = id === null ? null : new ConversationView(id);
-    if (id === null) this.planned = {};
+    if (this.current) this.current.sought = found;
+    if (id === null) this.planned = this.usual();
     void catalog.loadTools(id);
-    live.open(id, (event) => this.take(event), () => void attempt(() => list.load()));
+    inbox.soon(); // between two streams, something may go untold
+    live.open(id, (event) => this.take(event), () => this.reload());
+  }
+
+  /** A new conversation begins with the model that was chosen last. */
+  private usual(): ConversationSettings {
+    const { model } = settings;
+    return model !== null && isKnown(model, catalog.models, catalog.providers) ? { model } : {};
+  }
+
+  private reload(): void {
+    void attempt(() => list.load());
+    void inbox.load();
   }
 
   private take(event: LiveEvent): void {
     if (event.type === "conversation.changed") {
       const { type: _, ...item } = event;
+      if (item.waiting || list.known.get(item.id)?.waiting) inbox.soon();
       list.put(item);
     } else if (event.type === "conversation.deleted") {
       list.drop(event.id);
       if (this.current?.id === event.id) this.show(null);
+      inbox.soon();
     } else if (event.type === "list.reset") {
-      void attempt(() => list.load());
+      this.reload();
     } else if (event.type === "snapshot") {
       list.put(event.conversation);
     }
@@ -108,12 +130,14 @@ class App {
     }
   }
 
+  /** It is followed before anything is said in it, so that nothing is missed, and needs no loading: it is empty. */
   private async begin(): Promise<ConversationView> {
     const made = await api.create($state.snapshot(this.planned) as ConversationSettings);
     list.put(made);
     this.show(made.id);
     const view = this.current as ConversationView;
     view.summary = made;
+    view.loaded = true;
     return view;
   }
 
@@ -134,7 +158,9 @@ class App {
 
   async choose(changes: NonNullable<ConversationChange["settings"]>): Promise<void> {
     const view = this.current;
+    const remember = (): void => (changes.model === undefined ? undefined : keep({ model: changes.model }));
     if (!view) {
+      remember();
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;
       for (const key of Object.keys(planned)) if (planned[key] === null) delete planned[key];
       this.planned = planned as ConversationSettings;
@@ -144,6 +170,7 @@ class App {
       const changed = await api.change(view.id, { settings: changes });
       view.summary = changed;
       list.put(changed);
+      remember();
       if ("tools" in changes || "agent" in changes) await catalog.loadTools(view.id, true);
     });
   }
@@ -169,11 +196,12 @@ class App {
     if (!made) return;
     list.put(made);
     this.show(made.id);
-    tell(t().forked);
+    if (made.title) void this.rename(made.id, t().copyOf(made.title));
+    tell(t().forked, "note", { label: t().backToOriginal, run: () => this.show(view.id) }, 8);
   }
 
   async bring(file: File): Promise<void> {
-    const made = await attempt(async () => api.bring(JSON.parse(await file.text())));
+    const made = await attempt(async () => api.bring(read(await file.text())));
     if (!made) return;
     list.put(made);
     this.show(made.id);
@@ -235,6 +263,15 @@ class App {
 }
 
 export const app = new App();
+
+/** What a file holds; an error in words where that is no export. */
+function read(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new Error(t().notAnExport);
+  }
+}
 
 function whole(part: api.Said[number]): Part {
   return part.type === "text" ? { citations: [], phase: null, ...part } : part;

@@ -1,12 +1,13 @@
 /** What the server offers: models, agents, tools, prompts. Asked for once, and again where it may have changed. */
 
 import * as api from "../api/calls";
-import type { Agent, Group, Me, Model, Prompt, ToolInfo } from "../api/types";
+import type { Agent, ConversationSettings, Group, Me, Model, Prompt, Provider, ToolInfo } from "../api/types";
 
 class Catalog {
   me = $state.raw<Me | null>(null);
   models = $state.raw<Model[]>([]);
   defaultModel = $state.raw<string | null>(null);
+  providers = $state.raw<Provider[]>([]);
   agents = $state.raw<Agent[]>([]);
   groups = $state.raw<Group[]>([]);
   prompts = $state.raw<Prompt[]>([]);
@@ -25,6 +26,7 @@ class Catalog {
     if (models.status === "fulfilled") {
       this.models = models.value.items;
       this.defaultModel = models.value.default;
+      this.providers = models.value.providers;
     }
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
   }
@@ -47,6 +49,11 @@ class Catalog {
   /** The name under which a group knows a tool that the model calls by another. */
   tool(offeredAs: string): ToolInfo | undefined {
     return this.offered.get(offeredAs);
+  }
+
+  /** The name of the model that answers under these settings. */
+  modelOf(chosen: ConversationSettings): string | null {
+    return chosen.model ?? this.me?.model?.name ?? this.defaultModel;
   }
 
   /** What a person should know of a model before they trust it. */

@@ -5,6 +5,7 @@ import { SvelteMap, SvelteSet } from "svelte/reactivity";
 import * as api from "../api/calls";
 import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
 import type { Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
+import { t } from "../i18n/words.svelte";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
 import { attempt } from "./toasts.svelte";
@@ -13,6 +14,8 @@ import { blocks, Branches } from "./tree";
 export interface Progress {
   last: Json;
   log: string;
+  /** Pieces of one output, which break their lines themselves; else each report is a line. */
+  pieces: boolean;
 }
 /** The provider is asked again, at this time in seconds; 0 where that is not known. */
 export interface Retry {
@@ -45,6 +48,12 @@ export class ConversationView {
   /** Calls that the server said a client is to run. */
   readonly forClient = new SvelteSet<string>();
   notes = $state.raw<Note[]>([]);
+  /** The message of the person that is being edited. */
+  edited = $state<string | null>(null);
+  /** The message that a search led to: shown, and brought into view. */
+  sought = $state<string | null>(null);
+  /** When the stream last told something of a turn, in seconds. */
+  readonly heard = new Map<string, number>();
   /** What was sent and no turn has taken yet. */
   queue = $state.raw<Pick<Tree, "queued" | "steering">>({ queued: [], steering: [] });
 
@@ -103,6 +112,13 @@ export class ConversationView {
     return this.branches.versions(id);
   }
 
+  /** The messages of an answer on its own branch, from this one until a person says something. */
+  answerFrom(id: string): string[] {
+    void this.shape;
+    const path = this.branches.path(this.branches.tip(id));
+    return blocks(path, (one) => this.kinds.get(one)).find((block) => block.ids.includes(id))?.ids ?? [];
+  }
+
   questionsOf(call: string): Question[] {
     return [...this.questions.values()].filter((question) => question.call === call);
   }
@@ -143,6 +159,7 @@ export class ConversationView {
   }
 
   replace(tree: Tree): void {
+    const lost = this.lostReply(tree);
     this.branches = new Branches();
     this.kinds.clear();
     this.messages.clear();
@@ -161,6 +178,20 @@ export class ConversationView {
     this.summary = tree.conversation;
     this.loaded = true;
     this.shape++;
+    if (lost) this.note(lost, t().writtenAnew);
+  }
+
+  /** The turn whose reply was read in part and is not in the snapshot: the server stopped, and asks for it anew. */
+  private lostReply(tree: Tree): string | null {
+    const known = new Set(tree.messages.map(({ id }) => id));
+    const begun = [...this.messages.values()].find(
+      ({ id, role, finish, parts }) => role === "assistant" && !finish && parts.length > 0 && !known.has(id),
+    );
+    return tree.turns.find(({ id }) => id === begun?.turn)?.id ?? null;
+  }
+
+  private note(turn: string, text: string): void {
+    this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text }];
   }
 
   /** A message that this page knows before the stream tells of it. */
@@ -178,6 +209,7 @@ export class ConversationView {
 
   private takeTurn(event: TurnEvent): void {
     const { turn } = event;
+    this.heard.set(turn, Date.now() / 1000);
     if (this.turns.get(turn)?.retry) this.changeTurn(turn, { retry: null }); // whatever comes next, the wait is over
     switch (event.type) {
       case "turn.start":
@@ -204,7 +236,7 @@ export class ConversationView {
         break;
       case "notice":
         if (event.kind === "title") break; // the summary brings it
-        this.notes = [...this.notes.slice(-20), { id: ++this.noteCount, turn, text: event.text }];
+        this.note(turn, event.text);
         break;
       case "call.asked":
         if (event.whole) this.questions.set(event.question, event.whole);
@@ -274,9 +306,11 @@ export class ConversationView {
   }
 
   private report(call: string, value: Json): void {
-    const log = this.progress.get(call)?.log ?? "";
+    const { log, pieces: before } = this.progress.get(call) ?? { log: "", pieces: false };
     const text = typeof value === "string" ? value : "";
-    this.progress.set(call, { last: value, log: (log + text).slice(-LOG_KEPT) });
+    const pieces = before || /[\r\n]/.test(text);
+    const between = log && text && !pieces ? "\n" : "";
+    this.progress.set(call, { last: value, log: (log + between + text).slice(-LOG_KEPT), pieces });
   }
 
   // ── what the stream left out ──────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 /** The one stream of this tab: opened for the conversation shown, let go of while the tab is hidden. */
 
 import type { LiveEvent } from "../api/events";
+import { settings } from "./settings.svelte";
 import { type Connection, LiveStream } from "../api/stream";
 
 const HIDDEN_FOR = 60_000;
@@ -34,7 +35,7 @@ class Live {
   watchVisibility(): void {
     document.addEventListener("visibilitychange", () => {
       clearTimeout(this.restTimer);
-      if (document.visibilityState === "hidden") {
+      if (document.visibilityState === "hidden" && !settings.notify) {
         this.restTimer = setTimeout(() => {
           this.stream?.rest();
           this.connection = "resting";

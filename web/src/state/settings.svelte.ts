@@ -1,5 +1,9 @@
 /** What a person likes, kept in this browser. */
 
+import { SvelteSet } from "svelte/reactivity";
+
+import type { Decision, Question } from "../api/types";
+
 export type Theme = "system" | "light" | "dark";
 export type Language = "auto" | "en" | "zh";
 
@@ -12,8 +16,12 @@ interface Kept {
   /** What a message sent while a turn runs does. */
   whileRunning: "steer" | "queue";
   sidebar: boolean;
-  /** Conversations in which the tools of this browser run without a click. */
+  /** Conversations in which the tools of this browser run without a click, and CONVERSATION/TOOL for single tools. */
   runHere: string[];
+  /** A desktop notification when something waits and the page is not seen. */
+  notify: boolean;
+  /** The model that was chosen last; null: the server's own. */
+  model: string | null;
 }
 
 const KEY = "dragoman.settings";
@@ -25,6 +33,8 @@ const DEFAULTS: Kept = {
   whileRunning: "steer",
   sidebar: true,
   runHere: [],
+  notify: false,
+  model: null,
 };
 
 function kept(): Kept {
@@ -53,8 +63,39 @@ export function showTheme(): void {
   else root.dataset.theme = settings.theme;
 }
 
-export function runsHere(conversation: string): boolean {
-  return settings.runHere.includes(conversation);
+const EVERYWHERE = "*";
+/** Calls that were allowed in this tab: who has just said yes need not click again. */
+const allowed = new SvelteSet<string>();
+
+/** Whether the tools of this browser, or one call of them, run without another click. */
+export function runsHere(conversation: string, call?: { id: string; tool: string }): boolean {
+  if (settings.runHere.includes(conversation)) return true;
+  if (!call) return false;
+  const tools = [conversation, EVERYWHERE].map((where) => `${where}/${call.tool}`);
+  return allowed.has(call.id) || settings.runHere.some((kept) => tools.includes(kept));
+}
+
+const running = new SvelteSet<string>();
+
+export const isRunningHere = (call: string): boolean => running.has(call);
+
+/** While this tab runs a call, nobody is waited for. */
+export async function whileRunningHere(call: string, work: () => Promise<void>): Promise<void> {
+  running.add(call);
+  try {
+    await work();
+  } finally {
+    running.delete(call);
+  }
+}
+
+/** An answer in this tab is also the click that a tool of this browser waits for. */
+export function allowHere(question: Question, { verdict, scope }: Decision): void {
+  if (verdict !== "allow") return;
+  allowed.add(question.call);
+  if (!scope || scope === "once") return;
+  const where = scope === "conversation" ? question.conversation : EVERYWHERE;
+  letRunHere(`${where}/${question.tool}`, true);
 }
 
 export function letRunHere(conversation: string, on: boolean): void {

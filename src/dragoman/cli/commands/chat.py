@@ -18,7 +18,7 @@ from dragoman.cli.chat.session import Session
 from dragoman.cli.chat.slash_commands import COMMANDS, Quit, run_command
 from dragoman.cli.interrupted import interrupted_conversations
 from dragoman.cli.lookup import find_conversation
-from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error
 from dragoman.cli.terminal.keyboard import InputClosed, Interrupted, Keyboard, mute_typing
 from dragoman.cli.terminal.screen import DownloadProgress
@@ -67,7 +67,7 @@ async def _chat(settings: Settings, flags: ChatFlags) -> None:
         deny=flags.deny,
         adopts=False,  # what other programs left behind goes on when it is opened, and not before
     )
-    async with chosen.models, built.runtime as runtime:
+    async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
         listed: list[str] = []
         runtime.background.run("asking for models", lambda: _list_models(chosen, listed))
         own = templates(settings)

@@ -12,12 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.commands.waterfall import show_waterfall, trace_report
-from dragoman.cli.terminal.text import print_json
+from dragoman.cli.model_choice import choose_model
+from dragoman.cli.terminal.text import plain, print_json
+from dragoman.config.build import build_runtime, store_of
+from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
 from dragoman.messages.questions import Question
 from dragoman.store.address import StoreAddress
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.facts import FACT, Fact
+from dragoman.turn.layers import RequestLayers
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import Turn, advance
 from dragoman.turn.trace import TurnTrace
@@ -34,6 +38,27 @@ def explain(turn: str | None, address: StoreAddress, *, as_json: bool, trace: bo
         print_json(_report(row, facts, questions), indent=2)
     else:
         _show(row, facts, questions)
+
+
+def explain_request(turn: str | None, settings: Settings, *, as_json: bool) -> None:
+    """With the tools, agents and models of these settings."""
+    address = store_of(settings)
+    if not address.is_there:
+        raise ConfigError(f"there is no database {address}: name one with --store or DRAGOMAN_STORE")
+
+    async def read() -> RequestLayers:
+        chosen = await choose_model(settings)
+        built = build_runtime(settings, model=chosen.models, adopts=False)
+        async with chosen.models, built.runtime as runtime:
+            id = turn if turn is not None else (await _find_latest(runtime.store, address)).id
+            await runtime.store.turn(id)  # NotFound where there is none
+            return await runtime.turn(id).request()
+
+    layers = asyncio.run(read())
+    if as_json:
+        print_json(asdict(layers), indent=2)
+    else:
+        print(plain(layers.text()))
 
 
 def _explain_trace(trace: TurnTrace, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from dragoman.cli.model_choice import ChosenModel, choose_model, unsuitable_groups
+from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
 from dragoman.config.build import Built, build_runtime, store_of, turns_of, workspace_of
@@ -61,7 +61,7 @@ async def _serve(settings: Settings) -> None:
         await fetch_model(chosen)
         without = unsuitable_groups(settings, chosen)
         built = build_runtime(settings, model=chosen.models, without=without, **turns_of(settings))
-        async with chosen.models, built.runtime as runtime:
+        async with chosen.models, built.runtime as runtime, prepared_ahead(chosen, runtime):
             folder = files_of(settings)
             auth = Auth(runtime.store, await _secret(runtime.store, folder), password=password)
             app = server(

@@ -26,18 +26,25 @@ PANEL = "Looking closer"
 )
 def explain(
     turn: Annotated[str | None, typer.Argument(help="The turn's id; without it, the latest one.")] = None,
+    *,
     store: Store = None,
     config: Config = None,
     trace: Annotated[
         bool,
         typer.Option("--trace", help="A waterfall instead: what took how long, and why each call ran."),
     ] = False,
+    request: Annotated[
+        bool, typer.Option("--request", help="What its requests hold instead, and which setting gave it.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """What happened in a turn: its facts, the states they led to, and what it still asks."""
-    from dragoman.cli.commands.explain import explain
+    from dragoman.cli.commands.explain import explain, explain_request
     from dragoman.config.build import store_of
 
+    if request:
+        explain_request(turn, load_settings(config, store), as_json=json)
+        return
     explain(turn, store_of(load_settings(config, store)), as_json=json, trace=trace)
 
 

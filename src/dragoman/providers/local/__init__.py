@@ -1,1 +1,1 @@
-"""The model in the box, and any other GGUF file: fetched, served by a child process, guided by examples."""
+"""The model in the box, and any other GGUF file: fetched, and served by a child process."""

@@ -13,10 +13,12 @@ from pydantic_core import from_json, to_json
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event
 from dragoman.messages.request import Request
+from dragoman.providers.local.adapter import find_adapter
 from dragoman.providers.local.completion import PATH, Completions
-from dragoman.providers.local.guided import GUIDED_CONTEXT, SLOTS, GuidedModel
+from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.server import CONTEXT, LlamaServer
-from dragoman.providers.local.weights import Progress, fetch
+from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT, WORK, TrainedModel
+from dragoman.providers.local.weights import Progress, cache_folder, fetch
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint
@@ -30,7 +32,7 @@ _ONE_REQUEST = {"Connection": "close"}  # its server hangs up after each reply, 
 
 
 def server_of(
-    model: str, *, file: str | None, guided: bool, context: int | None, progress: Progress | None
+    model: str, *, file: str | None, adapter: str | None, context: int | None, progress: Progress | None
 ) -> LlamaServer:
     """The server for `local/MODEL`: the model in the box, or a GGUF file."""
     named = file or (model if model.lower().endswith(".gguf") else None)
@@ -44,9 +46,15 @@ def server_of(
     async def found() -> Path:
         return await fetch(progress=progress) if given is None else given
 
-    if guided:
-        return LlamaServer(found, context=GUIDED_CONTEXT, slots=SLOTS)
-    return LlamaServer(found, context=context or CONTEXT)
+    if adapter is None:
+        return LlamaServer(found, context=context or CONTEXT)
+    return LlamaServer(
+        found,
+        adapter=lambda: find_adapter(adapter),
+        context=TRAINED_CONTEXT,
+        slots=SLOTS,
+        states=cache_folder() / "prompts",
+    )
 
 
 def local_model(
@@ -55,15 +63,15 @@ def local_model(
     wire: Wire,
     name: str,
     *,
-    guided: bool,
+    trained: bool,
     attachments: AttachmentReader | None = None,
 ) -> Model:
-    """A model on the server: over the wire with calls of its own, or guided."""
+    """A model on the server: over the wire with calls of its own, or in the lines it was trained to write."""
     chat = BoxedModel(server, client, wire, ENDPOINTS["openai_chat"], name=name, attachments=attachments)
-    if not guided:
+    if not trained:
         return chat
     complete = BoxedModel(server, client, Completions(), PATH, name=name)
-    return GuidedModel(chat, complete, complete.tokens)
+    return TrainedModel(chat, complete, Prefill(server, complete.post, WORK))
 
 
 class BoxedModel:
@@ -107,15 +115,15 @@ class BoxedModel:
     def _http(self, endpoint: Endpoint) -> HttpModel:
         return HttpModel(self._client, self._wire, endpoint, model=self.name, attachments=self._attachments)
 
-    async def tokens(self, text: str) -> list[int]:
-        """What the model reads for a text."""
+    async def post(self, path: str, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """Ask the server something that is not for display. ProviderError where it does not answer."""
         address = await self._server.address()
-        url = f"{address.url.removesuffix('/v1')}/tokenize"
+        url = f"{address.url.removesuffix('/v1')}{path}"
         headers = {"Authorization": f"Bearer {address.key}", **_ONE_REQUEST}
         try:
-            response = await self._client.post(url, headers=headers, body=to_json({"content": text}))
+            response = await self._client.post(url, headers=headers, body=to_json(body))
             async with response:
-                answer = from_json(await read_bounded(response))
+                answer = from_json(await read_bounded(response, seconds=None))
         except (OSError, client_error(), ValueError) as error:
             raise ProviderError(f"the local server does not answer: {error}", kind="unreachable") from error
-        return [int(token) for token in answer.get("tokens", ())]
+        return answer if isinstance(answer, dict) else {}

@@ -42,6 +42,12 @@ def _serve(order: dict[str, Any]) -> Any:
     params.ui = False
     params.use_jinja = True  # a model's own template, and with it its own calls
     params.verbosity = 0
+    params.cache_ram_mib = 0  # what one adapter's prompt left there would be taken for another's
+    if order["adapter"]:
+        params.lora_adapters = [llama.CommonAdapterLoraInfo(order["adapter"], 1.0)]
+    if order["states"]:
+        params.slot_save_path = order["states"]
+        params.endpoint_slots = True
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = order["threads"]
     return llama.Server(params)
 

@@ -1,4 +1,4 @@
-"""The wire of plain completions, by which guided models are asked (`guided.py`)."""
+"""The wire of plain completions, by which the trained model is asked (`trained.py`)."""
 
 from __future__ import annotations
 

@@ -10,12 +10,17 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
+from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from dragoman.errors import ConfigError
+
+PostJson: TypeAlias = Callable[[str, dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 
 CONTEXT = 8192  # tokens of a conversation, unless the catalog says otherwise
 _SECONDS = 120.0  # for a large file to be loaded
@@ -56,11 +61,16 @@ class LlamaServer:
         self,
         file: Callable[[], Awaitable[Path]],
         *,
+        adapter: Callable[[], Path] | None = None,
         context: int = CONTEXT,
         slots: int = 1,
+        states: Path | None = None,
         threads: int | None = None,
     ) -> None:
+        self.states = states  # the folder for what slots have computed, if that is to be saved
+        self.fingerprint = ""  # of what is served: no other can use what it has computed
         self._file = file
+        self._adapter = adapter
         self._context = context * slots  # they share it
         self._slots = slots
         self._threads = threads or sensible_threads()
@@ -100,6 +110,12 @@ class LlamaServer:
         file = await self._file()
         if not file.is_file():
             raise ConfigError(f"there is no model file {file}")
+        adapter = self._adapter() if self._adapter is not None else None
+        if adapter is not None and not adapter.is_file():
+            raise ConfigError(f"there is no adapter file {adapter}")
+        if self.states is not None:
+            self.states = _folder(self.states)
+        self.fingerprint = _fingerprint(file, adapter)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "dragoman.providers.local.child"),  # nothing out of this folder
             stdin=PIPE,
@@ -108,19 +124,21 @@ class LlamaServer:
         )
         self._process = process
         try:
-            return await self._order(process, file)
+            return await self._order(process, file, adapter)
         except BaseException:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
             raise
 
-    async def _order(self, process: Process, file: Path) -> Address:
+    async def _order(self, process: Process, file: Path, adapter: Path | None) -> Address:
         assert process.stdin is not None
         assert process.stdout is not None
         key = secrets.token_urlsafe(24)
         order = {
             "file": str(file),
+            "adapter": str(adapter) if adapter is not None else None,
+            "states": f"{self.states}{os.sep}" if self.states is not None else None,
             "context": self._context,
             "slots": self._slots,
             "threads": self._threads,
@@ -138,3 +156,18 @@ class LlamaServer:
         if "address" not in answer:
             raise ConfigError(f"{file} cannot be served: {answer['error']}")
         return Address(f"{answer['address']}/v1", key)
+
+
+def _folder(wanted: Path) -> Path | None:
+    """The folder, made if need be; none where the cache is read-only, and nothing is saved."""
+    try:
+        wanted.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return wanted
+
+
+def _fingerprint(*files: Path | None) -> str:
+    """What tells these files, as llama.cpp of this version reads them, from others."""
+    marks = [f"{file}:{file.stat().st_size}:{file.stat().st_mtime_ns}" for file in files if file is not None]
+    return "\0".join([version("xllamacpp"), *marks])

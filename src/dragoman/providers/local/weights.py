@@ -61,6 +61,11 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"
 
 
+def is_fetched(weights: Weights = SMOLLM2) -> bool:
+    """Whether the file is there, so that nobody has to wait for a download."""
+    return (cache_folder() / weights.name).is_file()
+
+
 async def fetch(
     weights: Weights = SMOLLM2, *, folder: Path | None = None, progress: Progress | None = None
 ) -> Path:

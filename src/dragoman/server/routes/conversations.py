@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, cast
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from pydantic import JsonValue
@@ -115,8 +117,10 @@ async def export(
     format: Annotated[str, Query(pattern="^(json|markdown)$")] = "json",
 ) -> Response:
     """JSON with everything, to be imported again; Markdown for reading."""
-    await context.conversation(id, person)
-    name = {"content-disposition": f'attachment; filename="{id}.{"md" if format == "markdown" else "json"}"'}
+    shown = await context.conversation(id, person)
+    name = {
+        "content-disposition": _attachment(shown.title or id, "md" if format == "markdown" else "json", id)
+    }
     if format == "markdown":
         return Response(await context.runtime.export_markdown(id), media_type="text/markdown", headers=name)
     return JSONResponse(await context.runtime.export(id), headers=name)
@@ -150,6 +154,13 @@ async def import_conversation(
     return await _line(context, made.id)
 
 
+def _attachment(title: str, ending: str, id: str) -> str:
+    """Named after the conversation: in full for browsers that read RFC 6266, else in plain letters."""
+    words = " ".join(re.sub(r"[^\w .,()+-]", " ", title).split()).strip(". ")[:80] or id
+    plain = words.encode("ascii", "ignore").decode().strip(". ") or id
+    return f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(f'{words}.{ending}')}"
+
+
 def _settings(context: Context, wanted: bodies.ConversationSettings) -> dict[str, Any]:
     """The same, if they can be followed."""
     settings = known(cast(dict[str, JsonValue], wanted))
@@ -181,7 +192,7 @@ async def _search(context: Context, person: str, search: str, limit: int) -> lis
     found = list(hits)[:limit]
     busy = await store.busy(found)
     return [
-        summary(conversation, busy.get(id, Busy()), hits[id].snippet.translate(_MARKS))
+        summary(conversation, busy.get(id, Busy()), hits[id].snippet.translate(_MARKS), hits[id].message)
         for id in found
         if (conversation := await _listed(context, hits[id])) is not None
     ]

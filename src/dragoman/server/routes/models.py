@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fastapi import APIRouter
 
-from dragoman.errors import ConfigError
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
+from dragoman.providers.listing import list_models
 from dragoman.providers.models import Models
+from dragoman.providers.prices import price_of
 from dragoman.providers.sign_in import reach
+from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
 
@@ -27,14 +31,45 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     if not isinstance(find, Models):
         only = find(None)
         return shapes.ModelList(only.name, [shapes.ModelView(only.name, "", only.name, only.context)])
-    views = {view.name: view for view in _all(find, await _nearby())}
+    nearby = await _nearby()
+    known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
+    views = {view.name: view for view in known}
     default = context.model.name if context.model is not None else find.default
     if default is not None:
         found = views.get(default) or _view(find, *find.catalog.find(default), missing=None)
         views[default] = replace(
             found, name=default, note=context.model.note if context.model is not None else None
         )
-    return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready))
+    providers = await asyncio.to_thread(
+        lambda: [_provider_view(find, provider) for provider in find.catalog.providers.values()]
+    )
+    return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready), providers)
+
+
+@router.get("/models/{provider}")
+async def models_of(context: TheContext, person: Person, provider: str) -> shapes.ModelList:
+    """The provider's own list, asked for now."""
+    find = context.runtime.services.model
+    if not isinstance(find, Models) or provider not in find.catalog.providers:
+        raise NotFound("provider", provider)
+    named = find.catalog.providers[provider]
+    secrets: tuple[str, ...] = ()
+    try:
+        endpoint = reach(named, find.keys)
+        secrets = endpoint.secrets
+        listed = await list_models(find.client, endpoint)
+    except DragomanError as error:
+        raise BadRequest(redact_text(f"{named.title or provider}: {error}", secrets)) from None
+    views = await asyncio.to_thread(
+        lambda: [_view(find, named, one.id, missing=None, context=one.context) for one in listed]
+    )
+    return shapes.ModelList(find.default, views)
+
+
+def _provider_view(find: Models, provider: Provider) -> shapes.ProviderView:
+    missing = _missing(find, provider)
+    title = provider.title or provider.name
+    return shapes.ProviderView(provider.name, title, missing is None, missing, provider.local)
 
 
 def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelView]:
@@ -53,18 +88,21 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
                 yield _view(find, provider, model, missing)
 
 
-def _view(find: Models, provider: Provider, model: str, missing: str | None) -> shapes.ModelView:
+def _view(
+    find: Models, provider: Provider, model: str, missing: str | None, context: int | None = None
+) -> shapes.ModelView:
     traits = find.catalog.traits(provider, model)
     return shapes.ModelView(
         f"{provider.name}/{model}",
         provider.title or provider.name,
         model,
-        traits.context,
-        list(traits.modalities),
+        traits.context or context,
+        list(traits.modalities) if traits.listed else [],  # else nobody knows
         traits.tools,
         note=traits.note or None,
         ready=missing is None,
         missing=missing,
+        price=price_of(provider.prices, model),
     )
 
 

@@ -14,11 +14,13 @@ from starlette.responses import JSONResponse, Response
 from dragoman.conversation.tree import LOCAL
 from dragoman.messages.spending import Spending, dimensions, group
 from dragoman.messages.usage import Usage
+from dragoman.plugins.limits import RoundLimit
 from dragoman.server import bodies, shapes
 from dragoman.server.auth import Auth
 from dragoman.server.context import Person, TheContext
 from dragoman.server.links import LIFETIME
 from dragoman.server.routes.tools import agent_view
+from dragoman.turn.services import Services
 
 router = APIRouter(tags=["people"])
 PromptName = Annotated[str, Path(pattern=r"^[\w .-]{1,60}$", examples=["review"])]
@@ -34,11 +36,15 @@ async def me(context: TheContext, person: Person) -> shapes.Me:
         context.model,
         services.mode,
         [agent_view(agent) for agent in services.agents.values()],
-        shapes.UploadLimits(context.upload_limit),
+        shapes.UploadLimits(context.upload_limit, _rounds(services)),
         services.workspace.resolve().name if services.workspace is not None else None,
         signed_in=True,
         needs_password=context.needs_password,
     )
+
+
+def _rounds(services: Services) -> int | None:
+    return next((plugin.max_rounds for plugin in services.plugins if isinstance(plugin, RoundLimit)), None)
 
 
 @router.get("/usage")

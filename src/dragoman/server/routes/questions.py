@@ -10,7 +10,7 @@ from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer, Question
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.tools.permissions import rules_in_words
+from dragoman.tools.permissions import decide, rules_in_words
 
 router = APIRouter(tags=["questions"])
 
@@ -60,6 +60,34 @@ async def grants(context: TheContext, person: Person) -> shapes.GrantList:
             for one in await context.runtime.grants(user=person)
         ]
     )
+
+
+@router.get("/rules")
+async def rules(context: TheContext, person: Person) -> shapes.RuleList:
+    """The rules of the settings, with file and line, and those of agents."""
+    services = context.runtime.services
+    named = [shapes.RuleView(rule, agent.name) for agent in services.agents.values() for rule in agent.rules]
+    return shapes.RuleList([*map(shapes.RuleView, services.rules), *named])
+
+
+@router.get("/rules/decision")
+async def decision(
+    context: TheContext,
+    person: Person,
+    permission: Annotated[str, Query(min_length=1, max_length=200, examples=["shell"])],
+    pattern: Annotated[str, Query(max_length=2000, examples=["git push"])] = "",
+    conversation: Annotated[str | None, Query(description="its grants count, too")] = None,
+) -> shapes.RuleDecision:
+    """Which rule decides about this, and how: to try them out."""
+    if conversation is not None:
+        await context.conversation(conversation, person)
+    granted = [
+        one.rule
+        for one in await context.runtime.grants(user=person)
+        if one.conversation in (None, conversation)
+    ]
+    found = decide(permission, (pattern,) if pattern else (), [*context.runtime.services.rules, *granted])
+    return shapes.RuleDecision(found.action, found.rule)
 
 
 @router.delete("/grants/{id}", status_code=204)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from dragoman.messages.questions import Rule
+from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
+from dragoman.tools.permissions import concerns
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Offer
 from dragoman.turn.agent import Agent
@@ -32,7 +35,13 @@ async def tools(
         agent.tools,
     )
     states = {source.name: getattr(source, "state", None) for source in services.toolbox.sources}
-    return shapes.GroupList([_group_view(group, offer, states) for group in services.toolbox.groups])
+    problems = {
+        source.name: redact_text(getattr(source, "error", "")) or None for source in services.toolbox.sources
+    }
+    rules = [*services.rules, *agent.rules]
+    return shapes.GroupList(
+        [_group_view(group, offer, states, problems, rules) for group in services.toolbox.groups]
+    )
 
 
 @router.get("/agents")
@@ -40,16 +49,23 @@ async def agents(context: TheContext, person: Person) -> shapes.AgentList:
     return shapes.AgentList([agent_view(agent) for agent in context.runtime.services.agents.values()])
 
 
-def _group_view(group: Group, offer: Offer, states: Mapping[str, str | None]) -> shapes.GroupView:
-    """`states` are those of the sources, by name: a group that comes from one has its name."""
+def _group_view(
+    group: Group,
+    offer: Offer,
+    states: Mapping[str, str | None],
+    problems: Mapping[str, str | None],
+    rules: Sequence[Rule],
+) -> shapes.GroupView:
+    """`states` and `problems` are of the sources, by name: a group that comes from one has its name."""
     offered = {id(tool): name for name, tool in offer.tools.items()}
-    views = [_tool_view(tool, offered.get(id(tool))) for tool in group.tools]
+    views = [_tool_view(tool, offered.get(id(tool)), rules) for tool in group.tools]
     server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
     on = any(view.on for view in views)
-    return shapes.GroupView(group.name, group.rules, on, server, states.get(group.name), views)
+    state, problem = states.get(group.name), problems.get(group.name)
+    return shapes.GroupView(group.name, group.rules, on, server, state, views, problem)
 
 
-def _tool_view(tool: Tool, offered_as: str | None) -> shapes.ToolView:
+def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule]) -> shapes.ToolView:
     return shapes.ToolView(
         tool.name,
         offered_as,
@@ -61,6 +77,7 @@ def _tool_view(tool: Tool, offered_as: str | None) -> shapes.ToolView:
         offered_as is not None,
         tool.review,
         tool.replay,
+        [rule for rule in rules if concerns(rule, tool.permission)],
     )
 
 

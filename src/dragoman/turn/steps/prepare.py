@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,14 +12,18 @@ from pydantic import JsonValue
 
 from dragoman.conversation.window import window
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.events import Event
+from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
+from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
+from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
+from dragoman.turn.handoff import NAME, agents_after, handoff_tool, rules_of
+from dragoman.turn.layers import options_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.output import Output, SchemaOutput
@@ -79,8 +83,9 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     """What this turn works with: what it was started with, or an error that says what of it is not here."""
     options = log.turn.options
     hooks = Hooks(services.plugins, options.disabled)
-    agent = services.agent(options.agent or _setting(log, "agent"))
-    model = model_of(services, log, agent)
+    first = services.agent(options.agent or _setting(log, "agent"))
+    *earlier, agent = agents_after(services, first, _calls_of(log))
+    model = model_of(services, log, agent, handed=bool(earlier))
 
     async def before_side_request(request: Request) -> None:
         for plugin in hooks.side_request:
@@ -98,7 +103,13 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
         options=without_removed(merge_options(known, asked)),
         output=_output_of(services, log),
     )
-    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode_of(services, log, agent))
+    mode = mode_of(services, log, *earlier, agent)
+    outer: list[Sequence[Rule]] = [*rules_of(services, earlier)]
+    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, outer)
+
+
+def _calls_of(log: TurnLog) -> Iterator[ToolCall]:
+    return (call for message in log.messages for call in message.calls)
 
 
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
@@ -119,9 +130,28 @@ async def find_deps(prepared: PreparedTurn) -> Any:
     return await made if isinstance(made, Awaitable) else made
 
 
-def model_of(services: Services, log: TurnLog, agent: Agent) -> Model:
-    """The model the turn was started with, never another one."""
+def hand_over(prepared: PreparedTurn) -> PreparedTurn:
+    """The same turn, for whoever it was handed to meanwhile."""
+    services, log = prepared.services, prepared.log
+    first = services.agent(log.turn.options.agent or _setting(log, "agent"))
+    if not first.handoffs:
+        return prepared
+    *earlier, agent = agents_after(services, first, _calls_of(log))
+    if agent is prepared.agent:
+        return prepared
+    model = model_of(services, log, agent, handed=True)
+    prepared.view.hand_to(agent, model)
+    log.publish(Notice(f"{agent.name} goes on", "handoff"))
+    outer = [*prepared.outer, *rules_of(services, [prepared.agent])]
+    mode = mode_of(services, log, *earlier, agent)
+    return replace(prepared, agent=agent, model=model, mode=mode, outer=outer)
+
+
+def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
+    """The model the turn was started with, never another one but that of an agent it was handed to."""
     options = log.turn.options
+    if handed and agent.model is not None:
+        return services.model(agent.model)
     model = services.model(options.model or _setting(log, "model") or agent.model)
     if options.started_with in (None, model.name):
         return model
@@ -148,7 +178,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     request = Request(
         model=prepared.model.name,
         messages=window(_recent(log, _setting(log, "history"))),
-        system=_system(prepared, offer),
+        system=system_of(_system_layers(prepared, offer)),
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
         options=options_of(
@@ -189,7 +219,10 @@ def offer_of(prepared: PreparedTurn) -> Offer:
         return Offer({})
     switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
     offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
-    return Offer({**offer.tools, **prepared.view.added_tools}, offer.rules)
+    tools = {**offer.tools, **prepared.view.added_tools}
+    if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
+        tools[NAME] = handoff_tool(prepared.services, prepared.agent)
+    return Offer(tools, offer.rules)
 
 
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
@@ -204,34 +237,23 @@ def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str
     return {spec.name: tools[spec.name] for spec in request.tools}
 
 
-def mode_of(services: Services, log: TurnLog, agent: Agent) -> Mode:
-    wanted = log.turn.options.mode or _setting(log, "mode") or agent.mode or services.mode
-    return next(
-        (mode for mode in MODES if mode == wanted), "ask"
-    )  # of a word nobody knows, the careful reading
+def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
+    """Of several agents, one after the other, the strictest. Of a word nobody knows, the careful reading."""
+    said = log.turn.options.mode or _setting(log, "mode")
+    wanted = [said] if said else [agent.mode or services.mode for agent in agents]
+    known = [mode if mode in MODES else "ask" for mode in wanted]
+    return max(known, key=MODES.index)
 
 
-def options_of(
-    services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Mapping[str, JsonValue]
-) -> dict[str, JsonValue]:
-    """The options of a request in layers, the later over the earlier; None removes what is below it."""
-    variant: Mapping[str, JsonValue] = getattr(model, "variant", {})  # a model of one's own may have none
-    return merge_options(services.options, agent.options, variant, settings.get("options") or {}, sent)
-
-
-def _system(prepared: PreparedTurn, offer: Offer) -> str:
-    """The fixed head first and nothing that changes within a day, so that providers can cache it."""
-    services, log = prepared.services, prepared.log
-    texts = (
-        f"Today is {services.today()}.",
-        services.system,
-        getattr(prepared.model, "prompt", ""),  # a model of one's own may have none
-        prepared.agent.prompt,
-        _setting(log, "system"),
-        log.turn.options.system,
-        offer.rules,
+def _system_layers(prepared: PreparedTurn, offer: Offer) -> list[tuple[str, str]]:
+    return system_layers(
+        prepared.services,
+        prepared.agent,
+        prepared.model,
+        prepared.log.settings,
+        sent=prepared.log.turn.options.system,
+        rules=offer.rules,
     )
-    return "\n\n".join(text.strip() for text in texts if text and text.strip())
 
 
 def _dialect(log: TurnLog) -> str | None:

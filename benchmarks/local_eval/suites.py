@@ -1,0 +1,210 @@
+"""The prompts the model in the box is asked, each with the tools it is offered and a judge of its calls."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from benchmarks.local_eval import bfcl
+
+from dragoman.errors import ToolFailed
+from dragoman.messages.request import ToolSpec
+from dragoman.tools.builtin import basics_group, files_group, web_group
+from dragoman.tools.builtin.calculator import evaluate
+
+HERE = Path(__file__).parent
+EIGHT = (
+    *("calculator", "current_time", "todo", "list_directory"),
+    *("read_file", "write_file", "grep", "fetch_url"),
+)
+TEN = (*EIGHT[:6], "edit_file", "grep", "glob", "fetch_url")  # where a prompt does not say which
+NO_CALL = "irrelevance"
+BFCL_SLICES = {
+    "simple_python": (80, 5),
+    "multiple": (60, 3),
+    NO_CALL: (80, 3),
+}  # so many, every so-many-th
+
+Calls: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+@dataclass(slots=True, frozen=True)
+class Case:
+    """A prompt. `right` tells whether the calls are; `tools` are the names that should be called."""
+
+    kind: str
+    text: str
+    offered: tuple[ToolSpec, ...]
+    tools: tuple[str, ...]
+    right: Callable[[Calls], bool]
+
+
+def built_in() -> dict[str, ToolSpec]:
+    groups = (basics_group(), files_group(), web_group())
+    return {tool.name: tool.spec() for group in groups for tool in group.tools}
+
+
+# ── the 52 prompts ────────────────────────────────────────────────────────────────────────────────
+
+
+def first_prompts(file: str = "prompts.toml") -> Iterator[Case]:
+    specs = built_in()
+    offered = tuple(specs[name] for name in EIGHT)
+    for prompt in tomllib.loads((HERE / file).read_text("utf-8"))["prompt"]:
+        tool = prompt["tool"]
+        yield Case(tool or "no tool", prompt["say"], offered, (tool,) if tool else (), _first_judge(prompt))
+
+
+def _first_judge(prompt: Mapping[str, Any]) -> Callable[[Calls], bool]:
+    def right(calls: Calls) -> bool:
+        if [name for name, _ in calls] != [name for name in (prompt["tool"],) if name]:
+            return False
+        return not calls or _fits(prompt, calls[0][1])
+
+    return right
+
+
+def _fits(prompt: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
+    """Whether the arguments are what was asked for, however they are written."""
+    if "value" in prompt:
+        return _comes_to(arguments.get("expression"), prompt["value"])
+    if "items" in prompt:
+        items = [str(item.get("text")).lower() for item in arguments.get("items", ())]
+        return items == [item.lower() for item in prompt["items"]]
+    return all(_like(arguments.get(name), pattern) for name, pattern in prompt.get("like", {}).items())
+
+
+# ── unseen prompts and tools ──────────────────────────────────────────────────────────────────────
+
+
+def unseen_prompts() -> Iterator[Case]:
+    """Prompts by somebody who has seen neither material nor format, over our tools and twenty others."""
+    ours, others = built_in(), {tool.name: tool for tool in _own_tools()}
+    every = {**ours, **others}
+    for prompt in tomllib.loads((HERE / "unseen.toml").read_text("utf-8"))["prompt"]:
+        calls = prompt.get("call", [])
+        wanted = [call["tool"] for call in calls]
+        offered = tuple(every[name] for name in prompt.get("offered", TEN))
+        kind = prompt.get("kind") or (
+            "no tool" if not calls else "our tools" if set(wanted) <= ours.keys() else "others"
+        )
+        yield Case(kind, prompt["text"], offered, tuple(wanted), _unseen_judge(calls, every))
+
+
+def _own_tools() -> Iterator[ToolSpec]:
+    for tool in tomllib.loads((HERE / "tools.toml").read_text("utf-8"))["tool"]:
+        parameters = tool["parameters"]
+        schema = json.loads(parameters) if isinstance(parameters, str) else parameters
+        yield ToolSpec(tool["name"], tool["description"], schema)
+
+
+def _unseen_judge(
+    wanted: Sequence[Mapping[str, Any]], specs: Mapping[str, ToolSpec]
+) -> Callable[[Calls], bool]:
+    def right(calls: Calls) -> bool:
+        left = list(calls)
+        for call in wanted:
+            found = next((made for made in left if _is_call(made, call, specs)), None)
+            if found is None:
+                return False
+            left.remove(found)
+        return not left
+
+    return right
+
+
+def _is_call(
+    made: tuple[str, Mapping[str, Any]], wanted: Mapping[str, Any], specs: Mapping[str, ToolSpec]
+) -> bool:
+    name, arguments = made
+    if name != wanted["tool"]:
+        return False
+    rules: Mapping[str, Mapping[str, Any]] = wanted.get("arguments", {})
+    schema: Any = specs[name].parameters
+    members = schema.get("properties") or {}
+    for given, value in arguments.items():
+        default = members.get(given, {}).get("default")
+        if given not in rules and value is not None and value != default:
+            return False  # something nobody asked for
+    return all(
+        _keeps(rule, arguments.get(given), members.get(given, {}), schema) for given, rule in rules.items()
+    )
+
+
+def _keeps(rule: Mapping[str, Any], value: Any, member: Any, schema: Any) -> bool:
+    if value is None and (rule.get("optional") or rule.get("is", "") is None):
+        return True
+    if "value" in rule:
+        return _comes_to(value, rule["value"])
+    if "is" in rule:
+        return _equal(_with_defaults(value, member, schema), _with_defaults(rule["is"], member, schema))
+    if "like" in rule:
+        return _like(value, rule["like"])
+    return value is not None
+
+
+def _with_defaults(value: Any, member: Any, schema: Any) -> Any:
+    """With what the schema says where something is left out."""
+    if "$ref" in member:
+        member = schema["$defs"][member["$ref"].rpartition("/")[2]]
+    if isinstance(value, list):
+        return [_with_defaults(one, member.get("items", {}), schema) for one in value]
+    if not isinstance(value, dict):
+        return value
+    inner = member.get("properties", {})
+    defaults = {name: one["default"] for name, one in inner.items() if "default" in one}
+    given = {name: _with_defaults(one, inner.get(name, {}), schema) for name, one in value.items()}
+    return {**defaults, **given}
+
+
+def _comes_to(value: Any, wanted: float) -> bool:
+    try:
+        found = evaluate(value) if isinstance(value, str) else float(value)
+    except (ToolFailed, TypeError, ValueError):
+        return False
+    return abs(found - wanted) <= 1e-6 * max(1.0, abs(wanted))
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    if isinstance(value, bool) or isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(value, int | float) and isinstance(wanted, int | float):
+        return abs(value - wanted) < 1e-9 * max(1.0, abs(wanted))
+    if isinstance(value, list) and isinstance(wanted, list):
+        return len(value) == len(wanted) and all(map(_equal, value, wanted))
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        return value.keys() == wanted.keys() and all(_equal(value[name], wanted[name]) for name in wanted)
+    return bool(value == wanted)
+
+
+def _like(value: Any, pattern: str) -> bool:
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL) is not None
+
+
+# ── the Berkeley leaderboard ──────────────────────────────────────────────────────────────────────
+
+
+def bfcl_prompts(wheel: Path, category: str) -> Iterator[Case]:
+    """A slice of a category, out of the wheel of `bfcl-eval`: every so-many-th question."""
+    ending, (count, step) = f"_{category}.json", BFCL_SLICES[category]
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        questions = bfcl.read_lines(archive, names, ending, answers=False)
+        truths = [] if category == NO_CALL else bfcl.read_lines(archive, names, ending, answers=True)
+    answers = {one["id"]: one["ground_truth"] for one in truths}
+    for question in list(questions)[::step][:count]:
+        offered = tuple(
+            ToolSpec(tool["name"], tool["description"], bfcl.json_schema(tool["parameters"]))
+            for tool in question["function"]
+        )
+        text = question["question"][0][-1]["content"]
+        truth = answers.get(question["id"])
+        wanted = (next(iter(truth[0])),) if truth else ()
+        yield Case(category, text, offered, wanted, bfcl.judge(truth))

@@ -1,0 +1,251 @@
+"""`TrainedModel`: the model in the box with the adapter that taught it to call tools (`prompt.py`).
+
+It writes calls, an answer, or that something else is to answer: free talk is left to the model without the
+adapter, and long results, like the list of what it can do, are shown as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import date
+
+from pydantic import JsonValue
+
+from dragoman.messages.events import Event, MessageEnd, Notice, TextDelta, TextEnd
+from dragoman.messages.parts import Arguments, CallState, Text, ToolCall
+from dragoman.messages.request import Request, RequestMessage, ToolSpec
+from dragoman.messages.usage import Usage
+from dragoman.providers.local.exact import restore_copies, tells_truly, typed_expression
+from dragoman.providers.local.grammar import reply_grammar
+from dragoman.providers.local.prefill import Prefill
+from dragoman.providers.local.prompt import CALL, END, SAY, SHOW, TALK, tools_text
+from dragoman.providers.local.reply import ReplyDecoder, call_events, text_events
+from dragoman.providers.local.transcript import (
+    calls_since_request,
+    last_request,
+    offered_tools,
+    render,
+    shown_result,
+    text_of,
+    token_estimate,
+    tool_lines,
+)
+from dragoman.wire.wire import Model, begins_reply
+
+ANSWER = 256  # tokens of an answer, unless the request says otherwise
+CALLS = 600  # tokens of calls and their arguments
+CUT = f"the answer was ended after {ANSWER} tokens: `max_tokens` sets another limit"
+LONGEST_SHOWN = 4000  # characters of results that become the answer
+SYSTEM = "You are a small, friendly assistant. Answer in one or two short sentences."
+LONGEST_SYSTEM = 600  # characters: a longer one it cannot follow in free talk
+HISTORY = 1200  # tokens of a conversation that free talk takes along
+TRAINED_CONTEXT = 4096  # tokens of each slot
+WORK, FREE_TALK = range(2)  # each kind of prompt in a slot of its own, where its beginning is known
+SLOTS = 2
+WITHOUT_ADAPTER: JsonValue = [{"id": 0, "scale": 0.0}]
+
+
+class TrainedModel:
+    """A small model behind two ways to ask it: `chat` with its template, `complete` with a bare prompt.
+
+    Satisfies `wire.Model`.
+    """
+
+    def __init__(
+        self,
+        chat: Model,
+        complete: Model,
+        prefill: Prefill | None = None,
+        *,
+        today: Callable[[], date] = date.today,
+    ) -> None:
+        self.name = chat.name
+        self.context = chat.context
+        self.variant: Mapping[str, JsonValue] = {}
+        self._chat = chat
+        self._complete = complete
+        self._prefill = prefill
+        self._today = today
+
+    def __repr__(self) -> str:
+        return f"TrainedModel({self._chat!r})"
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        self._chat.check_options(options)
+
+    async def prepare(self, tools: Sequence[ToolSpec]) -> None:
+        """Start the server and let it read these tools, before somebody asks."""
+        offered = offered_tools(Request(self.name, (), tools=tuple(tools)))
+        if self._prefill is not None and offered:
+            await self._prefill.load(tools_text(tool_lines(offered)))
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        if not request.tools or not last_request(request):
+            events = self._talk(request, reply)
+        else:
+            events = self._work(request, reply)
+        async with aclosing(events) as batches:
+            async for batch in batches:
+                yield batch
+
+    # ── calls, and answers about them ─────────────────────────────────────────────────────────────
+
+    async def _work(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
+        await self.prepare(request.tools)
+        done = calls_since_request(request)
+        decoder = ReplyDecoder(whole=bool(done))
+        end = MessageEnd("stop")
+        async with aclosing(self._complete.stream(self._question(request), reply)) as batches:
+            async for batch in batches:
+                if not begins_reply(batch):
+                    yield batch  # a retry
+                for event in batch:
+                    if isinstance(event, TextDelta):
+                        if said := list(decoder.feed(event.text)):
+                            yield said
+                    elif isinstance(event, MessageEnd):
+                        end = event
+        if decoder.word != TALK:
+            yield [*self._rest(request, decoder, done, reply), *_ending(decoder, end, request)]
+            return
+        async with aclosing(self._talk(request, reply, end.usage)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def _question(self, request: Request) -> Request:
+        """The prompt, with the grammar that its choice of tools allows."""
+        offered = offered_tools(request)
+        choice = request.tool_choice or "auto"
+        words: Sequence[str] = (SAY, SHOW, TALK)
+        if choice in {tool.name for tool in offered}:
+            offered, words = [tool for tool in offered if tool.name == choice], ()
+        elif choice == "required":
+            words = ()
+        elif request.options.get("response_schema") is not None:
+            words = (TALK,)  # an answer in that shape is not what the adapter has learnt
+        grammar = reply_grammar(
+            offered, calls=choice != "none", words=words, typed=typed_expression(last_request(request))
+        )
+        return Request(
+            self.name,
+            (RequestMessage("user", (Text(render(request, self._today())),)),),
+            extra={
+                "temperature": 0,
+                "max_tokens": request.options.get("max_tokens") or CALLS,
+                "stop": [END],
+                "grammar": grammar,
+                "id_slot": WORK,
+            },
+        )
+
+    def _rest(
+        self, request: Request, decoder: ReplyDecoder, done: Sequence[ToolCall], reply: str
+    ) -> Iterator[Event]:
+        """The events of a reply that were not streamed."""
+        if decoder.streamed:
+            yield TextEnd()
+        elif decoder.word == CALL:
+            calls = decoder.calls()
+            made = {(call.tool, str(call.arguments)) for call in done}
+            if all((call.tool, str(call.arguments)) in made for call in calls):  # it would go on for ever
+                yield from text_events(_results(done))
+                return
+            read = _everything(request)
+            yield from call_events(calls, reply, lambda arguments: restore_copies(arguments, read))
+        elif decoder.word == SHOW and not done:
+            yield from text_events(f"{decoder.answer}\n\n{_abilities(request.tools)}")
+        elif decoder.word == SHOW:
+            yield from text_events(f"{decoder.answer}\n\n{_results(done)}")
+        elif done and not (decoder.answer and tells_truly(decoder.answer, _everything(request))):
+            yield from text_events(_results(done))
+        else:
+            yield from text_events(decoder.answer)
+
+    # ── free talk ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _talk(
+        self, request: Request, reply: str, used: Usage | None = None
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        limited = request.options.get("max_tokens") is not None
+        system = request.system if 0 < len(request.system) <= LONGEST_SYSTEM else SYSTEM
+        shortened = replace(
+            request,
+            messages=_recent(request.messages),
+            system=system,
+            tools=(),
+            tool_choice=None,
+            options={"temperature": 0.2, "max_tokens": ANSWER, **request.options},
+            extra={"repeat_penalty": 1.1, "id_slot": FREE_TALK, "lora": WITHOUT_ADAPTER, **request.extra},
+        )
+        async with aclosing(self._chat.stream(shortened, reply)) as batches:
+            async for batch in batches:
+                *others, last = batch
+                if not isinstance(last, MessageEnd):
+                    yield batch
+                    continue
+                last = replace(last, usage=(used or Usage()) + last.usage)
+                if last.finish == "length" and not limited:
+                    others, last = (
+                        [*others, Notice(CUT, "cut")],
+                        replace(last, finish="stop"),
+                    )  # more is not better
+                yield (*others, last)
+
+
+def _ending(decoder: ReplyDecoder, end: MessageEnd, request: Request) -> Iterator[Event]:
+    if decoder.word == CALL and end.finish != "length":
+        yield replace(end, finish="tool_calls")
+    elif decoder.word != CALL and end.finish == "length" and request.options.get("max_tokens") is None:
+        yield from (Notice(CUT, "cut"), replace(end, finish="stop"))
+    else:
+        yield end
+
+
+def _abilities(tools: Sequence[ToolSpec]) -> str:
+    """What the tools can do, a line each."""
+    lines = []
+    for tool in tools:
+        about = " ".join(tool.description.split()).partition(". ")[0].rstrip(".")
+        lines.append(f"- {tool.name}: {about}" if about else f"- {tool.name}")
+    return "\n".join(lines)
+
+
+def _results(calls: Sequence[ToolCall]) -> str:
+    """The results as they stand; of several, each with the name of its tool."""
+    alone = len(calls) == 1
+    text = "\n\n".join(
+        shown_result(call)
+        if alone or call.state is not CallState.COMPLETED
+        else f"{call.tool}: {shown_result(call)}"
+        for call in calls
+    )
+    more = len(text) - LONGEST_SHOWN
+    return f"{text[:LONGEST_SHOWN]}\n[… {more} more characters are in the result …]" if more > 0 else text
+
+
+def _everything(request: Request) -> str:
+    """All that the model could read: what a person wrote, what tools were given and what they found."""
+    texts = [text_of(sent) for sent in request.messages]
+    calls = [part for sent in request.messages for part in sent.parts if isinstance(part, ToolCall)]
+    texts += [f"{_values(call.arguments)} {shown_result(call)}" for call in calls if call.state.settled]
+    return "\n".join([*texts, request.system])
+
+
+def _values(arguments: Arguments) -> str:
+    return " ".join(str(value) for value in arguments.values())
+
+
+def _recent(messages: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
+    """As much of the end of a conversation as fits, in words alone."""
+    recent: list[RequestMessage] = []
+    room = HISTORY
+    for sent in reversed(messages):
+        text = text_of(sent)
+        if recent and token_estimate(text) > room:
+            break
+        room -= token_estimate(text)
+        if text:
+            recent.append(RequestMessage(sent.role, (Text(text[-4 * HISTORY :]),)))
+    return tuple(reversed(recent))

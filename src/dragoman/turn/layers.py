@@ -1,0 +1,123 @@
+"""What the layers of settings give to a request, the later over the earlier, and who gave what (R1, R2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.turn.agent import Agent
+from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.handoff import agents_of
+from dragoman.turn.plugin import Hooks
+from dragoman.turn.services import Services
+from dragoman.wire.options import merge_options, without_removed
+from dragoman.wire.wire import Model
+
+Options: TypeAlias = Mapping[str, JsonValue]
+
+
+def option_layers(
+    services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Options
+) -> list[tuple[str, Options]]:
+    variant: Options = getattr(model, "variant", {})  # a model of one's own may have none
+    return [
+        ("settings", services.options),
+        (f"agent {agent.name}", agent.options),
+        ("the model's variant", variant),
+        ("conversation", settings.get("options") or {}),
+        ("this send", sent),
+    ]
+
+
+def options_of(
+    services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Options
+) -> dict[str, JsonValue]:
+    """The options of a request; None removes what is below it."""
+    return merge_options(*(layer for _, layer in option_layers(services, agent, model, settings, sent)))
+
+
+def system_layers(
+    services: Services,
+    agent: Agent,
+    model: Model,
+    settings: Mapping[str, Any],
+    *,
+    sent: str | None,
+    rules: str,
+) -> list[tuple[str, str]]:
+    """The fixed head first and nothing that changes within a day, so that providers can cache it."""
+    texts = [
+        ("the day", f"Today is {services.today()}."),
+        ("settings", services.system),
+        (f"model {model.name}", getattr(model, "prompt", "")),  # a model of one's own may have none
+        (f"agent {agent.name}", agent.prompt),
+        ("conversation", settings.get("system")),
+        ("this send", sent),
+        ("tools", rules),
+    ]
+    return [(who, text.strip()) for who, text in texts if text and text.strip()]
+
+
+def system_of(layers: Sequence[tuple[str, str]]) -> str:
+    return "\n\n".join(text for _, text in layers)
+
+
+@dataclass(slots=True, frozen=True)
+class RequestLayers:
+    """What the requests of a turn hold before plugins change them, and who gave it."""
+
+    turn: str
+    model: str
+    agent: str
+    system: tuple[tuple[str, str], ...]  # who, and the text
+    options: tuple[tuple[str, JsonValue, str], ...]  # name, value, and who gave it
+    tools: tuple[str, ...]
+    switched_off: tuple[str, ...]  # groups and tools, by conversation or send
+    plugins: tuple[str, ...]  # that may change it
+
+    def text(self) -> str:
+        """For people."""
+        lines = [f"model    {self.model}", f"agent    {self.agent or 'none'}", ""]
+        for who, text in self.system:
+            lines += [f"── system prompt: {who}", text, ""]
+        lines.append("── options")
+        lines += [f"{name} = {value!r}  ({who})" for name, value, who in self.options] or ["none"]
+        lines += ["", "── tools", ", ".join(self.tools) or "none"]
+        if self.switched_off:
+            lines.append(f"switched off: {', '.join(self.switched_off)}")
+        lines += ["", f"── plugins that may change it: {', '.join(self.plugins) or 'none'}"]
+        return "\n".join(lines)
+
+
+async def layers_of(services: Services, turn: str) -> RequestLayers:
+    """Of a stored turn. What its plugins did is not known: they may do something else each time."""
+    facts = await services.store.facts(turn)
+    first = FACT.load(facts[0]) if facts else None
+    sent = first.options if isinstance(first, TurnStarted) else TurnOptions()
+    settings = sent.settings or {}
+    *earlier, agent = await agents_of(services, turn)
+    model = services.model((earlier and agent.model) or sent.started_with)
+    await services.toolbox.ready()
+    chosen = settings.get("tools")
+    switches: dict[str, Any] = {**(chosen if isinstance(chosen, dict) else {}), **sent.tools}
+    offer = services.toolbox.offer([*services.rules, *agent.rules, *services.bounds], switches, agent.tools)
+    given: dict[str, tuple[JsonValue, str]] = {}
+    known = (f"model {model.name}", getattr(model, "default_options", {}))
+    for who, layer in [known, *option_layers(services, agent, model, settings, sent.options)]:
+        given |= {name: (value, who) for name, value in layer.items()}
+    held = without_removed({name: value for name, (value, _) in given.items()})
+    hooks = Hooks(services.plugins, sent.disabled)
+    changing = dict.fromkeys([*hooks.system_prompt, *hooks.request_params, *hooks.before_request])
+    return RequestLayers(
+        turn,
+        model.name,
+        agent.name,
+        tuple(system_layers(services, agent, model, settings, sent=sent.system, rules=offer.rules)),
+        tuple((name, value, given[name][1]) for name, value in held.items()),
+        tuple(offer.tools),
+        tuple(name for name, on in switches.items() if not on),
+        tuple(plugin.name for plugin in changing),
+    )

@@ -1,0 +1,32 @@
+"""What a person says, checked before it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json, check_parts
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import File, Part, Text
+
+
+def user_message(conversation: str, said: str | Sequence[Part], parent: str | None, now: float) -> Message:
+    """The message of it. BadRequest where nothing is said, or what cannot be kept."""
+    parts = (Text(said),) if isinstance(said, str) else said_parts(said)
+    if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+        raise BadRequest("the message is blank: say something, or attach a file")
+    for part in parts:
+        check_json(asdict(part), "the message")
+    check_parts(parts)
+    return Message(new_id("msg"), conversation, parent, "user", parts, created=now)
+
+
+def said_parts(said: object) -> tuple[Text | File, ...]:
+    """What a person says, where it is not a plain text."""
+    parts = tuple(said) if isinstance(said, Sequence) else (said,)
+    for part in parts:
+        if not isinstance(part, Text | File):
+            raise BadRequest(f"a person says a text, or a list of Text and File parts, not {part!r}")
+    return parts

@@ -1,0 +1,100 @@
+"""The message field: keys that mean something, and what becomes of words that wait."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from tests.browser.stage import MARKS, Person
+
+pytestmark = MARKS
+
+
+async def test_escape_stops_and_up_edits(person: Person) -> None:
+    """T6"""
+    await person.say("slow")
+    await person.sees("word word")
+    await person.page.keyboard.press("Escape")
+    await expect(person.by("stopped")).to_be_visible()
+    await person.by("composer-text").focus()
+    await person.page.keyboard.press("ArrowUp")
+    field = person.page.locator("[data-testid=message] textarea")
+    await expect(field).to_be_focused()
+    await expect(field).to_have_value("slow")
+    await field.fill("hello")
+    await person.by("edit-send").click()
+    await person.sees("How can I help?")
+
+
+async def test_escape_does_not_stop_a_turn_that_waits(person: Person) -> None:
+    """P3: nobody loses a question by a key that means "away"."""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
+    await person.page.keyboard.press("Escape")
+    await person.by("allow").click()
+    await person.sees("The note is written.")
+
+
+async def test_the_enter_of_an_input_method_does_not_send(person: Person) -> None:
+    """In Safari only its code tells."""
+    await person.by("composer-text").fill("你好")
+    await person.by("composer-text").evaluate(
+        """e => e.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", keyCode: 229, bubbles: true,
+        cancelable: true}))"""
+    )
+    await expect(person.by("composer-text")).to_have_value("你好")
+    await expect(person.by("message")).to_have_count(0)
+
+
+async def test_what_is_to_steer_is_taken_back_into_the_field_and_what_waits_is_sent_now(
+    person: Person,
+) -> None:
+    """T13"""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
+    await person.say("one moment", steer=True)
+    await expect(person.by("steering")).to_have_count(1)
+    await person.by("edit-steering").click()
+    await expect(person.by("composer-text")).to_have_value("one moment")
+    await expect(person.by("steering")).to_have_count(0)
+    await person.by("queue").click()
+    await expect(person.by("queued")).to_have_count(1)
+    await person.by("send-now").click()
+    await expect(person.by("steering")).to_contain_text("one moment")
+    await expect(person.by("queued")).to_have_count(0)
+    await person.by("withdraw").click()
+    await person.by("allow").click()
+    await person.sees("The note is written.")
+
+
+async def test_a_new_conversation_is_shown_with_its_first_message(person: Person) -> None:
+    """Neither "Loading" nor "Untitled" stands there first."""
+    await person.page.evaluate(
+        """() => { window.seen = new Set(); new MutationObserver(() => { for (const words of ["Loading…",
+        "Untitled conversation"]) if (document.querySelector("main").innerText.includes(words))
+        window.seen.add(words) }).observe(document.body, {childList: true, subtree: true}) }"""
+    )
+    await person.say("hello")
+    await person.sees("How can I help?")
+    assert await person.page.evaluate("[...window.seen]") == []
+    await expect(person.by("title")).to_contain_text("hello")
+
+
+async def test_words_from_right_to_left_are_set_so(person: Person) -> None:
+    """In answers, in lists and tables, and where they are typed."""
+    await person.by("composer-text").fill("שלום")
+    direction = "e => getComputedStyle(e).direction"
+    assert await person.by("composer-text").evaluate(direction) == "rtl"
+    await person.by("composer-text").fill("")
+    await person.say("rtl")
+    await expect(person.answer.locator("table")).to_be_visible(timeout=60_000)
+    for name in ("p", "li", "table"):
+        assert await person.answer.locator(name).first.evaluate(direction) == "rtl"
+
+
+async def test_footnotes_alerts_and_details_are_shown_as_meant(person: Person) -> None:
+    await person.say("marks")
+    await expect(person.by("footnotes").locator("li")).to_have_count(2, timeout=60_000)
+    await expect(person.answer.locator("blockquote.alert.warning")).to_contain_text("Mind the gap.")
+    await expect(person.page.get_by_text("Hidden words here.")).to_be_hidden()
+    await person.answer.locator("summary").click()
+    await expect(person.page.get_by_text("Hidden words here.")).to_be_visible()

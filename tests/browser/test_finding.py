@@ -1,0 +1,138 @@
+"""Finding: conversations and messages by a word, models by name, commands by what they do."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from playwright.async_api import FilePayload, expect
+
+from tests.browser.stage import MARKS, Person
+from tests.browser.test_reading import long_conversation
+
+pytestmark = MARKS
+
+
+async def bring(person: Person, messages: int) -> str:
+    made = await person.page.evaluate(
+        """data => fetch("/api/import", {method: "POST", body: data,
+        headers: {"content-type": "application/json"}}).then(a => a.json())""",
+        json.dumps(long_conversation(messages)),
+    )
+    return str(made["id"])
+
+
+async def test_a_search_leads_to_the_message(person: Person) -> None:
+    """S1: by a title, by words; the hit is in view, not the end."""
+    id = await bring(person, 200)
+    await person.page.reload()
+    await person.by("search").fill("Message 100")
+    row = person.page.locator(f"[data-testid=conversation][data-conversation='{id}']")
+    await expect(row.locator("mark").first).to_be_visible()
+    await row.get_by_role("link").click()
+    messages = person.by("messages")
+    await expect(messages.get_by_text("Message 100.")).to_be_in_viewport(timeout=60_000)
+    await expect(messages.get_by_text("Message 199.")).not_to_be_in_viewport()
+    await person.by("search").fill("Long")
+    await expect(row).to_be_visible()
+
+
+async def test_a_long_conversation_opens_at_its_end_with_what_is_seen(person: Person) -> None:
+    """U3: the rest comes when one goes up."""
+    id = await bring(person, 1000)
+    await person.page.goto(f"{person.server.url}/c/{id}")
+    await expect(person.page.get_by_text("Message 999.")).to_be_in_viewport(timeout=60_000)
+    pane = person.by("messages")
+    far = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+    await person.page.wait_for_function(
+        "() => { const e = document.querySelector('[data-testid=messages]'); return e.scrollHeight - "
+        "e.scrollTop - e.clientHeight < 2 }"
+    )
+    assert await pane.evaluate(far) < 2
+    shown = await person.page.locator("[data-message]").count()
+    assert shown <= 30
+    await pane.evaluate("e => { e.scrollTop = 0 }")
+    await expect(person.page.locator("[data-message]").nth(40)).to_be_attached(timeout=60_000)
+    assert await pane.evaluate("e => e.scrollTop") > 0  # what was read is still there
+
+
+async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person: Person) -> None:
+    """R1"""
+    await person.by("model").click()
+    await person.by("model-search").fill("stage")
+    await expect(person.page.locator("[data-testid=model-choice][data-model='stage/model']")).to_be_visible()
+    await person.by("model-search").fill("no such model")
+    await expect(person.by("models")).to_contain_text("Nothing found.")
+    await person.by("model-search").fill("stage/other")
+    await person.page.keyboard.press("Enter")
+    await expect(person.by("model")).to_contain_text("stage/other")
+    await person.say("hello")
+    await person.sees("stage/other")
+    await person.by("new-conversation").click()
+    await expect(person.by("model")).to_contain_text("stage/other")
+
+
+async def test_commands_are_found_by_what_they_do(person: Person) -> None:
+    await person.say("hello")
+    await person.sees("How can I help?")
+    for words, found in (
+        ("theme", "light and dark"),
+        ("language", "中文"),
+        ("export", "Export as Markdown"),
+        ("model", "Choose a model"),
+        ("mode", "Mode: Ask"),
+    ):
+        await person.page.keyboard.press("Control+k")
+        await person.by("palette").get_by_role("combobox").fill(words)
+        await expect(person.by("palette")).to_contain_text(found)
+        await person.page.keyboard.press("Escape")
+    await person.page.keyboard.press("Control+k")
+    await person.by("palette").get_by_role("combobox").fill("zzzzzz")
+    await expect(person.by("palette-none")).to_be_visible()
+
+
+async def test_rules_are_listed_with_their_place_and_tried(person: Person) -> None:
+    """P11"""
+    await person.by("open-settings").first.click()
+    await person.by("tab-permissions").click()
+    await expect(person.by("rule-line").filter(has_text="nap for everything")).to_contain_text(
+        "dragoman.toml:4", timeout=60_000
+    )
+    await person.by("try-permission").fill("nap")
+    await person.by("try-rules").click()
+    await expect(person.by("tried")).to_contain_text(re.compile("allowed.*nap for everything"))
+    await person.by("try-permission").fill("notes.write")
+    await person.by("try-rules").click()
+    await expect(person.by("tried")).to_contain_text("no rule fits")
+
+
+async def test_tools_are_found_with_what_the_rules_say_of_them(person: Person) -> None:
+    """P11"""
+    await person.by("open-tools").click()
+    await person.by("tools-filter").fill("nap")
+    await expect(person.by("ruled")).to_have_count(1)
+    await expect(person.by("ruled")).to_contain_text("allowed (dragoman.toml:4)")
+    await person.by("tools-filter").fill("write a note")
+    await expect(person.by("ruled")).to_have_text("asks first")
+
+
+async def test_an_export_is_named_after_its_conversation_and_a_wrong_file_is_told(person: Person) -> None:
+    """S7"""
+    await person.say("hello")
+    await person.sees("How can I help?")
+    await person.by("header-menu").click()
+    async with person.page.expect_download() as download:
+        await person.by("export-markdown").click()
+    assert (await download.value).suggested_filename == "hello.md"
+    wrong: FilePayload = {"name": "a.json", "mimeType": "application/json", "buffer": b"Some words"}
+    await person.by("import-file").set_input_files(files=wrong)
+    await expect(person.by("toast")).to_contain_text("no export of a conversation")
+
+
+async def test_the_page_of_a_conversation_that_is_gone_leads_on(person: Person) -> None:
+    await person.page.goto(f"{person.server.url}/c/conv_nowhere")
+    await person.by("gone-new").click()
+    await expect(person.by("welcome")).to_be_visible()
+    await expect(person.by("examples").get_by_role("button").first).to_be_visible()
+    await person.by("examples").get_by_role("button").first.click()
+    await expect(person.by("composer-text")).not_to_have_value("")

@@ -1,0 +1,123 @@
+"""The inbox: everything that waits, of all conversations and tasks, in one list, answered by keys (P6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.stage import MARKS, Person, Server, at_the_page, staged
+
+pytestmark = MARKS
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def alone(browser: Browser, tmp_path: Path) -> AsyncIterator[Person]:
+    """A person for whom nothing waits yet: on other stages, what other tests left open does."""
+    async with staged(tmp_path) as server, at_the_page(browser, server) as person:
+        yield person
+
+
+async def asked(person: Person, play: str) -> None:
+    await person.page.goto(f"{person.server.url}/")
+    await person.say(play)
+    await expect(person.question).to_be_visible(timeout=60_000)
+
+
+async def test_what_waits_is_counted_listed_and_answered_by_keys(alone: Person) -> None:
+    """P6: j and k move, a allows, r rejects with a reason, s rejects and stops; arguments are seen there."""
+    for play in ("note", "plan", "diary"):
+        await asked(alone, play)
+    await expect(alone.page).to_have_title(re.compile(r"^\(3\) "))
+    assert "data:image" in str(await alone.page.locator("link[rel~=icon]").get_attribute("href"))
+    await alone.page.keyboard.press("Alt+i")
+    items = alone.by("inbox-item")
+    await expect(items).to_have_count(3)
+    await expect(items.nth(0)).to_contain_text("buy milk")
+    await alone.page.keyboard.press("j")
+    await alone.page.keyboard.press("k")
+    await alone.page.keyboard.press("j")
+    await alone.page.keyboard.press("a")
+    await expect(items).to_have_count(2, timeout=60_000)
+    await expect(items.filter(has_text="work/plan")).to_have_count(0)
+    await alone.page.keyboard.press("k")
+    await alone.page.keyboard.press("r")
+    await expect(alone.by("reason")).to_be_focused()
+    await alone.page.keyboard.type("not today")
+    await alone.page.keyboard.press("Enter")
+    await expect(items).to_have_count(1, timeout=60_000)
+    await alone.page.keyboard.press("s")
+    await expect(items).to_have_count(0, timeout=60_000)
+    await expect(alone.by("inbox")).to_contain_text("Nothing waits for you.")
+    await expect(alone.page).to_have_title(re.compile(r"^[^(]"))
+    said = await alone.told("/api/questions")
+    assert said["items"] == []
+
+
+async def test_all_of_a_kind_are_answered_at_once(alone: Person) -> None:
+    """P6"""
+    await asked(alone, "two")
+    await expect(alone.by("open-inbox")).to_contain_text("2")
+    await alone.by("open-inbox").click()
+    kind = alone.page.locator("[data-testid=inbox-kind][data-tool=note]")
+    await kind.get_by_test_id("allow-all").click()
+    await expect(alone.by("inbox-item")).to_have_count(0, timeout=60_000)
+    await alone.page.keyboard.press("Escape")
+    await alone.sees("Both are written.")
+
+
+async def test_a_question_of_a_conversation_that_is_not_in_the_list_is_told_of(alone: Person) -> None:
+    """P6: however many are newer."""
+    await asked(alone, "note")
+    await alone.page.evaluate(
+        """async () => { for (let n = 0; n < 65; n++) await fetch("/api/conversations", {method: "POST",
+        body: "{}", headers: {"content-type": "application/json"}}) }"""
+    )
+    await alone.page.goto(f"{alone.server.url}/")
+    await expect(alone.by("open-inbox")).to_contain_text("1", timeout=60_000)
+    await expect(alone.page).to_have_title(re.compile(r"^\(1\)"))
+    await alone.by("open-inbox").click()
+    await expect(alone.by("inbox-item")).to_contain_text("buy milk")
+    await alone.by("inbox-item").get_by_role("link").click()
+    await alone.by("allow").click()
+    await alone.sees("The note is written.")
+
+
+async def test_the_question_of_a_task_is_answered_in_its_card(alone: Person) -> None:
+    """P6: its calls are seen there, and the turn says that it waits."""
+    await alone.say("task")
+    card = alone.page.locator("[data-testid=call][data-tool=task]")
+    question = card.get_by_test_id("sub").get_by_test_id("question")
+    await expect(question).to_contain_text("buy milk", timeout=60_000)
+    await expect(alone.by("turn-state")).to_contain_text("Waiting for you")
+    await question.get_by_test_id("allow").click()
+    await alone.sees("The helper is done.")
+    await expect(alone.by("open-inbox")).to_have_count(0)
+    assert await alone.told("/api/questions") == {"items": []}
+
+
+async def test_a_question_is_reached_and_answered_from_the_message_field(
+    server: Server, person: Person
+) -> None:
+    """U3: up, then a letter; and what is typed can be the reason."""
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
+    await person.by("composer-text").focus()
+    await person.page.keyboard.press("ArrowUp")
+    await expect(person.question).to_be_focused()
+    await person.page.keyboard.press("a")
+    await person.sees("The note is written.")
+    await person.say("note")
+    await expect(person.question).to_be_visible(timeout=60_000)
+    await person.question.get_by_test_id("because").click()
+    await person.page.keyboard.press("a")  # who has clicked there may mean to type elsewhere
+    await expect(person.question).to_be_visible()
+    await person.by("composer-text").fill("use the other list")
+    await person.by("reject-saying").click()
+    await person.sees_call("rejected")
+    id = await person.call.get_attribute("data-call")
+    assert "use the other list" in (await person.told(f"/api/calls/{id}"))["result"]["text"]
+    await expect(person.by("composer-text")).to_have_value("")

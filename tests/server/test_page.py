@@ -1,0 +1,115 @@
+"""What the page needs of the API beside turns: rules, names of files, packed assets, lists of models."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman import Runtime
+from dragoman.providers.catalog import load_catalog
+from dragoman.providers.models import Models
+from dragoman.server.page import BUILT
+from dragoman.wire.scripted import says
+from tests.loopback import loopback
+from tests.server.site import Site, served, serving
+
+
+async def test_rules_are_listed_with_their_origin_and_tried_out(tmp_path: Path) -> None:
+    """P11"""
+    async with served(tmp_path, [says("x")], allow=["shell:git *"], deny=["shell:git push *"]) as site:
+        rules = [line["rule"] for line in (await site.get("/api/rules"))["items"]]
+        assert {"permission": "shell", "pattern": "git *", "action": "allow"}.items() <= rules[-2].items()
+        for pattern, action in (("git status", "allow"), ("git push -f", "deny"), ("rm -rf /", "ask")):
+            path = f"/api/rules/decision?permission=shell&pattern={pattern}"
+            assert (await site.get(path))["action"] == action
+        assert (await site.get("/api/rules/decision?permission=web"))["rule"] is None
+        groups = (await site.get("/api/tools"))["groups"]
+        assert all(tool["ruled"] is not None for group in groups for tool in group["tools"])
+
+
+@pytest.mark.parametrize(
+    ("title", "plain", "encoded"),
+    [
+        ("Plan a trip", "Plan a trip.md", "Plan%20a%20trip.md"),
+        ('a/b\\c"; x=\r\ny', "a b c x y.md", "a%20b%20c%20x%20y.md"),
+        ("京都旅行", None, "%E4%BA%AC%E9%83%BD%E6%97%85%E8%A1%8C.md"),
+        ("..", None, None),
+    ],
+)
+async def test_an_export_is_named_after_its_title(
+    tmp_path: Path, title: str, plain: str | None, encoded: str | None
+) -> None:
+    """S7: whatever stands in it."""
+    async with served(tmp_path, [says("x")]) as site:
+        id = await site.conversation()
+        await site.ask("PATCH", f"/api/conversations/{id}", {"title": title})
+        answer = await site.ask("GET", f"/api/conversations/{id}/export?format=markdown")
+        named = answer.headers["content-disposition"]
+        assert f'filename="{plain or f"{id}.md"}"' in named
+        assert f"filename*=UTF-8''{encoded or f'{id}.md'}" in named
+
+
+async def test_a_search_tells_in_which_message_it_found_the_words(tmp_path: Path) -> None:
+    """S1"""
+    async with served(tmp_path, [says("the payroll is here")]) as site:
+        turn = await site.say("where is it?")
+        id = (await site.get(f"/api/turns/{turn}"))["conversation"]
+        await site.ask("PATCH", f"/api/conversations/{id}", {"title": "Wages"})
+        await site.runtime.turn(turn).result()
+        (found,) = (await site.get("/api/conversations?search=payroll"))["items"]
+        told = {message["id"] for message in (await site.get(f"/api/conversations/{id}/tree"))["messages"]}
+        assert found["found"] in told
+        (by_title,) = (await site.get("/api/conversations?search=Wages"))["items"]
+        assert by_title["found"] is None
+
+
+@pytest.mark.skipif(not (BUILT / "index.html").exists(), reason="the page is not built")
+async def test_what_the_page_is_made_of_is_sent_packed_and_kept_for_ever(tmp_path: Path) -> None:
+    """U3"""
+    script = next(file for file in (BUILT / "assets").glob("index-*.js"))
+    async with served(tmp_path, [says("x")]) as site:
+        for encoding, packed in (("gzip", True), ("identity", False)):
+            async with site.http.get(
+                f"{site.url}/assets/{script.name}", headers={"accept-encoding": encoding}
+            ) as response:
+                assert response.headers.get("content-encoding") == ("gzip" if packed else None)
+                assert "javascript" in response.headers["content-type"]
+                assert "immutable" in response.headers["cache-control"]
+                assert await response.read() == script.read_bytes()
+        icon = await site.ask("GET", "/assets/icon.svg")
+        assert icon.headers["cache-control"] == "no-cache"
+    assert gzip.decompress(script.with_name(f"{script.name}.gz").read_bytes()) == script.read_bytes()
+
+
+async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) -> None:
+    """R1"""
+    async with loopback(says("x"), models=["tiny", "large"]) as provider:
+        table = tmp_path / "catalog.toml"
+        table.write_text(f'[providers.mine]\nbase_url = "{provider.url}"\nlocal = true\n', "utf-8")
+        async with (
+            Models("mine/tiny", catalog=load_catalog(table)) as models,
+            Runtime(tmp_path / "chat.db", model=models) as runtime,
+            serving(tmp_path, runtime) as site,
+        ):
+            names = [model["name"] for model in (await site.get("/api/models/mine"))["items"]]
+            assert names == ["mine/large", "mine/tiny"]
+            assert "mine" in {one["name"] for one in (await site.get("/api/models"))["providers"]}
+            assert (await site.ask("GET", "/api/models/nobody")).status == 404
+    async with serving_nobody(tmp_path) as site:
+        refused = await site.ask("GET", "/api/models/mine")
+        assert (refused.status, "mine" in refused.body["detail"]) == (422, True)
+
+
+@asynccontextmanager
+async def serving_nobody(folder: Path) -> AsyncIterator[Site]:
+    """A site whose provider has gone."""
+    async with (
+        Models("mine/tiny", catalog=load_catalog(folder / "catalog.toml")) as models,
+        Runtime(folder / "other.db", model=models) as runtime,
+        serving(folder, runtime) as site,
+    ):
+        yield site

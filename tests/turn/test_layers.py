@@ -1,0 +1,42 @@
+"""What a request holds, and who gave it (R1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman import Agent, Group
+from dragoman.wire.scripted import says
+from tests.runtimes import add, model_of, runtime_with
+
+
+async def test_every_layer_is_named_and_the_whole_is_what_was_sent(tmp_path: Path) -> None:
+    """R1, R2: prompt, options and tools; the later over the earlier, None removes."""
+    cook = Agent(name="cook", prompt="You cook.", options={"temperature": 0.2, "top_p": 0.5})
+    sums = Group("sums", (add,), "Add rather than guess.")
+    options = {"agents": [cook], "system": "Be kind.", "options": {"temperature": 0.1, "seed": 7}}
+    async with runtime_with(tmp_path, [says("Hi.")], tools=[sums], **options) as runtime:  # type: ignore[arg-type]
+        chat = await runtime.conversation(agent="cook", system="Speak French.", options={"seed": None})
+        turn = await chat.send(
+            "Hello", options={"top_p": 0.9}, tools={"output": False}, disable=["compaction"]
+        )
+        await turn.result()
+        held = await turn.request()
+        (request,) = model_of(runtime).requests
+        assert "\n\n".join(text for _, text in held.system) == request.system
+        assert [who for who, _ in held.system] == [
+            "the day",
+            "settings",
+            "agent cook",
+            "conversation",
+            "tools",
+        ]
+        assert {name: who for name, _, who in held.options} == {
+            "temperature": "agent cook",
+            "top_p": "this send",
+        }
+        assert held.tools == tuple(spec.name for spec in request.tools)
+        assert held.switched_off == ("output",)
+        assert "compaction" not in held.plugins
+        assert "privacy" in held.plugins
+        assert "Speak French." in held.text()
+        assert "top_p = 0.9  (this send)" in held.text()

@@ -1,0 +1,244 @@
+"""Tools of the material: reads their notation, and makes of each the tools that conversations offer.
+
+A block begins with `@ names :: descriptions`; parameters follow, `. names: kind = abouts` (`?` for optional
+ones), then requests (`e` English, `d` German, `z` Chinese), follow-ups (`f`, `fd`, `fz`), questions back
+(`? PARAMETER ; REQUEST ; QUESTION`, `?d`, `?z`), and results (`= RESULT => SENTENCE`). `#` names the domain.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from training.material.families import family_lines
+from training.values import Language, Scene, Value, make_value, schema_of
+
+FOLDER = Path(__file__).with_name("material")
+HELD_OUT = 14  # one of so many tools is for the examination alone
+_SLOT = re.compile(r"\{(\w+)\}")
+_SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
+_NEW = re.compile(r"\{(\w+):([^}]+)\}")
+_LANGUAGES: dict[str, Language] = {"e": "en", "d": "de", "z": "zh", "f": "en", "fd": "de", "fz": "zh"}
+
+
+@dataclass(slots=True)
+class Parameter:
+    names: list[str]
+    kind: str
+    abouts: list[str]
+    required: bool
+
+
+@dataclass(slots=True)
+class Idea:
+    """A tool with all its names, descriptions and phrases. A parameter goes by its first name."""
+
+    domain: str
+    names: list[str]
+    abouts: list[str]
+    parameters: list[Parameter] = field(default_factory=list)
+    requests: dict[Language, list[str]] = field(default_factory=lambda: {"en": [], "de": [], "zh": []})
+    follow_ups: dict[Language, list[str]] = field(default_factory=lambda: {"en": [], "de": [], "zh": []})
+    questions: dict[Language, list[tuple[str, str, str]]] = field(
+        default_factory=lambda: {"en": [], "de": [], "zh": []}
+    )
+    results: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def held(self) -> bool:
+        return zlib.crc32(self.names[0].encode()) % HELD_OUT == 0
+
+
+@dataclass(slots=True)
+class Offered:
+    """A tool as one conversation offers it, with the names that were chosen."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    idea: Idea | None = None
+    called: dict[str, str] = field(default_factory=dict)  # the parameters that are there, by their first name
+    abouts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Wish:
+    """What a person asks for, and the call that is right for it."""
+
+    request: str
+    tool: Offered
+    arguments: dict[str, Any]
+    values: dict[str, Value]
+    result: str = ""
+    reply: str = ""  # a sentence about the result; "" where it is shown as it stands
+
+
+@cache
+def ideas(held: bool) -> tuple[Idea, ...]:
+    """All tools but those that are held out; or only these."""
+    return tuple(idea for idea in _all() if idea.held == held)
+
+
+@cache
+def _all() -> tuple[Idea, ...]:
+    lines = [line for file in sorted(FOLDER.glob("*.txt")) for line in file.read_text("utf-8").split("\n")]
+    found: list[Idea] = []
+    domain = ""
+    for line in [*lines, *family_lines()]:
+        mark, _, rest = line.partition(" ")
+        if mark == "#":
+            domain = rest
+        elif mark == "@":
+            names, _, abouts = rest.partition(" :: ")
+            found.append(Idea(domain, names.split(", "), abouts.split(" / ")))
+        elif mark:
+            _read_line(found[-1], mark, rest)
+    return tuple(found)
+
+
+def _read_line(idea: Idea, mark: str, rest: str) -> None:
+    if mark == ".":
+        left, _, about = rest.partition(" = ")
+        names, _, kind = left.partition(": ")
+        spelled = [name.strip().rstrip("?") for name in names.split(",")]
+        idea.parameters.append(Parameter(spelled, kind, about.split(" / "), "?" not in names))
+    elif mark in ("e", "d", "z"):
+        idea.requests[_LANGUAGES[mark]].append(rest)
+    elif mark in ("f", "fd", "fz"):
+        idea.follow_ups[_LANGUAGES[mark]].append(rest)
+    elif mark[0] == "?":
+        parameter, request, question = rest.split(" ; ")
+        idea.questions[_LANGUAGES.get(mark[1:], "en")].append((parameter, request, question))
+    elif mark == "=":
+        result, _, sentence = rest.partition(" => ")
+        idea.results.append((result.replace("\\n", "\n"), "" if sentence == "SHOW" else sentence))
+    else:
+        raise ValueError(f"what is this line? {mark} {rest}")
+
+
+# ── offered ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
+    """The tool under one of its names, with or without some of its optional parameters."""
+    name = _styled(scene, scene.pick(idea.names), idea.domain)
+    if name in taken:
+        return None
+    called: dict[str, str] = {}
+    abouts: dict[str, str] = {}
+    properties: dict[str, Any] = {}
+    for parameter in idea.parameters:
+        if not parameter.required and scene.maybe(0.15):
+            continue
+        first = parameter.names[0]
+        spelled = scene.pick(parameter.names) if scene.maybe(0.5) else first
+        if spelled in properties:
+            spelled = first
+        called[first], abouts[first] = spelled, scene.pick(parameter.abouts)
+        schema = schema_of(parameter.kind)
+        if abouts[first] and ("YYYY" in abouts[first] or "HH" in abouts[first] or scene.maybe(0.8)):
+            schema["description"] = abouts[first]
+        elif parameter.kind in ("date", "time"):
+            abouts[first] = ""
+        properties[spelled] = schema
+    required = [called[one.names[0]] for one in idea.parameters if one.required]
+    if scene.maybe(0.2):  # the order in which they stand is nobody's to rely on
+        order = list(properties)
+        scene.chance.shuffle(order)
+        properties = {spelled: properties[spelled] for spelled in order}
+    description = scene.pick(idea.abouts)
+    if scene.maybe(0.15):
+        description = description.rstrip(".")
+    schema = {"type": "object", "properties": properties, "required": required}
+    return Offered(name, description, schema, idea, called, abouts)
+
+
+def _styled(scene: Scene, name: str, domain: str) -> str:
+    draw = scene.chance.random()
+    words = name.split("_")
+    if draw < 0.1:
+        return words[0] + "".join(word.capitalize() for word in words[1:])
+    if draw < 0.13:
+        return name.replace("_", "-")
+    if draw < 0.18:
+        return f"{domain.split(' ', maxsplit=1)[0]}.{name}"
+    return name
+
+
+# ── asked for ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def wish_for(scene: Scene, tool: Offered, before: Wish | None = None) -> Wish | None:
+    """A request for this tool; after another one of it, perhaps one that only changes a value."""
+    idea = tool.idea
+    assert idea is not None
+    following = before is not None and before.tool is tool and bool(idea.follow_ups[scene.language])
+    phrases = idea.follow_ups[scene.language] if following else idea.requests[scene.language]
+    fitting = [phrase for phrase in phrases if _slots(phrase) <= tool.called.keys()]
+    if not fitting:
+        return None
+    phrase = scene.pick(fitting)
+    kinds = {one.names[0]: one.kind for one in idea.parameters}
+    values = dict(before.values) if following and before is not None else {}
+    for name in sorted(_slots(phrase), key=phrase.index):
+        values[name] = make_value(scene, kinds[name], tool.abouts[name])
+    for name, word, spoken in _SET.findall(phrase):
+        values[name] = Value(spoken, {"true": True, "false": False}.get(word, word))
+        phrase = phrase.replace(f"[{name}={word}:{spoken}]", spoken)
+    request = _SLOT.sub(lambda match: values[match[1]].spoken, phrase)
+    if len({str(value.written) for value in values.values()}) < len(values):
+        return None  # from Rome to Rome
+    arguments = {tool.called[name]: values[name].written for name in values}
+    in_order = {spelled: arguments[spelled] for spelled in tool.schema["properties"] if spelled in arguments}
+    result, reply = _result(scene, idea, values)
+    return Wish(request, tool, in_order, values, result, reply)
+
+
+def question_for(scene: Scene, tool: Offered) -> tuple[str, str, Wish | None] | None:
+    """A request that lacks something, the question back, and the answer with the call that it allows."""
+    assert tool.idea is not None
+    choices = tool.idea.questions[scene.language]
+    if not choices:
+        return None
+    missing, request, question = scene.pick(choices)
+    kinds = {one.names[0]: one.kind for one in tool.idea.parameters}
+    slots = _SLOT.findall(request)
+    if missing not in tool.called or not set(slots) <= tool.called.keys():
+        return None
+    values = {name: make_value(scene, kinds[name], tool.abouts[name]) for name in [*slots, missing]}
+    said = _SLOT.sub(lambda match: values[match[1]].spoken, request)
+    needed = {one.names[0] for one in tool.idea.parameters if one.required}
+    if needed > values.keys():
+        return said, question, None
+    written = {tool.called[name]: value.written for name, value in values.items()}
+    arguments = {spelled: written[spelled] for spelled in tool.schema["properties"] if spelled in written}
+    result, reply = _result(scene, tool.idea, values)
+    return said, question, Wish(values[missing].spoken, tool, arguments, values, result, reply)
+
+
+def _slots(phrase: str) -> set[str]:
+    return {*_SLOT.findall(phrase), *(name for name, _, _ in _SET.findall(phrase))}
+
+
+def _result(scene: Scene, idea: Idea, values: dict[str, Value]) -> tuple[str, str]:
+    if not idea.results:
+        return "", ""
+    result, sentence = scene.pick(idea.results)
+    english = Scene(scene.chance, "en", scene.today, False)
+    plain = {name: make_value(english, kind) for name, kind in _NEW.findall(result)}
+
+    def fill(match: re.Match[str]) -> str:
+        found = plain.get(match[1])
+        if found is not None:
+            return str(found.written)
+        return values[match[1]].spoken if match[1] in values else ""
+
+    result = _SLOT.sub(fill, _NEW.sub(r"{\1}", result))
+    needs = set(_SLOT.findall(sentence))
+    if not needs <= {*plain, *values}:
+        return result, ""
+    return result, _SLOT.sub(fill, sentence)

@@ -1,0 +1,477 @@
+"""Values for arguments: how a person says one, in three languages, and how it is written in JSON."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from training.material import words as W
+
+Language: TypeAlias = Literal["en", "de", "zh"]
+T = TypeVar("T")
+
+
+@dataclass(slots=True, frozen=True)
+class Value:
+    """As it is said, and as it is written."""
+
+    spoken: str
+    written: Any
+
+
+@dataclass(slots=True)
+class Scene:
+    """What the values of one conversation depend on."""
+
+    chance: random.Random
+    language: Language
+    today: date
+    knows_today: bool
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[int(self.chance.random() * len(options))]
+
+    def maybe(self, part: float) -> bool:
+        return self.chance.random() < part
+
+
+def make_value(scene: Scene, kind: str, about: str = "") -> Value:
+    """A value of a kind such as `city`, `int 1 20`, `list person` or `a|b|c`."""
+    name, *limits = kind.split(" ")
+    if name == "list":
+        return _several(scene, " ".join(limits), about)
+    if "|" in kind:
+        return _choice(scene, kind.split("|"))
+    if name == "int":
+        return _integer(scene, int(limits[0]), int(limits[1]))
+    if name == "float":
+        return _number(scene, float(limits[0]), float(limits[1]))
+    if name in ("date", "time"):
+        return (_date if name == "date" else _time)(scene, about)
+    if name in _MAKERS:
+        return _MAKERS[name](scene)
+    return _same(scene.pick(W.LISTS[name]))
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    name, _, rest = kind.partition(" ")
+    if name == "list":
+        return {"type": "array", "items": schema_of(rest)}
+    if "|" in kind:
+        return {"type": "string", "enum": kind.split("|")}
+    if name == "lines":
+        return {"type": "array", "items": _object_schema(_LINE)}
+    if name in _OBJECTS:
+        return _object_schema(_OBJECTS[name])
+    types = {"int": "integer", "float": "number", "percent": "number", "money": "number", "bool": "boolean"}
+    return {"type": types.get(name, "string")}
+
+
+def _same(text: str) -> Value:
+    return Value(text, text)
+
+
+def _choice(scene: Scene, choices: list[str]) -> Value:
+    chosen = scene.pick(choices)
+    spoken = W.CHOICES.get(scene.language, {}).get(chosen, chosen.replace("_", " "))
+    return Value(spoken, chosen)
+
+
+def _several(scene: Scene, kind: str, about: str) -> Value:
+    count = scene.chance.choice([2, 2, 2, 3, 3, 4])
+    values: list[Value] = []
+    while len(values) < count:
+        one = make_value(scene, kind, about)
+        if one.written not in [other.written for other in values]:
+            values.append(one)
+    spoken = [value.spoken for value in values]
+    last = {"en": " and ", "de": " und ", "zh": "和"}[scene.language]
+    comma = "、" if scene.language == "zh" else ", "
+    joined = (
+        comma.join(spoken)
+        if kind.startswith(("int", "float"))
+        else comma.join(spoken[:-1]) + last + spoken[-1]
+    )
+    return Value(joined, [value.written for value in values])
+
+
+# ── numbers ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _integer(scene: Scene, least: int, most: int) -> Value:
+    if most >= 100_000 and scene.maybe(0.3):
+        return _rounded(scene, most)
+    number = scene.chance.randint(least, most)
+    if most > 2000 and scene.maybe(0.3):
+        number = min(most, max(least, round(number, -3)))
+    if scene.language == "zh":
+        return Value(W.ZH_NUMBERS[number] if 0 < number <= 10 and scene.maybe(0.3) else str(number), number)
+    if 1 < number <= 12 and scene.maybe(0.25):
+        return Value((W.EN_NUMBERS if scene.language == "en" else W.DE_NUMBERS)[number], number)
+    if number >= 1000 and scene.maybe(0.5):
+        grouped = f"{number:,}"
+        return Value(grouped if scene.language == "en" else grouped.replace(",", "."), number)
+    return Value(str(number), number)
+
+
+def _rounded(scene: Scene, most: int) -> Value:
+    """2.5 million, 40 thousand, 3,5 Millionen, 2万."""
+    factor = 1_000_000 if most >= 2_000_000 and scene.maybe(0.6) else 1000
+    head = scene.chance.choice([scene.chance.randint(2, 90), round(scene.chance.uniform(1.1, 9.9), 1)])
+    number = round(head * factor)
+    if scene.language == "zh":
+        return Value(f"{number / 10_000:g}万", number)
+    words = {"en": ("thousand", "million"), "de": ("Tausend", "Millionen")}[scene.language]
+    text = f"{head}" if scene.language == "en" else f"{head}".replace(".", ",")
+    short = {"en": ("k", "M"), "de": ("Tsd.", "Mio.")}[scene.language]
+    million = factor > 1000
+    if scene.maybe(0.2) and scene.language == "en":
+        return Value(f"{text}{short[million]}", number)
+    return Value(f"{text} {words[million]}", number)
+
+
+def _number(scene: Scene, least: float, most: float) -> Value:
+    draw = scene.chance.random()
+    if draw < 0.1 and least <= 0.01:
+        digit, power = scene.chance.randint(1, 9), scene.chance.randint(1, 4)
+        return Value(f"{digit}e-{power}", round(digit * 10**-power, 6))
+    if draw < 0.14 and most >= 10_000:
+        head, power = round(scene.chance.uniform(1, 9.9), 1), scene.chance.randint(3, 6)
+        return Value(f"{head}e{power}", whole(round(head * 10**power, 3)))
+    if draw < 0.4 and most >= 2:
+        return _integer(scene, max(1, int(least)), int(most))
+    number = whole(round(scene.chance.uniform(least, most), scene.chance.choice([1, 1, 2, 3])))
+    text = f"{number:,}" if number >= 1000 and scene.maybe(0.4) else f"{number}"
+    if scene.language == "de":
+        text = text.replace(",", " ").replace(".", ",").replace(" ", ".")
+    return Value(text, number)
+
+
+def whole(number: float) -> float | int:
+    return int(number) if float(number).is_integer() else number
+
+
+def _percent(scene: Scene) -> Value:
+    number = whole(
+        scene.chance.choice([scene.chance.randint(1, 95), round(scene.chance.uniform(0.5, 30), 1)])
+    )
+    text = str(number).replace(".", ",") if scene.language == "de" else str(number)
+    word = {"en": " percent", "de": " Prozent", "zh": "%"}[scene.language]
+    return Value(text + (word if scene.maybe(0.4) else "%"), number)
+
+
+def _money(scene: Scene) -> Value:
+    number = scene.chance.choice(
+        [
+            scene.chance.randint(2, 900),
+            scene.chance.randint(1000, 250_000),
+            round(scene.chance.uniform(1, 500), 2),
+        ]
+    )
+    if scene.language == "zh":
+        return Value(f"{number}{scene.pick(['元', '欧元', '美元'])}", number)
+    grouped = f"{number:,}" if scene.maybe(0.6) else f"{number}"
+    if scene.language == "de":
+        grouped = grouped.replace(",", " ").replace(".", ",").replace(" ", ".")
+        return Value(f"{grouped} {scene.pick(['Euro', '€', 'Franken'])}", number)
+    return Value(
+        scene.pick([f"${grouped}", f"{grouped} euros", f"{grouped} dollars", f"€{grouped}", f"£{grouped}"]),
+        number,
+    )
+
+
+# ── days and hours ────────────────────────────────────────────────────────────────────────────────
+
+
+def _date(scene: Scene, about: str) -> Value:
+    """Where the parameter wants YYYY-MM-DD, it gets that; else it gets what was said."""
+    today, chance = scene.today, scene.chance
+    ahead = chance.choice([0, 1, 1, 2]) if scene.knows_today and scene.maybe(0.4) else -1
+    if ahead >= 0:
+        spoken = W.RELATIVE_DAYS[scene.language][ahead]
+        meant = today + timedelta(days=ahead)
+    elif scene.knows_today and scene.maybe(0.35):
+        weekday = chance.randint(0, 6)
+        meant = today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
+        spoken = W.ON_WEEKDAY[scene.language].format(W.WEEKDAYS[scene.language][weekday])
+    else:
+        meant = date(
+            today.year + chance.choice([0, 0, 0, 1, -1]), chance.randint(1, 12), chance.randint(1, 28)
+        )
+        spoken = _spoken_date(scene, meant)
+    return Value(spoken, meant.isoformat() if "YYYY" in about else spoken)
+
+
+def _spoken_date(scene: Scene, day: date) -> str:
+    if scene.maybe(0.25):
+        return day.isoformat()
+    month = W.MONTHS[scene.language][day.month - 1]
+    if scene.language == "zh":
+        return f"{day.year}年{day.month}月{day.day}日"
+    if scene.language == "de":
+        return scene.pick([f"{day.day}. {month} {day.year}", f"{day.day}.{day.month}.{day.year}"])
+    return scene.pick(
+        [
+            f"{day.day} {month} {day.year}",
+            f"{month} {day.day}, {day.year}",
+            f"the {day.day} of {month} {day.year}",
+        ]
+    )
+
+
+def _time(scene: Scene, about: str) -> Value:
+    hour, minute = scene.chance.randint(6, 22), scene.chance.choice([0, 0, 0, 15, 30, 30, 45, 5, 20, 50])
+    clock = f"{hour:02}:{minute:02}"
+    if scene.language == "de":
+        spoken = f"{hour} Uhr {minute}" if minute else f"{hour} Uhr"
+    elif scene.language == "zh":
+        part = "上午" if hour < 12 else "下午" if hour < 18 else "晚上"
+        half = "半" if minute == 30 else f"{minute}分" if minute else ""
+        spoken = f"{part}{hour if hour <= 12 else hour - 12}点{half}"
+    else:
+        twelve, suffix = (hour if hour <= 12 else hour - 12), ("am" if hour < 12 else "pm")
+        spoken = f"{twelve}:{minute:02} {suffix}" if minute else f"{twelve} {suffix}"
+        if not minute and scene.maybe(0.15):
+            spoken = {12: "noon"}.get(hour, spoken)
+    if scene.maybe(0.3):
+        spoken = clock
+    return Value(spoken, clock if "HH" in about else spoken)
+
+
+# ── names of things ───────────────────────────────────────────────────────────────────────────────
+
+
+def _person(scene: Scene) -> Value:
+    first = scene.pick(W.LISTS["first"] if scene.language != "zh" or scene.maybe(0.3) else W.ZH_PEOPLE)
+    return _same(f"{first} {scene.pick(W.LISTS['last'])}" if scene.maybe(0.4) and first.isascii() else first)
+
+
+def _city(scene: Scene) -> Value:
+    local = {"de": W.DE_CITIES, "zh": W.ZH_CITIES}.get(scene.language)
+    return _same(scene.pick(local if local and scene.maybe(0.7) else W.LISTS["city"]))
+
+
+def _zone(scene: Scene) -> Value:
+    """A city as it is called, and its zone of the IANA table."""
+    english, german, chinese, zone = scene.pick(W.ZONES)
+    if scene.maybe(0.08):
+        return _same(zone)
+    return Value({"en": english, "de": german, "zh": chinese}[scene.language], zone)
+
+
+def _filename(scene: Scene, endings: tuple[str, ...] = W.ENDINGS) -> str:
+    stem = scene.pick(W.STEMS)
+    if scene.maybe(0.35):
+        stem += scene.pick(["-", "_", ""]) + scene.pick([*W.STEMS, "2", "v2", "final", "2026", "old", "01"])
+    if scene.maybe(0.1):
+        return str(scene.pick(W.BARE_FILES))
+    return f"{stem}.{scene.pick(endings)}"
+
+
+def _folder(scene: Scene) -> Value:
+    parts = [scene.pick(W.FOLDERS) for _ in range(scene.chance.choice([1, 1, 1, 2, 2, 3]))]
+    return _same("/".join(parts))
+
+
+def _path(scene: Scene) -> Value:
+    name = _filename(scene)
+    return _same(name if scene.maybe(0.45) else f"{_folder(scene).spoken}/{name}")
+
+
+def _long_path(scene: Scene) -> Value:
+    parts = [scene.pick(W.FOLDERS) for _ in range(scene.chance.randint(2, 4))]
+    return _same(scene.pick(["/", "~/", "", "./"]) + "/".join(parts) + "/" + _filename(scene))
+
+
+def _url(scene: Scene) -> Value:
+    path = "/".join(scene.pick(W.FOLDERS) for _ in range(scene.chance.choice([0, 1, 1, 2])))
+    tail = scene.chance.choice(
+        ["", "", f"{path}", f"{path}/{_filename(scene)}", f"{path}?id={scene.chance.randint(1, 9999)}"]
+    )
+    return _same(
+        f"{scene.pick(['https://', 'https://', 'http://'])}{_domain(scene).spoken}/{tail}".rstrip("/")
+    )
+
+
+def _domain(scene: Scene) -> Value:
+    sub = scene.pick(["", "", "www.", "docs.", "api."])
+    return _same(
+        f"{sub}{scene.pick(W.STEMS)}{scene.pick(['', '-' + scene.pick(W.STEMS)])}.{scene.pick(W.TOPS)}"
+    )
+
+
+def _email(scene: Scene) -> Value:
+    first, last = scene.pick(W.LISTS["first"]).lower(), scene.pick(W.LISTS["last"]).lower()
+    name = scene.pick([first, f"{first}.{last}", f"{first}{scene.chance.randint(1, 99)}"])
+    return _same(f"{name}@{scene.pick(W.STEMS)}.{scene.pick(W.TOPS)}")
+
+
+def _phone(scene: Scene) -> Value:
+    digits = "".join(scene.chance.choice(string.digits) for _ in range(scene.chance.randint(7, 10)))
+    return _same(
+        scene.pick(
+            [
+                f"+{scene.chance.randint(1, 99)} {digits[:3]} {digits[3:]}",
+                f"0{digits}",
+                f"{digits[:3]}-{digits[3:]}",
+            ]
+        )
+    )
+
+
+def _id(scene: Scene) -> Value:
+    chance = scene.chance
+    letters = "".join(chance.choice(string.ascii_uppercase) for _ in range(chance.randint(1, 4)))
+    return _same(
+        chance.choice(
+            [
+                f"{letters}-{chance.randint(1, 99999)}",
+                f"{letters}{chance.randint(100, 9999)}",
+                f"{chance.randint(100, 999999)}",
+                f"{letters.lower()}_{_hex(chance, 6)}",
+            ]
+        )
+    )
+
+
+def _key(scene: Scene) -> Value:
+    """Long strings that have to be copied exactly."""
+    chance = scene.chance
+    uuid = f"{_hex(chance, 8)}-{_hex(chance, 4)}-{_hex(chance, 4)}-{_hex(chance, 4)}-{_hex(chance, 12)}"
+    mixed = "".join(
+        chance.choice(string.ascii_letters + string.digits) for _ in range(chance.randint(12, 28))
+    )
+    return _same(chance.choice([uuid, _hex(chance, 40), mixed, f"sk_{mixed}", f"{mixed[:6]}.{mixed[6:]}"]))
+
+
+def _hex(chance: random.Random, length: int) -> str:
+    return "".join(chance.choice("0123456789abcdef") for _ in range(length))
+
+
+def _text(scene: Scene) -> Value:
+    """A sentence somebody wants written, sent or worked on."""
+    return _same(_sentence(scene))
+
+
+def _quoted(scene: Scene) -> Value:
+    text = _sentence(scene)
+    marks = {
+        "en": [("'", "'"), ('"', '"'), ("“", "”")],
+        "de": [("„", "“"), ('"', '"'), ("'", "'")],
+        "zh": [("“", "”"), ("「", "」")],
+    }
+    left, right = scene.pick(marks[scene.language])
+    if left in text:
+        left, right = '"', '"'
+    return Value(f"{left}{text}{right}", text)
+
+
+def _sentence(scene: Scene) -> str:
+    pattern = scene.pick(W.SENTENCES[scene.language])
+    return str(pattern).format(
+        thing=scene.pick(W.THINGS[scene.language]),
+        person=scene.pick(W.LISTS["first"]),
+        number=scene.chance.randint(2, 99),
+        city=scene.pick(W.LISTS["city"]),
+    )
+
+
+def _thing(scene: Scene) -> Value:
+    return _same(scene.pick(W.THINGS[scene.language]))
+
+
+def _topic(scene: Scene) -> Value:
+    return _same(scene.pick(W.TOPICS[scene.language]))
+
+
+def _chore(scene: Scene) -> Value:
+    return _same(scene.pick(W.CHORES[scene.language]))
+
+
+def _bool(scene: Scene) -> Value:
+    on = scene.maybe(0.5)
+    return Value("yes" if on else "no", on)
+
+
+# ── objects ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _order_lines(scene: Scene) -> Value:
+    """Several things, each with how many of it."""
+    kind = scene.pick(["product", "dish"])
+    lines = [
+        (make_value(scene, kind).spoken, scene.chance.randint(1, 12))
+        for _ in range(scene.chance.choice([1, 2, 2, 3]))
+    ]
+    last = {"en": " and ", "de": " und ", "zh": "和"}[scene.language]
+    return Value(
+        last.join(f"{count} {name}" for name, count in lines),
+        [{"name": name, "quantity": count} for name, count in lines],
+    )
+
+
+def _address(scene: Scene) -> Value:
+    street = f"{scene.pick(W.STREETS)} {scene.chance.randint(1, 120)}"
+    city, postcode = make_value(scene, "city").spoken, str(scene.chance.randint(1000, 99999))
+    spoken = scene.pick(
+        [f"{street}, {postcode} {city}", f"{street}, {city} {postcode}", f"{street} in {postcode} {city}"]
+    )
+    return Value(spoken, {"street": street, "city": city, "postcode": postcode})
+
+
+def _point(scene: Scene) -> Value:
+    latitude, longitude = (round(scene.chance.uniform(-limit, limit), 4) for limit in (80, 170))
+    spoken = scene.pick([f"{latitude}, {longitude}", f"latitude {latitude} and longitude {longitude}"])
+    return Value(spoken, {"latitude": latitude, "longitude": longitude})
+
+
+def _range(scene: Scene) -> Value:
+    low = scene.chance.randint(1, 400)
+    high = low + scene.chance.randint(5, 900)
+    words = {"en": ("{} to {}", "between {} and {}"), "de": ("{} bis {}",), "zh": ("{}到{}",)}[scene.language]
+    return Value(scene.pick(words).format(low, high), {"min": low, "max": high})
+
+
+_LINE = {"name": "string", "quantity": "integer"}
+_OBJECTS = {
+    "address": {"street": "string", "city": "string", "postcode": "string"},
+    "point": {"latitude": "number", "longitude": "number"},
+    "range": {"min": "number", "max": "number"},
+}
+
+
+def _object_schema(members: dict[str, str]) -> dict[str, Any]:
+    properties = {name: {"type": kind} for name, kind in members.items()}
+    return {"type": "object", "properties": properties, "required": list(members)}
+
+
+_MAKERS: dict[str, Callable[[Scene], Value]] = {
+    "lines": _order_lines,
+    "address": _address,
+    "point": _point,
+    "range": _range,
+    "percent": _percent,
+    "money": _money,
+    "person": _person,
+    "city": _city,
+    "zone": _zone,
+    "folder": _folder,
+    "path": _path,
+    "longpath": _long_path,
+    "url": _url,
+    "domain": _domain,
+    "email": _email,
+    "phone": _phone,
+    "id": _id,
+    "key": _key,
+    "text": _text,
+    "quoted": _quoted,
+    "thing": _thing,
+    "topic": _topic,
+    "chore": _chore,
+    "bool": _bool,
+}

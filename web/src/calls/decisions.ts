@@ -1,0 +1,30 @@
+/** What was decided about a call, in words: by which rule or grant, or by whom, when, and for how long. */
+
+import type { CallTrace, Wait } from "../api/generated";
+import { moment } from "../i18n/format";
+import type { Words } from "../i18n/en";
+
+const VERDICTS = ["allow", "reject", "stop", "release", "withhold", "reply"] as const;
+type Verdict = (typeof VERDICTS)[number];
+
+export function decisionsOf(call: CallTrace, words: Words): string[] {
+  const waits = (call.waits ?? []).map((wait) => inWords(wait, words)).filter((line) => line !== "");
+  const { because } = call;
+  const byRule = because && because.kind !== "answer" ? [reason(because, words)] : [];
+  return [...byRule, ...waits, ...(call.limit ? [words.skippedBy(words.server(call.limit))] : [])];
+}
+
+function reason(because: NonNullable<CallTrace["because"]>, words: Words): string {
+  const kinds: Record<string, string> = words.traceBecause;
+  const origin = because.origin ? ` (${because.origin})` : "";
+  const kind = kinds[because.kind] ?? because.kind;
+  return `${kind.charAt(0).toUpperCase()}${kind.slice(1)}: ${because.text}${origin}`;
+}
+
+function inWords(wait: Wait, words: Words): string {
+  const at = wait.answered ? moment(wait.answered, words.code) : "";
+  if (!wait.verdict) return wait.answered ? `${words.traceUnanswered} · ${at}` : "";
+  const verdict = VERDICTS.includes(wait.verdict as Verdict) ? words.decidedVerdicts[wait.verdict as Verdict] : wait.verdict;
+  const scope = wait.scope && wait.scope !== "once" ? ` · ${words.scopes[wait.scope as "hour"] ?? wait.scope}` : "";
+  return `${verdict} ${words.decidedBy(wait.by ?? "")}${scope} · ${at}`;
+}

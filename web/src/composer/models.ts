@@ -1,0 +1,52 @@
+/** The models to choose from: those that are ready, then others, then the name as it was typed. */
+
+import type { Model, Provider } from "../api/types";
+
+export interface ModelChoice {
+  /** Null: the one that is meant where none is named. */
+  name: string | null;
+  title: string;
+  provider: string;
+  model: Model | null;
+  /** What keeps it from answering. */
+  missing: string | null;
+  chosen: boolean;
+  typed: boolean;
+}
+
+const SHOWN = 200;
+
+export function choicesOf(words: string, models: Model[], providers: Provider[], chosen: string | null): ModelChoice[] {
+  const wanted = words.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  const known = [...new Map(models.map((model) => [model.name, model])).values()];
+  const found: ModelChoice[] = known
+    .filter((model) => wanted.every((word) => `${model.name} ${model.title} ${model.provider}`.toLowerCase().includes(word)))
+    .map((model) => ({
+      name: model.name,
+      title: model.title || model.name,
+      provider: model.provider,
+      model,
+      missing: model.ready ? null : (model.missing ?? model.provider),
+      chosen: model.name === chosen,
+      typed: false,
+    }));
+  const usual: ModelChoice = { name: null, title: "", provider: "", model: null, missing: null, chosen: chosen === null, typed: false };
+  const ready = found.filter((choice) => choice.missing === null);
+  const others = found.filter((choice) => choice.missing !== null);
+  return [...(wanted.length ? [] : [usual]), ...ready, ...typed(words.trim(), known, providers, chosen), ...(wanted.length ? others : [])].slice(0, SHOWN);
+}
+
+/** Any name of a known provider will do: nobody lists all models. */
+function typed(name: string, known: Model[], providers: Provider[], chosen: string | null): ModelChoice[] {
+  const [, prefix] = /^([^/\s]+)\/\S+$/.exec(name) ?? [];
+  const provider = providers.find((one) => one.name === prefix);
+  if (!provider || known.some((model) => model.name === name)) return [];
+  const missing = provider.ready ? null : (provider.missing ?? provider.title);
+  return [{ name, title: name, provider: provider.title, model: null, missing, chosen: name === chosen, typed: true }];
+}
+
+/** Whether a name from an earlier day can still be meant. */
+export function isKnown(name: string, models: Model[], providers: Provider[]): boolean {
+  const provider = providers.find((one) => name.startsWith(`${one.name}/`));
+  return models.some((model) => model.name === name && model.ready) || provider?.ready === true;
+}

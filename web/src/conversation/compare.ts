@@ -1,0 +1,27 @@
+/** Two versions of an answer beside each other: what each said, called, used and took. */
+
+import type { Message, Usage } from "../api/types";
+import { added } from "../i18n/format";
+import { wordsOf } from "./items";
+
+export interface VersionSummary {
+  model: string | null;
+  words: string;
+  /** Each call with how it ended, in order. */
+  calls: { tool: string; state: string }[];
+  usage: Usage | null;
+  /** From the first to the last thing that is dated in it. */
+  seconds: number;
+}
+
+export function versionOf(messages: Message[]): VersionSummary {
+  const calls = messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "call" ? [part] : [])));
+  const times = [...messages.map(({ created }) => created), ...calls.flatMap(({ ended }) => ended ?? [])];
+  return {
+    model: messages.findLast((message) => message.model)?.model ?? null,
+    words: wordsOf(messages),
+    calls: calls.map(({ tool, state }) => ({ tool, state })),
+    usage: messages.reduce<Usage | null>((sum, { usage }) => (usage ? (sum ? added(sum, usage) : usage) : sum), null),
+    seconds: times.length ? Math.max(...times) - Math.min(...times) : 0,
+  };
+}

@@ -1,0 +1,55 @@
+/** The messages of an answer as what is shown of them: words, calls that belong together, and how it ended. */
+
+import type { CallPart, Message, Part } from "../api/types";
+import { t } from "../i18n/words.svelte";
+import { endingOf } from "./endings";
+
+export type Item =
+  | { kind: "part"; key: string; part: Exclude<Part, CallPart>; message: Message; growing: boolean }
+  | { kind: "calls"; key: string; calls: { call: CallPart; turn: string | null }[] }
+  | { kind: "end"; key: string; words: string; stopped: boolean; finish: string | null };
+
+const OURS = ["length", "compaction", "typed_output"]; // plugins whose messages are for the model alone
+
+/** What they say to it is no part of the answer. */
+const asksToGoOn = (message: Message | undefined): boolean =>
+  message?.role === "user" && OURS.includes(message.author ?? "") && message.parts.every(({ type }) => type === "text");
+
+/** `live`: the last part of a reply that is not over may still grow. */
+export function itemsOf(messages: Message[], live: boolean): Item[] {
+  const items: Item[] = [];
+  messages.forEach((message, place) => {
+    if (asksToGoOn(message)) return;
+    const goesOn = asksToGoOn(messages[place - 1]);
+    message.parts.forEach((part, at) => {
+      const growing = live && !message.finish && at === message.parts.length - 1;
+      const last = items.at(-1);
+      if (part.type === "call") {
+        const entry = { call: part, turn: message.turn };
+        if (last?.kind === "calls") last.calls.push(entry);
+        else items.push({ kind: "calls", key: part.id, calls: [entry] });
+      } else if (part.type === "text" && !part.text.trim() && !part.citations.length) {
+        return; // between calls, mostly
+      } else if (part.type === "text" && goesOn && at === 0 && last?.kind === "part" && last.part.type === "text") {
+        // It was cut off in the middle, perhaps of a word, and goes on here.
+        const { text, citations } = last.part;
+        last.part = { ...part, text: text + part.text, citations: [...citations, ...part.citations] };
+        last.growing = growing;
+      } else {
+        items.push({ kind: "part", key: `${message.id} ${at}`, part, message, growing });
+      }
+    });
+    const last = messages.slice(place + 1).every(asksToGoOn);
+    const stopped = message.finish === "cancelled";
+    const words = stopped ? t().stopped : endingOf(message, last && !live);
+    if (words) items.push({ kind: "end", key: `${message.id} end`, words, stopped, finish: message.finish });
+  });
+  return items;
+}
+
+/** The words of an answer, as they are copied. */
+export function wordsOf(messages: Message[]): string {
+  return itemsOf(messages, false)
+    .flatMap((item) => (item.kind === "part" && item.part.type === "text" ? item.part.text.trim() : []))
+    .join("\n\n");
+}

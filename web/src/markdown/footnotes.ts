@@ -1,0 +1,72 @@
+/** Footnotes: [^1] in the words, [^1]: at the end of them. Numbered in the order in which they are referred to. */
+
+import type { TokenizerAndRendererExtension } from "marked";
+
+const DEFINITION = /^ {0,3}\[\^([^\]\s]+)\]:[ \t]*(.*(?:\n(?:[ \t]{2,}\S.*|[ \t]*(?=\n[ \t]{2,}\S)))*)(?:\n+|$)/;
+const REFERENCE = /^\[\^([^\]\s]+)\]/;
+
+export interface Footnotes {
+  /** The number of each note, by name. */
+  numbers: Map<string, number>;
+  /** Their texts, in this order. */
+  texts: string[];
+}
+
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+
+export const NONE: Footnotes = { numbers: new Map(), texts: [] };
+
+const withoutCode = (text: string): string => text.replace(/^ {0,3}(```|~~~)[^]*?(?:^ {0,3}\1|$(?![^]))/gm, "").replace(/`[^`\n]*`/g, "");
+
+export function footnotesOf(text: string): Footnotes {
+  if (!text.includes("[^")) return NONE;
+  const plain = withoutCode(text);
+  const defined = new Map<string, string>();
+  for (const [, name, words] of plain.matchAll(new RegExp(DEFINITION.source, "gm"))) {
+    if (name && !defined.has(name)) defined.set(name, (words ?? "").replace(/\n[ \t]+/g, "\n").trim());
+  }
+  const numbers = new Map<string, number>();
+  for (const [, name] of plain.matchAll(/\[\^([^\]\s]+)\](?!:)/g)) {
+    if (name && defined.has(name) && !numbers.has(name)) numbers.set(name, numbers.size + 1);
+  }
+  return { numbers, texts: [...numbers.keys()].map((name) => defined.get(name) ?? "") };
+}
+
+let current = NONE;
+
+/** Parsing is done at once, so what it needs to know can stand here meanwhile. */
+export function withFootnotes<T>(notes: Footnotes, work: () => T): T {
+  current = notes;
+  try {
+    return work();
+  } finally {
+    current = NONE;
+  }
+}
+
+export const footnoteReference: TokenizerAndRendererExtension = {
+  name: "footnoteReference",
+  level: "inline",
+  start: (source) => {
+    const at = source.indexOf("[^");
+    return at < 0 ? undefined : at;
+  },
+  tokenizer(source) {
+    const match = REFERENCE.exec(source);
+    const number = current.numbers.get(match?.[1] ?? "");
+    return match && number !== undefined ? { type: "footnoteReference", raw: match[0], number } : undefined;
+  },
+  renderer: (token) => `<sup class="footnote">[${Number(token.number)}]</sup>`,
+};
+
+/** What is shown at the end is not shown where it stands. */
+export const footnoteDefinition: TokenizerAndRendererExtension = {
+  name: "footnoteDefinition",
+  level: "block",
+  start: (source) => /(?:^|\n) {0,3}\[\^/.exec(source)?.index,
+  tokenizer(source) {
+    const match = DEFINITION.exec(source);
+    return match ? { type: "footnoteDefinition", raw: match[0], name: match[1], text: match[0] } : undefined;
+  },
+  renderer: (token) => (current.numbers.has(String(token.name)) ? "" : `<p>${escaped(String(token.text))}</p>`),
+};
