@@ -74,7 +74,8 @@ def authorize(tool: Tool, patterns: Sequence[str], authority: Authority) -> Verd
     bound = _bound(tool, patterns, authority.bounds)
     ruled = decide(tool.permission, patterns, authority.rules)
     granted = decide(tool.permission, patterns, [*authority.rules, *authority.grants])
-    given = decide(tool.permission, patterns, authority.grants)
+    denied = [rule for rule in authority.grants if rule.action == "deny"]  # whichever was given later
+    given = decide(tool.permission, patterns, denied)
     outer = [decide(tool.permission, patterns, rules) for rules in authority.outer]
     for ruling in (bound, ruled, given, *outer):
         if ruling.action == "deny":

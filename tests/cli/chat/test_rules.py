@@ -52,10 +52,14 @@ def test_rules_are_given_by_commands(stage: Path) -> None:
     somebody.sees("allow memos.write for 'work/*', in conv_")
     somebody.says("plan")
     assert "your choice" not in somebody.sees("Planned.")
-    somebody.says("/deny memos.write:work/*")
-    somebody.sees("deny memos.write for 'work/*', in conv_")
+    somebody.says("/deny memos.write:work/* always")  # denials come first, wherever they hold
+    somebody.sees("deny memos.write for 'work/*', everywhere")
     somebody.says("report")
     somebody.sees("memo · rejected")
+    somebody.says("/allow memos.write:work/*")  # and the opposite takes it back
+    somebody.sees("allow memos.write for 'work/*', in conv_")
+    somebody.says("plan")
+    assert "your choice" not in somebody.sees("Planned.")
     assert somebody.leaves() == 0
 
 

@@ -43,6 +43,10 @@ async def _give(session: Session, argument: str, action: Action) -> None:
         workspace=services.folder,
         expires=now + _HOUR if scope == "hour" else None,
     )
+    for earlier in await session.runtime.grants():  # who says the opposite has thought again
+        same = (earlier.rule.permission, earlier.rule.pattern) == (rule.permission, rule.pattern)
+        if same and earlier.rule.action != action and earlier.conversation in (None, grant.conversation):
+            await session.runtime.revoke(earlier.id)
     await session.runtime.store.add_grant(grant)
     services.grants.forget()
     session.notify(f"{describe_grant(grant)}; /grants lists what holds, and takes it back")
