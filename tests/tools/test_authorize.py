@@ -19,7 +19,7 @@ def look(path: str) -> str:
 ALLOW, ALLOW_ALL, DENY = Rule("look", "a", "allow"), Rule("look", "*", "allow"), Rule("look", "a", "deny")
 
 
-@pytest.mark.parametrize("grants", itertools.permutations([ALLOW, ALLOW_ALL, DENY]))
+@pytest.mark.parametrize("grants", list(itertools.permutations([ALLOW, ALLOW_ALL, DENY])))
 def test_a_denial_that_was_given_holds_whatever_was_allowed_after_it(grants: tuple[Rule, ...]) -> None:
     """P9: the grants of a conversation come behind those that hold everywhere, whichever was given first."""
     assert isinstance(authorize(look, ("a",), Authority(grants=grants)), Refuse)
