@@ -6,9 +6,10 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, overload
@@ -79,7 +80,7 @@ class Runtime:
         store: str | Path | StoreFile | StoreServer | Store,
         *,
         model: ModelChoice = None,
-        tools: Iterable[Tool | Group | Source | Callable[..., Any]] = (),
+        tools: Iterable[str | Tool | Group | Source | Callable[..., Any]] = (),
         agents: Iterable[Agent] = (),
         plugins: Sequence[Plugin] = (),
         allow: Iterable[str] = (),
@@ -194,6 +195,8 @@ class Runtime:
     async def __aenter__(self) -> Self:
         for rule in self._denials_of_nothing():
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
+        for missing in _missing_tools(self.services.agents.values(), self.services.toolbox):
+            _log.warning("%s", missing)
         await self.store.open()
         await self.way_back.open()
         await self.driver.open()
@@ -218,7 +221,7 @@ class Runtime:
     def _denials_of_nothing(self) -> list[Rule]:
         """A misspelled denial protects nobody. What sources have is not known yet."""
         toolbox = self.services.toolbox
-        known = {"loop", *(tool.permission for group in toolbox.groups for tool in group.tools)}
+        known = {"loop", "hand_off", *(tool.permission for group in toolbox.groups for tool in group.tools)}
         denials = [rule for rule in self.services.rules if rule.action == "deny"]
         if toolbox.sources:
             return []
@@ -312,6 +315,7 @@ class Runtime:
         for inner in within:
             for waiting in await self.store.queued(conversation=inner):  # else the next would begin meanwhile
                 await self.store.unqueue(waiting.turn)
+                self.services.inputs.pop(waiting.turn, None)
         for inner in within:
             for row in await self.store.turns(inner):
                 with suppress(TimeoutError, Unreadable, TurnSetAside):  # the deletion fences it off
@@ -383,6 +387,21 @@ def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
         if unknown := [name for name in agent.handoffs if name not in named]:
             raise ConfigError(f"agent {agent.name} hands over to {', '.join(unknown)}, who is not there")
     return named
+
+
+def _missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
+    """An agent without a tool it was meant to have is noticed late. What sources have is not known yet."""
+    known = {name for group in toolbox.groups for name in (group.name, *_names(group))}
+    for agent in agents:
+        for name in agent.tools or ():
+            if name not in known and not toolbox.sources:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+                yield f"agent {agent.name}: there is no group or tool {name!r}: {hint}"
+
+
+def _names(group: Group) -> list[str]:
+    return [name for tool in group.tools for name in (tool.name, f"{group.name}.{tool.name}")]
 
 
 def _store(place: str | Path | StoreFile | StoreServer | Store) -> Store:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 from typing_extensions import TypedDict
 
-from dragoman import Output, OutputInvalid, Runtime, ScriptedModel, allow_once, run_sync
-from dragoman.errors import ConfigError
+from dragoman import (
+    Output,
+    OutputInvalid,
+    Plugin,
+    Runtime,
+    ScriptedModel,
+    TurnView,
+    allow_once,
+    run_sync,
+)
+from dragoman.errors import BadRequest, ConfigError
 from dragoman.messages.events import TextDelta
+from dragoman.messages.message import Message
 from dragoman.turn.output import SchemaOutput, Unfit, spec_of_schema
+from dragoman.turn.plugin import Appender
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import add, model_of, runtime_with
 
@@ -208,6 +221,90 @@ async def test_a_cancelled_turn_has_no_value(tmp_path: Path) -> None:
         result = await turn.result()
         with pytest.raises(OutputInvalid, match="cancelled"):
             _ = result.output
+
+
+async def test_a_limit_comes_before_another_attempt(tmp_path: Path) -> None:
+    """R8 and T12: what does not fit is not asked for again above the budget, and is no value."""
+    async with runtime_with(tmp_path, lambda _: says("{}"), max_tokens=1) as runtime:
+        turn = await runtime.send("go", output_type=Place)
+        result = await turn.result()
+        assert len(model_of(runtime).requests) == 1
+        with pytest.raises(OutputInvalid):
+            _ = result.output
+
+
+async def test_what_a_check_refused_at_a_limit_is_no_value(tmp_path: Path) -> None:
+    """R8 and T12: it would parse; it was refused all the same."""
+
+    def never(place: Place) -> bool:
+        return False
+
+    async with runtime_with(tmp_path, [says('{"name": "Rome"}')], max_tokens=1) as runtime:
+        result = await (await runtime.send("go", output_type=Output(Place, checks=[never]))).result()
+        with pytest.raises(OutputInvalid, match="not accepted"):
+            _ = result.output
+
+
+async def test_an_attempt_that_was_not_made_does_not_count(tmp_path: Path) -> None:
+    """R8 and S1: told to try again, and then the process died; the hook runs again for the same reply."""
+
+    class Slow(Plugin):
+        async def on_after_request(self, reply: Message, turn: TurnView, append: Appender) -> None:
+            if not turn.resumed:
+                await asyncio.sleep(60)
+
+    async with runtime_with(tmp_path, [says("no")], plugins=[Slow()]) as runtime:
+        turn = await runtime.send("go", output_type=Output(Place, retries=1))
+        async for event in turn.events():
+            if event.type == "message.added" and event.message.author == "typed_output":
+                break
+    async with runtime_with(tmp_path, [says('{"name": "Rome"}')], plugins=[Slow()]) as runtime:
+        assert (await runtime.turn(turn.id, Place).result()).output == Place("Rome")
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+    day: date
+    pair: tuple[int, str]
+
+
+def test_a_strict_type_takes_what_json_can_say() -> None:
+    """R8"""
+    value = Output(Strict).parse('{"day": "2026-11-15", "pair": [1, "a"]}')
+    assert value == Strict(day=date(2026, 11, 15), pair=(1, "a"))
+
+
+def test_a_long_answer_is_read_in_no_time() -> None:
+    """R8: a value of many lines is looked for once, not once for each of its braces."""
+    rows = [{"name": f"Place {number}", "people": number} for number in range(5000)]
+    text = json.dumps(rows, indent=2)
+    output = Output(list[Place])
+    assert len(output.parse(text)) == 5000
+    for cut in range(0, len(text), len(text) // 20):
+        output.parse_partial(text[:cut])
+
+
+@pytest.mark.parametrize("name", ["max_round", "sytem", "output"])
+async def test_an_option_nobody_knows_is_refused(tmp_path: Path, name: str) -> None:
+    """R9: by every door of the library, with the nearest name, before anything is stored."""
+    options: Any = {name: 3}
+    async with runtime_with(tmp_path, []) as runtime:
+        with pytest.raises(BadRequest, match=f"no option '{name}'"):
+            await runtime.send("go", **options)
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match=f"no option '{name}'"):
+            await chat.send("go", **options)
+        assert not await chat.messages()
+
+
+async def test_a_queued_turn_that_is_called_off_is_forgotten(tmp_path: Path) -> None:
+    async with runtime_with(tmp_path, [says("1", waits=0.2), says("2")]) as runtime:
+        chat = await runtime.conversation()
+        first = await chat.send("go")
+        queued = await chat.send("go", queue=True, output_type=int, deps=object())
+        await queued.cancel()
+        await first.result()
+        assert not runtime.services.inputs
 
 
 def test_a_program_without_a_loop_gets_a_value(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from dragoman.errors import OutputInvalid
 from dragoman.messages.endings import INCOMPLETE, REFUSED
 from dragoman.messages.message import Message
@@ -29,9 +31,11 @@ class TypedOutput(Plugin):
         try:
             await output.check(answer_of(turn.messages))
         except Unfit as unfit:
-            tried = sum(message.author == self.name for message in turn.messages)
+            earlier = takewhile(lambda message: message.id != reply.id, turn.messages)
+            tried = sum(message.author == self.name for message in earlier)
             if tried >= output.spec.retries:
                 raise OutputInvalid(
                     f"{turn.model} gave no answer of the type asked for, in {tried + 1} attempts: {unfit}"
                 ) from unfit
-            await append.and_request(f"This answer does not fit:\n{unfit}\n{_AGAIN}")
+            await append(f"This answer does not fit:\n{unfit}\n{_AGAIN}")
+            append.request()  # a limit that is reached comes before it

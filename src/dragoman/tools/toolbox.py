@@ -90,7 +90,7 @@ class Toolbox:
                 tool
                 for tool in group.tools
                 if f"{group.name}.{tool.name}" not in off
-                and (only is None or group.name in only or f"{group.name}.{tool.name}" in only)
+                and (only is None or {group.name, tool.name, f"{group.name}.{tool.name}"} & {*only})
                 and not hidden(tool.permission, rules)
             ]
             for tool in chosen:
@@ -132,16 +132,22 @@ def _with_group(group: str, tool: str) -> str:
 
 
 def grouped(
-    tools: Iterable[Tool | Group | Source | Callable[..., Any]],
+    tools: Iterable[str | Tool | Group | Source | Callable[..., Any]],
 ) -> tuple[list[Group], list[Source]]:
-    """Loose tools make a group of their own, first; then the groups, in the order given; then the sources."""
+    """Loose tools make a group of their own, first; then the groups, in the order given, a built-in one also
+    by its name; then the sources."""
+    from dragoman.tools.builtin import BUILTIN
     from dragoman.tools.builtin.read_output import read_output
 
     loose: list[Tool] = []
     groups: list[Group] = []
     sources: list[Source] = []
     for one in tools:
-        if isinstance(one, Group):
+        if isinstance(one, str):
+            if one not in BUILTIN:
+                raise ConfigError(f"there is no group {one!r}: built in are {', '.join(BUILTIN)}")
+            groups.append(BUILTIN[one]())
+        elif isinstance(one, Group):
             groups.append(one)
         elif isinstance(one, Source):
             sources.append(one)

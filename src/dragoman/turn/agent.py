@@ -67,5 +67,11 @@ class Agent:
     limits: Limits = NO_LIMITS
     handoffs: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        listed: dict[str, object] = {"tools": self.tools or (), "handoffs": self.handoffs}
+        for name, given in listed.items():
+            if not isinstance(given, tuple | list) or not all(isinstance(one, str) for one in given):
+                raise ConfigError(f"agent {self.name}: {name} are names in a tuple, not {given!r}")
+
 
 NOBODY_IN_PARTICULAR = Agent()

@@ -37,7 +37,7 @@ from dragoman.trace_context import CURRENT
 from dragoman.turn.agent import Agent
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
 from dragoman.turn.handoff import NAME as HAND_OFF
 from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
 from dragoman.turn.layers import options_of
@@ -110,11 +110,9 @@ class Commands:
         if turn is None:
             return wanted
         try:
-            facts = await self._store.facts(turn)
-            first = FACT.load(facts[0]) if facts else None
+            return options_in(await self._store.facts(turn)).under(wanted)
         except (DragomanError, ValueError):
             return wanted  # it cannot be read: what there is of it is shown all the same
-        return first.options.under(wanted) if isinstance(first, TurnStarted) else wanted
 
     async def _start(
         self,
@@ -129,6 +127,8 @@ class Commands:
     ) -> str:
         if inputs.deps is not None and self._driver.hands_out:
             raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
+        if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
+            raise ConfigError("checks of an output cannot go to another process: put them into its type")
         info = await self._store.conversation(conversation)
         options = self._settled(options, info, message.files if message is not None else ())
         turn = new_id("turn")
@@ -143,8 +143,8 @@ class Commands:
         return turn
 
     async def _begin(self, start: Start, fact: TurnStarted, inputs: TurnInputs) -> None:
-        if inputs.deps is not None or inputs.output is not None:
-            self._services.inputs[start.turn] = inputs
+        if (inputs.deps is not None or inputs.output is not None) and not self._driver.hands_out:
+            self._services.inputs[start.turn] = inputs  # else its schema says enough
         with self._driver.beginning():
             try:
                 started = await self._store.start(start)
@@ -252,7 +252,7 @@ class Commands:
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
         conversation = await self._store.conversation(question.conversation)
-        *earlier, agent = await agents_of(self._services, question.turn)
+        *earlier, agent = await agents_of(self._services, question.turn, before=question.call)
         authority = await load_authority(
             self._services,
             conversation,
@@ -285,6 +285,7 @@ class Commands:
         """Stop a turn, in whatever state and process it is. False where it was over already."""
         check_json(reason, "the reason")
         if await self._store.is_queued(turn) and await self._store.unqueue(turn):
+            self._services.inputs.pop(turn, None)
             return True  # it has not begun, and never will
         if not await self._store.post(turn, "cancel", {"reason": reason}):
             return False
@@ -337,12 +338,8 @@ class Commands:
         conversation's."""
         if not message.files:
             return
-        facts = await self._store.facts(turn)
-        first = FACT.load(facts[0]) if facts else None
-        if isinstance(first, TurnStarted):
-            name = first.options.started_with
-        else:
-            name = _text((await self._store.conversation(message.conversation)).settings.get("model"))
+        name = options_in(await self._store.facts(turn)).started_with
+        name = name or _text((await self._store.conversation(message.conversation)).settings.get("model"))
         with suppress(NotFound, ConfigError):
             _check_files(self._services.model(name), message.files)
 

@@ -5,8 +5,9 @@ A fact names messages, calls and questions by id; their contents are rows writte
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, JsonValue
 
@@ -285,3 +286,9 @@ Fact: TypeAlias = (
 )
 
 FACT: Codec[Fact] = Codec(Annotated[Fact, Field(discriminator="type")])
+
+
+def options_in(facts: Sequence[Any]) -> TurnOptions:
+    """What a turn was started with, by its stored facts; of one without a beginning, nothing."""
+    first = FACT.load(facts[0]) if facts else None
+    return first.options if isinstance(first, TurnStarted) else TurnOptions()

@@ -134,6 +134,8 @@ class TurnHandle(Generic[T]):
 
     async def reached(self, state: State | str) -> bool:
         """Wait until the turn is in this state. False where it ends without getting there."""
+        if state not in [*State]:
+            raise BadRequest(f"there is no state {state!r}: there are {', '.join(State)}")
         live = await self._attached()
         if live is None:
             row = await self._store.turn(self.id)

@@ -1,52 +1,68 @@
 """Handing a conversation over: another agent goes on with it, in the same turn and in those after it.
 
 Who goes on is read from the calls that are stored, so a turn that was handed over stays so after a crash.
+What an agent called is judged and run as its own, also where it hands over in the same reply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from typing import Annotated
 
 from pydantic import Field, JsonValue
 
 from dragoman.errors import ToolFailed
+from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, ToolCall
 from dragoman.messages.questions import Rule
-from dragoman.tools.tool import Tool, ToolContext, tool
+from dragoman.tools.tool import Tool, tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.turn.live.log import TurnLog
 from dragoman.turn.services import Services
 from dragoman.turn.settings import changed
 
 NAME = "hand_off"
 
 
-def agents_after(services: Services, first: Agent, calls: Iterable[ToolCall]) -> list[Agent]:
-    """Who answered, one after the other: the first agent, and those it was handed to by one that may. The
-    last one answers now, and is no freer than any before it."""
-    agents = [first]
-    for call in calls:
-        wanted = call.arguments.get("agent")
-        handed = call.tool == NAME and call.state is CallState.COMPLETED
-        if handed and isinstance(wanted, str) and wanted in agents[-1].handoffs:
-            agents.append(services.agent(wanted))
-    return agents
+def first_agent(services: Services, options: TurnOptions) -> Agent:
+    """Who a turn was started with."""
+    setting = (options.settings or {}).get("agent")
+    return services.agent(options.agent or (setting if isinstance(setting, str) else None))
+
+
+def agents_in(services: Services, log: TurnLog) -> list[Agent]:
+    """Who answered in a turn that runs here, one after the other. The last one answers now, and is no freer
+    than any before it. A reply whose calls are not all settled is still the one's who made it."""
+    open_reply = None if log.turn.finished else log.turn.reply
+    done = (message for message in log.messages if message.id != open_reply)
+    return _followed(services, _first_in(services, log), done)
 
 
 async def agents_of(services: Services, turn: str, before: str | None = None) -> list[Agent]:
-    """The same of a stored turn; with `before`, until this call of it was made."""
-    facts = await services.store.facts(turn)
-    first = FACT.load(facts[0]) if facts else None
-    options = first.options if isinstance(first, TurnStarted) else TurnOptions()
-    setting = (options.settings or {}).get("agent")
-    agent = services.agent(options.agent or (setting if isinstance(setting, str) else None))
+    """The same of a stored turn; with `before`, up to the reply that holds this call."""
+    agent = first_agent(services, options_in(await services.store.facts(turn)))
     if not agent.handoffs:
         return [agent]
     messages, _ = await services.store.messages((await services.store.turn(turn)).conversation)
-    calls = [call for message in messages if message.turn == turn for call in message.calls]
-    return agents_after(services, agent, takewhile(lambda call: call.id != before, calls))
+    own = (message for message in messages if message.turn == turn)
+    earlier = takewhile(lambda message: all(call.id != before for call in message.calls), own)
+    return _followed(services, agent, earlier)
+
+
+async def keep_agent(services: Services, log: TurnLog) -> None:
+    """Let the turns that follow begin with who goes on, unless a person chose another one meanwhile."""
+    *earlier, agent = agents_in(services, log)
+    names = {one.name for one in earlier}
+    if not earlier:
+        return
+
+    def handed(before: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        chosen = before.get("agent")
+        return changed(before, {"agent": agent.name} if chosen is None or chosen in names else {})
+
+    await services.store.change_settings(log.conversation.id, handed)
 
 
 def rules_of(services: Services, agents: Iterable[Agent]) -> list[list[Rule]]:
@@ -54,15 +70,18 @@ def rules_of(services: Services, agents: Iterable[Agent]) -> list[list[Rule]]:
     return [[*services.rules, *agent.rules] for agent in agents]
 
 
-def handoff_tool(services: Services, agent: Agent) -> Tool:
-    """The tool of an agent that may hand over, for those it may hand over to."""
+def handoff_tool(
+    services: Services, agent: Agent, calls: Callable[[], Iterable[ToolCall]] = tuple[ToolCall]
+) -> Tool:
+    """The tool of an agent that may hand over, for those it may hand over to. `calls` are those of the reply
+    that it is called in."""
     others = {name: services.agent(name) for name in agent.handoffs}
     names: list[JsonValue] = list(others)
 
     @tool(
         name=NAME,
         description=f"Hand this conversation over to another agent, who then answers.\n{_list(others)}",
-        permission="hand_off",
+        permission=NAME,
         pattern="agent",
         replay="safe",
         sequential=True,
@@ -70,17 +89,30 @@ def handoff_tool(services: Services, agent: Agent) -> Tool:
     )
     async def hand_off(
         agent: Annotated[str, Field(description="who goes on", json_schema_extra={"enum": names})],
-        context: ToolContext,
         reason: Annotated[str, Field(description="what they have to know, in a sentence")] = "",
     ) -> str:
         if agent not in others:
             raise ToolFailed(f"it cannot be handed to {agent!r}: choose one of {', '.join(others)}")
-        await services.store.change_settings(
-            context.conversation, lambda before: changed(before, {"agent": agent})
-        )
+        if any(call.tool == NAME and call.state is CallState.COMPLETED for call in calls()):
+            raise ToolFailed("it was handed over already, in this reply")
         return f"From here on {agent} answers.{f' {reason}' if reason else ''}"
 
     return hand_off
+
+
+def _first_in(services: Services, log: TurnLog) -> Agent:
+    setting = log.settings.get("agent")
+    return services.agent(log.turn.options.agent or (setting if isinstance(setting, str) else None))
+
+
+def _followed(services: Services, first: Agent, messages: Iterable[Message]) -> list[Agent]:
+    agents = [first]
+    for call in (call for message in messages for call in message.calls):
+        wanted = call.arguments.get("agent")
+        handed = call.tool == NAME and call.state is CallState.COMPLETED
+        if handed and isinstance(wanted, str) and wanted in agents[-1].handoffs:
+            agents.append(services.agent(wanted))
+    return agents
 
 
 def _list(agents: Mapping[str, Agent]) -> str:

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.turn.agent import Agent
-from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.facts import options_in
+from dragoman.turn.handoff import NAME as HAND_OFF
 from dragoman.turn.handoff import agents_of
 from dragoman.turn.plugin import Hooks
 from dragoman.turn.services import Services
@@ -94,9 +95,7 @@ class RequestLayers:
 
 async def layers_of(services: Services, turn: str) -> RequestLayers:
     """Of a stored turn. What its plugins did is not known: they may do something else each time."""
-    facts = await services.store.facts(turn)
-    first = FACT.load(facts[0]) if facts else None
-    sent = first.options if isinstance(first, TurnStarted) else TurnOptions()
+    sent = options_in(await services.store.facts(turn))
     settings = sent.settings or {}
     *earlier, agent = await agents_of(services, turn)
     model = services.model((earlier and agent.model) or sent.started_with)
@@ -104,11 +103,15 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     chosen = settings.get("tools")
     switches: dict[str, Any] = {**(chosen if isinstance(chosen, dict) else {}), **sent.tools}
     offer = services.toolbox.offer([*services.rules, *agent.rules, *services.bounds], switches, agent.tools)
-    given: dict[str, tuple[JsonValue, str]] = {}
-    known = (f"model {model.name}", getattr(model, "default_options", {}))
-    for who, layer in [known, *option_layers(services, agent, model, settings, sent.options)]:
-        given |= {name: (value, who) for name, value in layer.items()}
-    held = without_removed({name: value for name, (value, _) in given.items()})
+    known: Options = getattr(model, "default_options", {})  # one's own may have none
+    layers = [(f"model {model.name}", known), *option_layers(services, agent, model, settings, sent.options)]
+    givers = {name: who for who, layer in layers for name in layer}
+    held = without_removed(merge_options(*(layer for _, layer in layers)))
+    tools = list(offer.tools)
+    if agent.handoffs:
+        tools.append(HAND_OFF)
+    if (sent.mode or settings.get("mode") or agent.mode or services.mode) == "off":
+        tools = []
     hooks = Hooks(services.plugins, sent.disabled)
     changing = dict.fromkeys([*hooks.system_prompt, *hooks.request_params, *hooks.before_request])
     return RequestLayers(
@@ -116,8 +119,8 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
         model.name,
         agent.name,
         tuple(system_layers(services, agent, model, settings, sent=sent.system, rules=offer.rules)),
-        tuple((name, value, given[name][1]) for name, value in held.items()),
-        tuple(offer.tools),
+        tuple((name, value, givers[name]) for name, value in held.items()),
+        tuple(tools),
         tuple(name for name, on in switches.items() if not on),
         tuple(plugin.name for plugin in changing),
     )

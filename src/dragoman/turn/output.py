@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Generic, TypeAlias, cast
 
@@ -26,6 +28,7 @@ from dragoman.tools.schema import plain_schema, problems
 
 T = TypeVar("T", default=Any)
 
+TYPED_OUTPUT = "typed_output"  # the plugin that holds answers to their type
 _WRAPPED = "value"  # under which what is no object is asked for: providers want an object
 _RETRIES = 3
 
@@ -36,7 +39,8 @@ class Unfit(ValueError):
 
 class Output(Generic[T]):
     """An answer of this type. Each of `checks` is called with the value, and may be async: a ValueError says
-    what is wrong with it, and the model tries again, `retries` times at most."""
+    what is wrong with it (False says so without words), and the model tries again, `retries` times at most.
+    What else a check returns is not used."""
 
     def __init__(
         self, type: type[T], *, checks: Sequence[Callable[[T], object]] = (), retries: int = _RETRIES
@@ -63,8 +67,9 @@ class Output(Generic[T]):
         for check in self.checks:
             try:
                 made = check(value)
-                if inspect.isawaitable(made):
-                    await made
+                made = await made if inspect.isawaitable(made) else made
+                if made is False:
+                    raise ValueError("it was not accepted")
             except ValueError as error:
                 raise Unfit(str(error) or "it was not accepted") from error
         return value
@@ -73,7 +78,7 @@ class Output(Generic[T]):
         """The value in an answer, also where a code fence or a sentence stands around it."""
         value = self._read(text)
         try:
-            return self._adapter.validate_python(value, from_attributes=False)
+            return self._adapter.validate_json(json.dumps(value))  # as JSON: a strict type takes dates so
         except ValidationError as error:
             raise Unfit(problems(error)) from error
 
@@ -86,7 +91,9 @@ class Output(Generic[T]):
             value = from_json(text[start:].rstrip().removesuffix("```"), allow_partial="trailing-strings")
             if self.spec.wrapped and isinstance(value, dict):
                 value = value[_WRAPPED]
-            return self._adapter.validate_python(value, experimental_allow_partial="trailing-strings")
+            return self._adapter.validate_json(
+                json.dumps(value), experimental_allow_partial="trailing-strings"
+            )
         except (ValueError, KeyError):
             return None
 
@@ -177,13 +184,18 @@ def _first_value(text: str) -> JsonValue:
 
 
 _MOST_STARTS = 20  # braces of a text that are tried as the beginning of a value
+_AT_LINE = re.compile(r"^[^\S\n]*([{\[])", re.MULTILINE)
+_ANYWHERE = re.compile(r"[{\[]")
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where a JSON object or list may begin: the first line that opens with one, then any brace."""
-    places = [at for at, letter in enumerate(text) if letter in "{["]
-    at_line = [at for at in places if not text[text.rfind("\n", 0, at) + 1 : at].strip()]
-    yield from [*at_line, *(at for at in places if at not in set(at_line))][:_MOST_STARTS]
+    """Where a JSON object or list may begin: first where one opens a line, then anywhere."""
+    found = chain((match.start(1) for match in _AT_LINE.finditer(text)), _braces(text))
+    yield from islice(dict.fromkeys(islice(found, 2 * _MOST_STARTS)), _MOST_STARTS)
+
+
+def _braces(text: str) -> Iterator[int]:
+    return (match.start() for match in _ANYWHERE.finditer(text))
 
 
 def _in_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:

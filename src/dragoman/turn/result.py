@@ -13,7 +13,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import TurnFailed
 from dragoman.turn.machine import State, Turn
-from dragoman.turn.output import Output, Unfit
+from dragoman.turn.output import TYPED_OUTPUT, Output, Unfit
 from dragoman.turn.steps.finalize import answer_of, finish_of
 
 T = TypeVar("T", default=str)
@@ -35,6 +35,8 @@ class TurnResult(Generic[T]):
         that was cancelled, refused or broken off has none."""
         if self._output is None:
             return cast("T", self.text)
+        if self.messages and self.messages[-1].author == TYPED_OUTPUT:  # it was told so, and not asked again
+            raise OutputInvalid(f"turn {self.id} has no answer of this type: {self.messages[-1].text}")
         try:
             return self._output.parse(self.text)
         except Unfit as error:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
@@ -17,6 +18,7 @@ from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import CURRENT
 from dragoman.turn.authority import outer_rules
+from dragoman.turn.handoff import keep_agent
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
@@ -84,10 +86,12 @@ class Runner:
             error = wrong
         else:
             error = await self._outcome(prepared)
-        self.services.inputs.pop(self.log.id, None)
         if isinstance(error, Fenced | TurnInterrupted):
             await self._clean_up()
+            with suppress(Exception):  # it is not this process's any more, or its store is gone
+                await self.log.stored()  # nothing is left to be written when the store is closed
             raise error
+        self.services.inputs.pop(self.log.id, None)
         await self._end(prepared, error)
 
     # ── the flow ──────────────────────────────────────────────────────────────────────────────────
@@ -122,6 +126,8 @@ class Runner:
         if log.conversation.parent is not None:
             prepared.outer.extend(await outer_rules(self.services, log.conversation))
         prepared.view.deps = await find_deps(prepared)
+        if log.resumed:
+            await keep_agent(self.services, log)
         await start_plugins(prepared, self._cleanups)
         await self._steps(prepared)
 
@@ -136,7 +142,7 @@ class Runner:
             reply = next((message for message in self.log.path if message.id == turn.reply), None)
             settled = await run_calls(Streamed(prepared, offer, reply), self._lanes)
         while settled.again:
-            prepared = hand_over(prepared)
+            prepared = await hand_over(prepared)
             streamed = await self._ask_model(prepared)
             settled = await run_calls(streamed, self._lanes)
 

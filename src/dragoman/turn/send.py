@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import JsonValue
 from typing_extensions import TypedDict, Unpack
 
+from dragoman.errors import BadRequest
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import OutputSpec
 from dragoman.tools.tool import Review
@@ -49,8 +51,15 @@ class TurnInputs:
 NO_INPUTS = TurnInputs()
 
 
-def turn_options(output: OutputSpec | None = None, **said: Unpack[SendOptions]) -> TurnOptions:
+def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions]) -> TurnOptions:
     """As they are stored with the turn. BadRequest where one of them cannot be."""
+    for name in said:
+        if name not in SendOptions.__annotations__:
+            near = get_close_matches(name, SendOptions.__annotations__, n=1)
+            hint = (
+                f"did you mean {near[0]}?" if near else f"there are {', '.join(SendOptions.__annotations__)}"
+            )
+            raise BadRequest(f"a send has no option {name!r}: {hint}")
     over: dict[str, JsonValue] = {name: said[name] for name in _OVER if said.get(name) is not None}  # type: ignore[literal-required]
     return TurnOptions(
         model=said.get("model"),

@@ -17,6 +17,7 @@ from dragoman.messages.questions import MODES
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
+from dragoman.turn.handoff import agents_in
 from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
 
@@ -66,6 +67,10 @@ class Subagents:
         if result.finish in REFUSED | INCOMPLETE | WITHOUT_ANSWER:
             ending = notice_of(result.finish, agent)
             raise ToolFailed(f"{result.text}\n\n[{ending}]" if result.text.strip() else str(ending))
+        if not result.text.strip():
+            limit = (await handle.turn()).limit
+            why = f": it came to its limit of {limit}" if limit else ""
+            raise ToolFailed(f"{agent} gave no answer{why}")
         spent: JsonValue = {**asdict(result.usage)}
         return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
 
@@ -114,15 +119,10 @@ class Subagents:
             **{name: here_too[name] for name in _INHERITED if name in here_too},
         }
         if live is not None:
-            outer = services.agent(live.log.turn.options.agent or _text(parent.settings.get("agent")))
-            here = mode_of(services, live.log, outer)
+            here = mode_of(services, live.log, *agents_in(services, live.log))
             there = services.agent(agent).mode or services.mode
             settings["mode"] = max(here, there, key=MODES.index)
         return settings
-
-
-def _text(setting: JsonValue) -> str | None:
-    return setting if isinstance(setting, str) else None
 
 
 def _task_tool(agents: Mapping[str, Agent], tasks: Subagents) -> Tool:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dragoman.cli.commands.waterfall import show_waterfall, trace_report
+from dragoman.cli.lookup import LAST
 from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.text import plain, print_json
 from dragoman.config.build import build_runtime, store_of
@@ -50,7 +51,7 @@ def explain_request(turn: str | None, settings: Settings, *, as_json: bool) -> N
         chosen = await choose_model(settings)
         built = build_runtime(settings, model=chosen.models, adopts=False)
         async with chosen.models, built.runtime as runtime:
-            id = turn if turn is not None else (await _find_latest(runtime.store, address)).id
+            id = turn if turn not in (None, LAST) else (await _find_latest(runtime.store, address)).id
             await runtime.store.turn(id)  # NotFound where there is none
             return await runtime.turn(id).request()
 
@@ -73,7 +74,7 @@ async def _read_trace(turn: str | None, address: StoreAddress) -> TurnTrace:
     store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn is not None else await _find_latest(store, address)
+        row = await store.turn(turn) if turn not in (None, LAST) else await _find_latest(store, address)
         return await load_trace(store, row)
     finally:
         await store.close()
@@ -83,7 +84,7 @@ async def _read(turn: str | None, address: StoreAddress) -> tuple[TurnRow, list[
     store = address.store()
     await store.open()
     try:
-        row = await store.turn(turn) if turn is not None else await _find_latest(store, address)
+        row = await store.turn(turn) if turn not in (None, LAST) else await _find_latest(store, address)
         facts = [FACT.load(body) for body in await store.facts(row.id)]
         return row, facts, await store.questions_of(row.id)
     finally:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.cli.lookup import LAST
 from dragoman.cli.model_choice import choose_model
 from dragoman.cli.terminal.text import one_line, print_json
 from dragoman.config.build import build_runtime
@@ -44,7 +45,7 @@ async def _replay(
     chosen = await choose_model(named)
     built = build_runtime(settings, model=chosen.models, adopts=False)
     async with chosen.models, built.runtime as runtime:
-        wanted = turns or [await _latest(runtime)]
+        wanted = [await _latest(runtime) if turn == LAST else turn for turn in turns or [LAST]]
         return [await replay(runtime, turn, model=model, tools=tools) for turn in wanted for model in models]
 
 

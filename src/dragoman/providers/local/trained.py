@@ -147,7 +147,9 @@ class TrainedModel:
         if decoder.streamed:
             yield TextEnd()
         elif decoder.word == CALL:
-            calls = decoder.calls()
+            calls = list(
+                {(one.tool, one.raw): one for one in decoder.calls()}.values()
+            )  # twice is meant once
             made = {(call.tool, str(call.arguments)) for call in done}
             if all((call.tool, str(call.arguments)) in made for call in calls):  # it would go on for ever
                 yield from text_events(_results(done))

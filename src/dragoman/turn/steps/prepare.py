@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
@@ -22,7 +22,7 @@ from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
-from dragoman.turn.handoff import NAME, agents_after, handoff_tool, rules_of
+from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
 from dragoman.turn.layers import options_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
@@ -35,6 +35,8 @@ from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -83,8 +85,7 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     """What this turn works with: what it was started with, or an error that says what of it is not here."""
     options = log.turn.options
     hooks = Hooks(services.plugins, options.disabled)
-    first = services.agent(options.agent or _setting(log, "agent"))
-    *earlier, agent = agents_after(services, first, _calls_of(log))
+    *earlier, agent = agents_in(services, log)
     model = model_of(services, log, agent, handed=bool(earlier))
 
     async def before_side_request(request: Request) -> None:
@@ -108,10 +109,6 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, outer)
 
 
-def _calls_of(log: TurnLog) -> Iterator[ToolCall]:
-    return (call for message in log.messages for call in message.calls)
-
-
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
     """The type that was sent with the turn; its schema, where that was in another process."""
     inputs, spec = services.inputs.get(log.id, NO_INPUTS), log.turn.options.output
@@ -130,15 +127,13 @@ async def find_deps(prepared: PreparedTurn) -> Any:
     return await made if isinstance(made, Awaitable) else made
 
 
-def hand_over(prepared: PreparedTurn) -> PreparedTurn:
+async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
     """The same turn, for whoever it was handed to meanwhile."""
     services, log = prepared.services, prepared.log
-    first = services.agent(log.turn.options.agent or _setting(log, "agent"))
-    if not first.handoffs:
-        return prepared
-    *earlier, agent = agents_after(services, first, _calls_of(log))
+    *earlier, agent = agents_in(services, log)
     if agent is prepared.agent:
         return prepared
+    await keep_agent(services, log)
     model = model_of(services, log, agent, handed=True)
     prepared.view.hand_to(agent, model)
     log.publish(Notice(f"{agent.name} goes on", "handoff"))
@@ -188,9 +183,12 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
     for plugin in hooks.system_prompt:
-        request.system = await plugin.system_prompt(request.system, view)
+        request.system = _given(
+            plugin, "system_prompt", await plugin.system_prompt(request.system, view), str
+        )
     for plugin in hooks.request_params:
-        request.options = await plugin.request_params(request.options, view)
+        params = await plugin.request_params(request.options, view)
+        request.options = _given(plugin, "request_params", params, dict)
     for plugin in hooks.before_request:
         await plugin.on_before_request(request, view)
     missing = [tool for name, tool in view.added_tools.items() if name not in offer.tools]
@@ -221,8 +219,15 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
     tools = {**offer.tools, **prepared.view.added_tools}
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
-        tools[NAME] = handoff_tool(prepared.services, prepared.agent)
+        tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
     return Offer(tools, offer.rules)
+
+
+def _given(plugin: Plugin, hook: str, value: T, kind: type) -> T:
+    """What a hook returned, if it is what it has to return: a forgotten `return` would erase the prompt."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"plugin {plugin.name}: {hook} returned {value!r}, not a {kind.__name__}")
+    return value
 
 
 def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str, Tool]:
@@ -237,11 +242,19 @@ def _offered(prepared: PreparedTurn, request: Request, offer: Offer) -> dict[str
     return {spec.name: tools[spec.name] for spec in request.tools}
 
 
+def _calls_now(log: TurnLog) -> tuple[ToolCall, ...]:
+    reply = next((message for message in log.messages if message.id == log.turn.reply), None)
+    return reply.calls if reply is not None else ()
+
+
 def mode_of(services: Services, log: TurnLog, *agents: Agent) -> Mode:
-    """Of several agents, one after the other, the strictest. Of a word nobody knows, the careful reading."""
+    """As the send or the conversation says, else the agent. Of a task, and where agents handed over, the
+    strictest of all that was said. Of a word nobody knows, the careful reading."""
     said = log.turn.options.mode or _setting(log, "mode")
-    wanted = [said] if said else [agent.mode or services.mode for agent in agents]
-    known = [mode if mode in MODES else "ask" for mode in wanted]
+    own = [agent.mode or (None if said else services.mode) for agent in agents]
+    alone = len(agents) == 1 and log.conversation.parent is None
+    wanted = [said] if said and alone else [said, *own]
+    known = [mode if mode in MODES else "ask" for mode in wanted if mode]
     return max(known, key=MODES.index)
 
 

@@ -1,0 +1,160 @@
+"""Handing over, in pairs with tasks, crashes, several handovers in a reply, and modes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Runtime, allow_once, tool
+from dragoman.errors import ConfigError
+from dragoman.messages.parts import CallState
+from dragoman.messages.request import Request
+from dragoman.wire.scripted import Line, calls, says
+from tests.runtimes import calls_of, model_of, runtime_with
+
+RAN: list[str] = []
+
+
+@tool
+def danger(what: str) -> str:
+    """Do something."""
+    RAN.append(what)
+    return what
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    RAN.clear()
+
+
+def _runtime(folder: Path, script: Any, agents: list[Agent], **options: Any) -> Runtime:
+    return runtime_with(folder, script, tools=[danger], agents=agents, **options)
+
+
+def _in_turn(request: Request) -> int:
+    return sum(message.role == "assistant" for message in request.messages)
+
+
+async def _asked(runtime: Runtime, **sent: Any) -> list[str]:
+    """The tools that were asked about, here and in tasks; all of it is allowed."""
+    asked: dict[str, str] = {}
+    turn = await runtime.send("go", **sent)
+    async for _ in turn.events():
+        for question in await runtime.questions():
+            if question.id not in asked:
+                asked[question.id] = question.tool
+                await runtime.answer(question.id, allow_once())
+    return [*asked.values()]
+
+
+async def test_a_task_of_who_goes_on_keeps_the_stricter_mode(tmp_path: Path) -> None:
+    """P8: a hands over to b, and b gives a task away: the turn ran in mode ask, and so does the task."""
+    a = Agent(name="a", mode="ask", handoffs=("b",))
+    b, worker = Agent(name="b", mode="auto"), Agent(name="worker")
+
+    def script(request: Request) -> Line:
+        inner = "do it" in str(request.messages[0].parts)
+        if inner:
+            return calls("danger", what="x") if _in_turn(request) == 0 else says("did")
+        steps = [calls("hand_off", agent="b"), calls("task", agent="worker", request="do it"), says("done")]
+        return steps[_in_turn(request)]
+
+    async with _runtime(tmp_path, script, [a, b, worker]) as runtime:
+        assert await _asked(runtime, agent="a") == ["hand_off", "task", "danger"]
+
+
+async def test_a_stricter_agent_in_a_task_is_stricter_still(tmp_path: Path) -> None:
+    """P8: what the task was given is the least, not the most."""
+    worker, strict = Agent(name="worker", handoffs=("strict",)), Agent(name="strict", mode="ask")
+
+    def script(request: Request) -> Line:
+        if "do it" in str(request.messages[0].parts):
+            steps = [calls("hand_off", agent="strict"), calls("danger", what="x"), says("did")]
+            return steps[_in_turn(request)]
+        return [calls("task", agent="worker", request="do it"), says("done")][_in_turn(request)]
+
+    async with _runtime(tmp_path, script, [worker, strict]) as runtime:
+        assert await _asked(runtime) == ["danger"]
+
+
+async def test_what_the_first_agent_called_is_its_own_after_a_crash(tmp_path: Path) -> None:
+    """S1: it called something and handed over in one reply; the other agent has no such tool."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b", tools=())]
+    script = [calls("danger", what="x") + calls("hand_off", agent="b")]
+    async with _runtime(tmp_path, script, agents, allow=["hand_off"]) as runtime:
+        turn = await runtime.send("go", agent="a")
+        async for event in turn.events():
+            if event.type == "call.end":
+                break
+        (question,) = await runtime.questions()
+    async with _runtime(tmp_path, [says("b here")], agents, allow=["hand_off"]) as runtime:
+        again = runtime.turn(turn.id)
+        await again.answer(question.id, allow_once())
+        result = await again.result()
+        assert RAN == ["x"]
+        assert [call.state for call in calls_of(result.messages)] == [CallState.COMPLETED] * 2
+        assert not model_of(runtime).requests[-1].tools
+        chat = await runtime.conversation((await runtime.store.turn(turn.id)).conversation)
+        assert (await chat.info()).settings["agent"] == "b"
+
+
+async def test_of_two_handovers_in_a_reply_the_first_counts(tmp_path: Path) -> None:
+    agents = [Agent(name="a", handoffs=("b", "c")), Agent(name="b", prompt="I am b."), Agent(name="c")]
+    script = [calls("hand_off", agent="b") + calls("hand_off", agent="c"), says("1"), says("2")]
+    async with _runtime(tmp_path, script, agents) as runtime:
+        chat = await runtime.conversation(agent="a")
+        result = await (await chat.send("go")).result()
+        assert [str(call.state) for call in calls_of(result.messages)] == ["completed", "failed"]
+        await (await chat.send("again")).result()
+        assert ["I am b." in request.system for request in model_of(runtime).requests] == [False, True, True]
+
+
+async def test_who_was_chosen_meanwhile_stays(tmp_path: Path) -> None:
+    """A person chose another agent while the turn waited: the handover is for this turn alone."""
+    agents = [Agent(name="a", handoffs=("b",)), Agent(name="b"), Agent(name="c")]
+    script = [calls("hand_off", agent="b"), says("1")]
+    async with _runtime(tmp_path, script, agents, allow=[]) as runtime:
+        chat = await runtime.conversation(agent="a")
+        turn = await chat.send("go")
+        assert await turn.reached("waiting")
+        await chat.change(agent="c")
+        await turn.answer(turn.question, allow_once())
+        await turn.result()
+        assert (await chat.info()).settings["agent"] == "c"
+
+
+async def test_a_task_without_an_answer_failed(tmp_path: Path) -> None:
+    """T7: who gave it is told that there is none, and why."""
+    worker = Agent(name="worker")
+
+    def script(request: Request) -> Line:
+        if "do it" in str(request.messages[0].parts):
+            return calls("danger", what="x") if request.tools else says("", finish="stop")
+        return [calls("task", agent="worker", request="do it"), says("done")][_in_turn(request)]
+
+    async with _runtime(tmp_path, script, [worker], max_rounds=1) as runtime:
+        result = await (await runtime.send("go")).result()
+        (call,) = calls_of(result.messages)
+        assert call.state is CallState.FAILED
+
+
+@pytest.mark.parametrize("tools", [("note",), ("filez",), ("tools.dangr",)])
+async def test_a_tool_that_is_not_there_is_told_at_the_start(
+    tmp_path: Path, tools: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with _runtime(tmp_path, [], [Agent(name="a", tools=tools)]):
+        assert f"agent a: there is no group or tool '{tools[0]}'" in caplog.text
+
+
+@pytest.mark.parametrize("tools", ["tools", (danger,)])
+def test_tools_of_an_agent_are_names(tools: Any) -> None:
+    with pytest.raises(ConfigError, match="names in a tuple"):
+        Agent(name="a", tools=tools)
+
+
+async def test_a_bare_name_is_enough(tmp_path: Path) -> None:
+    async with _runtime(tmp_path, [says("1")], [Agent(name="a", tools=("danger",))]) as runtime:
+        await (await runtime.send("go", agent="a")).result()
+        assert [spec.name for spec in model_of(runtime).requests[0].tools] == ["danger"]
