@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
@@ -88,8 +87,6 @@ class Runner:
             error = await self._outcome(prepared)
         if isinstance(error, Fenced | TurnInterrupted):
             await self._clean_up()
-            with suppress(Exception):  # it is not this process's any more, or its store is gone
-                await self.log.stored()  # nothing is left to be written when the store is closed
             raise error
         self.services.inputs.pop(self.log.id, None)
         await self._end(prepared, error)

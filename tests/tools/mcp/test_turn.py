@@ -9,6 +9,7 @@ import pytest
 
 from dragoman import allow_once, reject, reply
 from dragoman.messages.parts import CallState
+from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
@@ -114,3 +115,21 @@ async def test_a_server_that_hangs_does_not_hold_up_a_turn(tmp_path: Path) -> No
         (request,) = model_of(runtime).requests
         assert [spec.name for spec in request.tools] == ["read_output", "it_echo"]
         assert "The server it says of its tools: Be kind to it." in request.system
+
+
+async def test_a_server_that_cannot_start_is_told_in_the_turn(tmp_path: Path) -> None:
+    """The model says that there are no tools; a person reads why."""
+    missing = McpSource("notes", McpServer(command="/no/such/program"))
+    async with runtime_with(
+        tmp_path, [says("I have none."), says("Still none.")], tools=[missing]
+    ) as runtime:
+        chat = await runtime.conversation()
+        told = [
+            event.text
+            for said in ("go", "again")
+            async for event in (await chat.send(said)).events()
+            if event.type == "notice" and event.kind == "source"
+        ]
+    assert told
+    assert "the tools of notes are missing" in told[-1]
+    assert "/no/such/program" in told[-1]

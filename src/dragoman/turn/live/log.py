@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import takewhile
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import NotFound
+from dragoman.errors import EngineError, NotFound
 from dragoman.messages.events import TurnState
 from dragoman.messages.fold import Draft
 from dragoman.messages.message import Message
@@ -168,8 +169,12 @@ class TurnLog:
         stamped = self._stamped(facts)
         turn = reduce(advance, stamped, self.turn)
         if self._pending is None:
-            self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._flush)
+            self._soon = asyncio.get_running_loop().call_later(_MOMENT, self._flush_soon)
         self._take(turn, stamped, change or Change())
+
+    def _flush_soon(self) -> None:
+        with suppress(EngineError):  # the store was closed meanwhile: the turn goes on from what it has
+            self._flush()
 
     async def stored(self) -> None:
         """Wait until everything recorded so far is on disk."""

@@ -169,6 +169,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     log, hooks, view = prepared.log, prepared.hooks, prepared.view
     await take_in_steering(log, prepared.signals)
     await prepared.services.toolbox.ready()
+    if log.turn.step == 0:
+        _tell_of_missing_sources(prepared)
     offer = offer_of(prepared)
     request = Request(
         model=prepared.model.name,
@@ -221,6 +223,13 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
     return Offer(tools, offer.rules)
+
+
+def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
+    """A server that cannot be started takes its tools with it: the model will say that there are none."""
+    for source in prepared.services.toolbox.sources:
+        if error := getattr(source, "error", ""):  # one's own may have none
+            prepared.view.notice(f"the tools of {source.name} are missing: {error}", "source")
 
 
 def _given(plugin: Plugin, hook: str, value: T, kind: type) -> T:
