@@ -10,7 +10,7 @@ import pytest
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.request import Request
-from dragoman.replay import replay
+from dragoman.replay import replay_turn
 from dragoman.wire.scripted import Line, Script, calls, fails, says
 
 RAN: list[str] = []
@@ -64,7 +64,7 @@ async def test_a_turn_gets_the_results_it_had(tmp_path: Path) -> None:
         turn = await _turn(runtime)
         stored = len(await runtime.store.turns((await runtime.store.turn(turn)).conversation))
         RAN.clear()
-        replayed = await replay(runtime, turn, model="other")
+        replayed = await replay_turn(runtime, turn, model="other")
         assert RAN == []
         assert replayed.same_calls
         assert (replayed.before.text, replayed.after.text) == ("Sunny.", "Sun everywhere.")
@@ -89,7 +89,7 @@ async def test_other_calls_are_told_apart(tmp_path: Path) -> None:
     async with Runtime(
         tmp_path / "chat.db", model=_models(first=FIRST, other=other), tools=[weather], allow=["*"]
     ) as runtime:
-        replayed = await replay(runtime, await _turn(runtime), model="other")
+        replayed = await replay_turn(runtime, await _turn(runtime), model="other")
         assert not replayed.same_calls
         states = [str(call.state) for call in replayed.after.calls]
         assert states == ["completed", "completed", "failed"]
@@ -101,7 +101,7 @@ async def test_a_failure_is_a_result_too(tmp_path: Path) -> None:
     async with Runtime(tmp_path / "chat.db", model=find, tools=[rain], allow=["*"]) as runtime:
         turn = await runtime.send("Rain?")
         await turn.result()
-        replayed = await replay(runtime, turn.id, model="other")
+        replayed = await replay_turn(runtime, turn.id, model="other")
         assert [str(call.state) for call in replayed.after.calls] == ["failed"]
 
 
@@ -112,7 +112,7 @@ async def test_live_tools_run_if_a_rule_lets_them(tmp_path: Path) -> None:
     async with Runtime(tmp_path / "chat.db", model=find, tools=[weather, rain], allow=["weather"]) as runtime:
         turn = await _turn(runtime)
         RAN.clear()
-        replayed = await replay(runtime, turn, model="other", tools="live")
+        replayed = await replay_turn(runtime, turn, model="other", tools="live")
         assert RAN == ["Rome"]
         assert [str(call.state) for call in replayed.after.calls] == ["completed", "rejected"]
 
@@ -121,9 +121,9 @@ async def test_a_model_that_fails_is_told_and_not_raised(tmp_path: Path) -> None
     find = _models(first=FIRST, other=[fails("out of order")])
     async with Runtime(tmp_path / "chat.db", model=find, tools=[weather], allow=["*"]) as runtime:
         turn = await _turn(runtime)
-        assert "out of order" in (await replay(runtime, turn, model="other")).after.error
+        assert "out of order" in (await replay_turn(runtime, turn, model="other")).after.error
         with pytest.raises(NotFound):
-            await replay(runtime, turn, model="nobody")
+            await replay_turn(runtime, turn, model="nobody")
 
 
 async def test_a_turn_that_runs_cannot_be_replayed(tmp_path: Path) -> None:
@@ -132,5 +132,5 @@ async def test_a_turn_that_runs_cannot_be_replayed(tmp_path: Path) -> None:
         turn = await runtime.send("Weather?")
         assert await turn.reached("waiting")
         with pytest.raises(BadRequest, match="still running"):
-            await replay(runtime, turn.id, model="first")
+            await replay_turn(runtime, turn.id, model="first")
         await turn.cancel()

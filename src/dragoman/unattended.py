@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import AlreadyAnswered, DragomanError, TurnEnded
-from dragoman.messages.events import CallAsked, CallProgress
+from dragoman.messages.events import CallAsked, CallProgress, CallStart
 from dragoman.messages.questions import Answer, nobody_to_ask, reject, stop, withhold
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
@@ -24,7 +24,8 @@ async def answer_questions(
     runtime: Runtime, turn: TurnHandle[Any], answers: Mapping[str, Answer] = CAUTIOUS
 ) -> None:
     """Until the turn is over, answer what waits in it, and in the turns that its calls begin in conversations
-    of their own. `answers` are by the kind of question; one of another kind is answered with no."""
+    of their own. `answers` are by the kind of question; one of another kind is answered with no. A call that
+    a client would have to run fails."""
     inside: dict[str, asyncio.Task[None]] = {}
     try:
         async for event in turn.events():
@@ -32,7 +33,10 @@ async def answer_questions(
                 case CallAsked(question=question, kind=kind):
                     with suppress(AlreadyAnswered, TurnEnded):  # another client, or a grant, was first
                         await runtime.answer(question, answers.get(kind, nobody_to_ask()))
-                # A task names its turn before it asks anything; what a task of a task asks, only that one tells.
+                case CallStart(call=call, client=True):
+                    with suppress(DragomanError):  # somebody delivered it after all
+                        await turn.deliver(call, "nobody is there to run it", failed=True)
+                # A task names its turn before it asks; what a task of a task asks, only that one tells.
                 case CallProgress(value={"turn": str(id), "conversation": str(opened)}) if id not in inside:
                     if await _is_below(runtime, turn.id, opened):
                         inside[id] = asyncio.create_task(_answer_inside(runtime, id, answers))
