@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from dragoman.replay import ToolsOf, replay_turn
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import Line, Script, calls, fails, says
 from tests.loopback import loopback
+from tests.patience import PATIENCE
 from tests.wire.endings.replies import chat
 
 RAN: list[str] = []
@@ -168,7 +170,8 @@ async def test_a_plugin_that_brings_tools_acts_in_a_replay(tmp_path: Path, tools
         replayed = await replay_turn(runtime, turn, model="other", tools=tools)
         assert replayed.after.text == "Sun."
         assert counting.turns == 3
-        assert RAN == (["Rome"] if tools == "live" else [])
+        ran = ["Rome"] if tools == "live" else []
+        assert ran == RAN
 
 
 async def test_a_replay_has_the_agent_of_the_turn(tmp_path: Path) -> None:
@@ -211,16 +214,19 @@ async def test_a_task_has_the_result_it_had(tmp_path: Path) -> None:
 async def test_what_a_live_task_asks_is_answered(tmp_path: Path) -> None:
     """P1: nobody is there, in the conversations below neither."""
     other = [calls("task", agent="w", request="do"), says("Fine.")]
-    find = _models(first=[*FIRST, calls("weather", city="Rome"), says("No weather.")], other=other)
-    async with Runtime(
-        tmp_path / "chat.db", model=find, tools=[weather], agents=[Agent(name="w")], allow=["task"]
-    ) as runtime:
-        await (chat := await runtime.conversation()).send("Hello")
-        turn = (await runtime.store.turns(chat.id))[0].id
-        await runtime.turn(turn).result()
-        find("first").requests.clear()
-        replayed = await replay_turn(runtime, turn, model="other", tools="live")
+    first = [says("Hi."), calls("weather", city="Rome"), says("No weather.")]
+    find = _models(first=first, other=other)
+    async with (
+        asyncio.timeout(PATIENCE),
+        Runtime(
+            tmp_path / "chat.db", model=find, tools=[weather], agents=[Agent(name="w")], allow=["task"]
+        ) as runtime,
+    ):
+        turn = await runtime.send("Hello")
+        await turn.result()
+        replayed = await replay_turn(runtime, turn.id, model="other", tools="live")
     assert replayed.after.text == "Fine."
+    assert [call.result and call.result.text for call in replayed.after.calls] == ["No weather."]
     assert RAN == []
 
 
