@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
-from dragoman import ScriptedModel, SyncRuntime, allow_once, reject, run_sync
+from dragoman import Agent, Plugin, Runtime, ScriptedModel, SyncRuntime, allow_once, reject, run_sync, tool
 from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
+from dragoman.messages.events import Event
+from dragoman.sync import SyncConversation, SyncTurn
+from dragoman.tools.tool import client_tool
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import add
 
@@ -80,3 +87,118 @@ def test_a_turn_goes_on_in_the_next_program(tmp_path: Path) -> None:
         (question,) = runtime.questions()
         runtime.answer(question.id, reject("not today"))
         assert runtime.turn(turn.id).result().text == "No then."
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_what_a_sub_agent_asks_is_answered_for_one_question_too(tmp_path: Path, depth: int) -> None:
+    """P1: nobody is there, in the task, and in the task of a task; the call does not run."""
+    ran = []
+
+    @tool
+    def danger(x: str) -> str:
+        """Do something dangerous."""
+        ran.append(x)
+        return "done"
+
+    tasks = [calls("task", agent="w", request="do it") for _ in range(depth)]
+    model = ScriptedModel([*tasks, calls("danger", x="1"), *(says(f"answer {i}") for i in range(depth + 1))])
+    result = run_sync(
+        "go", model=model, store=tmp_path / "a.db", tools=[danger], agents=[Agent(name="w")], allow=["task"]
+    )
+    assert result.text == f"answer {depth}"
+    assert ran == []
+
+
+class Nothing(BaseModel):
+    """No arguments."""
+
+
+def test_a_call_that_a_client_would_run_fails_where_there_is_none(tmp_path: Path) -> None:
+    locate = client_tool("locate", "Where the person is.", Nothing)
+    model = ScriptedModel([calls("locate"), says("I do not know.")])
+    result = run_sync("where?", model=model, store=tmp_path / "a.db", tools=[locate], allow=["*"])
+    assert result.text == "I do not know."
+
+
+class Meddler(Plugin):
+    """Calls the runtime that waits for it."""
+
+    runtime: SyncRuntime
+    wrong: Exception | None = None
+
+    def on_event(self, event: Event, turn: TurnView) -> None:
+        if event.type == "turn.end":
+            try:
+                self.runtime.questions()
+            except BadRequest as error:
+                self.wrong = error
+
+
+def test_a_call_from_its_own_thread_is_an_error_and_no_deadlock(tmp_path: Path) -> None:
+    """In a hook, and in an async tool: both run where the answer would have to come from."""
+    meddler = Meddler()
+
+    @tool
+    async def meddle() -> str:
+        """Ask the runtime."""
+        with pytest.raises(BadRequest, match="its own thread"):
+            list(meddler.runtime.turn("turn_x").events())
+        with pytest.raises(BadRequest, match="its own thread"):
+            meddler.runtime.__exit__(None, None, None)
+        return "refused"
+
+    model = ScriptedModel([calls("meddle"), says("Hi.")])
+    with SyncRuntime(
+        tmp_path / "chat.db", model=model, tools=[meddle], allow=["*"], plugins=[meddler]
+    ) as runtime:
+        meddler.runtime = runtime
+        result = runtime.send("go").result()
+        (call,) = [call for message in result.messages for call in message.calls]
+        assert (call.state, call.result and call.result.text) == ("completed", "refused")
+    assert "its own thread" in str(meddler.wrong)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_closed_runtime_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An iterator that is dropped afterwards prints nothing; one that is read says so as well."""
+    with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel([says("a long answer")])) as runtime:
+        turn = runtime.send("go")
+        dropped, read = turn.events(), turn.events()
+        assert next(dropped).type == next(read).type
+        turn.result()
+    with pytest.raises(BadRequest, match="closed"):
+        runtime.send("x")
+    with pytest.raises(BadRequest, match="closed"):
+        turn.result()
+    with pytest.raises(BadRequest, match="closed"):
+        next(read)
+    del dropped, read
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("waits", "awaits"),
+    [(SyncTurn, TurnHandle), (SyncConversation, ConversationHandle), (SyncRuntime, Runtime)],
+)
+def test_nothing_of_the_library_is_missing(waits: type, awaits: type) -> None:
+    """`subscribe` alone is: its listeners would run in the other thread."""
+    public = {name for name in vars(awaits) if not name.startswith("_")}
+    assert public - {*vars(waits)} <= {"subscribe"}
+
+
+def test_versions_have_types_and_dependencies_too(tmp_path: Path) -> None:
+    """And a conversation can be brought back from what was exported."""
+    script = [says("[1]"), says("[2]"), says("[3]")]
+    with SyncRuntime(tmp_path / "chat.db", model=ScriptedModel(script)) as runtime:
+        chat = runtime.conversation()
+        chat.send("one", output_type=list[int]).result()
+        question, answer = chat.messages()
+        again = chat.rerun(answer.id, output_type=list[int], deps="x").result()
+        edited = chat.edit(question.id, "three", output_type=list[int], deps="x")
+        assert (again.output, edited.result().output) == ([2], [3])
+        assert edited.facts()
+        assert edited.request().options == ()
+        assert not edited.resume()
+        copy = runtime.import_conversation(runtime.export(chat.id))
+        assert [message.text for message in copy.messages()] == ["three", "[3]"]

@@ -1,38 +1,52 @@
 """A stored turn once more, on another model, beside what it was: a small evaluation.
 
-Nothing of it is stored, and with recorded results nothing runs: a call gets what the same call got then, or
-else the next result that its tool gave.
+Nothing of it is stored, and with recorded results no tool runs: a call gets what the same call got then, or
+else the next result that its tool gave. The caller's plugins run in either case, as in every turn.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
+from pydantic import JsonValue
+
 from dragoman.conversation.tree import Conversation, Tree, copied
-from dragoman.errors import BadRequest, DragomanError, ToolFailed
+from dragoman.errors import BadRequest, DragomanError, NotFound, ToolFailed
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, ToolCall, canonical
-from dragoman.messages.questions import Rule, nobody_to_ask, withhold
+from dragoman.messages.questions import Answer, Rule, allow_once
 from dragoman.messages.usage import Usage
 from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group
+from dragoman.turn.agent import Agent
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted
+from dragoman.turn.plugin import Plugin
+from dragoman.turn.services import Services
 from dragoman.turn.steps.finalize import answer_of
+from dragoman.unattended import CAUTIOUS, answer_questions
+from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.wire import Model
 
 ToolsOf: TypeAlias = Literal["recorded", "live"]
 _LEFT_OUT = ("snapshots", "daily_limit", "titles")  # plugins that are about more than the turn itself
+_TASKS = "agents"  # the group of the tool that gives work to another agent
+_RECORDED_TASKS = "recorded_agents"  # and the one that stands in for it
+# What was asked about then has its result, a refusal too: with recorded results nothing runs.
+_RECORDED_ANSWERS: dict[str, Answer] = {**CAUTIOUS, "approve": allow_once(), "run": allow_once()}
 
 
 @dataclass(slots=True, frozen=True)
-class Run:
+class TurnOutcome:
     """What a turn did, once."""
 
     model: str
@@ -48,8 +62,8 @@ class Replayed:
     """A turn as it was, and as it is on another model."""
 
     turn: str
-    before: Run
-    after: Run
+    before: TurnOutcome
+    after: TurnOutcome
 
     @property
     def same_calls(self) -> bool:
@@ -57,7 +71,7 @@ class Replayed:
         return sorted(map(_key, self.before.calls)) == sorted(map(_key, self.after.calls))
 
 
-async def replay(runtime: Runtime, turn: str, *, model: str, tools: ToolsOf = "recorded") -> Replayed:
+async def replay_turn(runtime: Runtime, turn: str, *, model: str, tools: ToolsOf = "recorded") -> Replayed:
     """Run a turn again. With live tools, what no rule allows does not run: nobody is there to be asked."""
     store = runtime.store
     row = await store.turn(turn)
@@ -74,46 +88,103 @@ async def replay(runtime: Runtime, turn: str, *, model: str, tools: ToolsOf = "r
     own = [message for message in messages if message.turn == turn]
     before = _run_of(own, first.options, facts[-1].at - first.at)
     with TemporaryDirectory(prefix="dragoman-replay-") as folder:
-        async with await _beside(runtime, Path(folder), before.calls, tools) as other:
-            after = await _again(other, store, Tree(messages).path(asked.id), first.options, model)
+        async with _beside(runtime, Path(folder), before.calls, tools) as other:
+            after = await _again(
+                other,
+                store,
+                Tree(messages).path(asked.id),
+                first.options,
+                model,
+                recorded=tools == "recorded",
+            )
     return Replayed(turn, before, after)
 
 
-async def _beside(runtime: Runtime, folder: Path, calls: Sequence[ToolCall], tools: ToolsOf) -> Runtime:
+@asynccontextmanager
+async def _beside(
+    runtime: Runtime, folder: Path, calls: Sequence[ToolCall], tools: ToolsOf
+) -> AsyncIterator[Runtime]:
     """A runtime like this one, with a store of its own, whose tools give what they gave."""
     services = runtime.services
     await services.toolbox.ready()
-    groups = services.toolbox.groups
+    groups = [group for group in services.toolbox.groups if group.name != "output"]  # every runtime has one
+    agents = [*services.agents.values()]
     if tools == "recorded":
         results = _results_of(calls)
-        groups = tuple(
-            replace(group, tools=tuple(_recorded(tool, results) for tool in group.tools)) for group in groups
-        )
-    return Runtime(
+        groups = [_recorded_group(group, results) for group in groups]
+        agents = [_with_recorded_tasks(agent) for agent in agents]
+    models = services.model
+
+    def find_model(name: str | None) -> Model:  # a function: it is not told where attachments are for good
+        return models(name)
+
+    other = Runtime(
         folder / "replay.db",
-        model=services.model,
-        tools=[group for group in groups if group.name not in ("output", "agents")],
-        agents=[] if tools == "recorded" else services.agents.values(),
-        plugins=[plugin for plugin in services.plugins if plugin.name not in _LEFT_OUT],
-        rules=_rules(services.rules) if tools == "recorded" else services.rules,
+        model=find_model,
+        tools=[group for group in groups if group.name != _TASKS],
+        agents=agents,
+        plugins=[_without_tools(plugin) for plugin in services.plugins if plugin.name not in _LEFT_OUT],
+        rules=_rules(services) if tools == "recorded" else services.rules,
         bounds=services.bounds,
         system=services.system,
         options=services.options,
+        on_reject=services.on_reject,
+        small_model=services.small_model,
         workspace=services.workspace,
         deps=services.deps,
         make_deps=services.make_deps,
         snapshots=False,
     )
+    blobs = _ReplayBlobs(other.store)
+    reader: object = models
+    try:
+        if isinstance(reader, UsesBlobs):
+            reader.use_blobs(blobs.read)
+        async with other:
+            yield other
+    finally:
+        blobs.ended = True
+        if (forget := getattr(reader, "forget_blobs", None)) is not None:  # not all can
+            forget(blobs.read)
 
 
-def _rules(rules: Sequence[Rule]) -> list[Rule]:
-    """Nothing is asked about; what is denied is not offered, as it was not then."""
-    return [Rule("*", "*", "allow", "a replay"), *(rule for rule in rules if rule.action == "deny")]
+class _ReplayBlobs:
+    """Reads attachments that came up in the replay, as long as it goes on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.ended = False
+
+    async def read(self, blob: str) -> bytes:
+        if self.ended:
+            raise NotFound("blob", blob)
+        return await self._store.blob(blob)
+
+
+def _without_tools(plugin: Plugin) -> Plugin:
+    """The plugin itself, with the state it has, but for its tools: they are among the groups already."""
+    if not plugin.tools:
+        return plugin
+    kind = type(plugin)
+    same: Plugin = object.__new__(type(kind.__name__, (kind,), {"tools": property(lambda _: ())}))
+    same.__dict__ = plugin.__dict__
+    return same
+
+
+def _rules(services: Services) -> list[Rule]:
+    """What no rule is about is allowed; what is denied is not offered, as it was not then."""
+    return [Rule("*", "*", "allow", "a replay"), *services.rules]
 
 
 async def _again(
-    runtime: Runtime, store: Store, path: Sequence[Message], options: TurnOptions, model: str
-) -> Run:
+    runtime: Runtime,
+    store: Store,
+    path: Sequence[Message],
+    options: TurnOptions,
+    model: str,
+    *,
+    recorded: bool,
+) -> TurnOutcome:
     """The last message of the path, after those before it."""
     now = time.time()
     *path, asked = path
@@ -126,23 +197,24 @@ async def _again(
     settings = {name: value for name, value in (options.settings or {}).items() if name not in _DECIDED}
     talk = Conversation(id, leaf=leaf, settings=settings, created=now, updated=now)
     await runtime.store.add_conversation(talk, list(copies.values()))
-    agent = options.agent if options.agent in runtime.services.agents else None
+    agent = options.agent or (options.settings or {}).get("agent")
     wanted = TurnOptions(
         model=model,
         system=options.system,
         options=options.options,
-        agent=agent,
-        tools=options.tools,
+        disabled=tuple(name for name in options.disabled if name in _plugins_of(runtime)),
+        agent=agent if isinstance(agent, str) and agent in runtime.services.agents else None,
+        tools=_switches(options, settings) if recorded else options.tools,
+        dialect=options.dialect,
         output=options.output,
+        over={name: value for name, value in options.over.items() if name not in _DECIDED},
     )
     began = time.monotonic()
     turn = runtime.turn(await runtime.commands.send(id, asked.parts, options=wanted))
     error = ""
     try:
-        async for event in turn.events():
-            if event.type == "call.asked":
-                no = withhold("a replay") if event.kind == "review" else nobody_to_ask()
-                await turn.answer(event.question, no)
+        answers = _RECORDED_ANSWERS if recorded else CAUTIOUS
+        await answer_questions(runtime, turn, answers)
         await turn.result()
     except DragomanError as wrong:
         error = str(wrong)
@@ -157,11 +229,23 @@ async def _again(
 _DECIDED = ("model", "agent", "mode", "review")  # by the replay itself
 
 
-def _run_of(messages: Sequence[Message], options: TurnOptions, seconds: float) -> Run:
+def _plugins_of(runtime: Runtime) -> set[str]:
+    return {plugin.name for plugin in runtime.services.plugins}
+
+
+def _switches(options: TurnOptions, settings: Mapping[str, JsonValue]) -> dict[str, bool]:
+    """Those of the turn; tasks are recorded ones, where they were on."""
+    held = settings.get("tools")
+    before = {**(held if isinstance(held, dict) else {}), **options.tools}
+    on = all(before.get(name, True) for name in (_TASKS, f"{_TASKS}.task"))
+    return {**options.tools, _TASKS: False, _RECORDED_TASKS: on}
+
+
+def _run_of(messages: Sequence[Message], options: TurnOptions, seconds: float) -> TurnOutcome:
     replies = [message for message in messages if message.role == "assistant"]
     usage = sum((message.usage for message in replies if message.usage is not None), Usage())
     wrote = list(dict.fromkeys(message.model for message in replies if message.model))
-    return Run(
+    return TurnOutcome(
         ", ".join(wrote) or options.started_with or "",
         tuple(call for message in replies for call in message.calls),
         answer_of(messages),
@@ -187,6 +271,18 @@ def _results_of(calls: Sequence[ToolCall]) -> _Results:
         if call.result is not None:
             results[call.tool].append((canonical(call.original or call.arguments), call))
     return results
+
+
+def _recorded_group(group: Group, results: _Results) -> Group:
+    recorded = tuple(_recorded(tool, results) for tool in group.tools)
+    return replace(group, name=_RECORDED_TASKS if group.name == _TASKS else group.name, tools=recorded)
+
+
+def _with_recorded_tasks(agent: Agent) -> Agent:
+    """An agent that may give tasks gets what those came to."""
+    if agent.tools is None or not {_TASKS, f"{_TASKS}.task"} & {*agent.tools}:
+        return agent
+    return replace(agent, tools=(*agent.tools, _RECORDED_TASKS))
 
 
 def _recorded(tool: Tool, results: _Results) -> Tool:

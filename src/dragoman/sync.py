@@ -8,7 +8,7 @@ The runtime lives in a thread of its own; what is called here waits for it. `run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, overload
@@ -21,16 +21,20 @@ from dragoman.loop_thread import LoopThread
 from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolResult
-from dragoman.messages.questions import Answer, Grant, Question, nobody_to_ask, withhold
+from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.runtime import ModelChoice, Runtime
 from dragoman.store.store import Found
+from dragoman.turn.facts import Fact
 from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.layers import RequestLayers
 from dragoman.turn.live.log import Snapshot
-from dragoman.turn.machine import State
+from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import OutputType
 from dragoman.turn.result import TurnResult
 from dragoman.turn.send import SendOptions
 from dragoman.turn.trace import TurnTrace
+from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.unattended import answer_questions
 
 T = TypeVar("T", default=str)
 
@@ -64,9 +68,25 @@ class SyncTurn(Generic[T]):
     def trace(self) -> TurnTrace:
         return self._loop.run(self._turn.trace())
 
+    def facts(self) -> list[Fact]:
+        return self._loop.run(self._turn.facts())
+
+    def turn(self) -> Turn:
+        return self._loop.run(self._turn.turn())
+
+    def request(self) -> RequestLayers:
+        return self._loop.run(self._turn.request())
+
     @property
     def questions(self) -> tuple[Question, ...]:
         return self.snapshot().questions
+
+    @property
+    def question(self) -> str:
+        """The first open question."""
+        if not (waiting := self.questions):
+            raise LookupError(f"turn {self.id} asks nothing now")
+        return waiting[0].id
 
     def answer(self, question: str | Question, answer: Answer) -> Question:
         return self._loop.run(self._turn.answer(question, answer))
@@ -79,6 +99,15 @@ class SyncTurn(Generic[T]):
 
     def cancel(self, reason: str = "") -> bool:
         return self._loop.run(self._turn.cancel(reason))
+
+    def resume(self) -> bool:
+        return self._loop.run(self._turn.resume())
+
+    def diff(self) -> WorkspaceDiff:
+        return self._loop.run(self._turn.diff())
+
+    def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
+        return self._loop.run(self._turn.revert(files_only=files_only, force=force))
 
 
 class SyncConversation:
@@ -117,11 +146,52 @@ class SyncConversation:
     def send(self, said: str | Sequence[Part], **options: Any) -> SyncTurn[Any]:
         return SyncTurn(self._loop.run(self._chat.send(said, **options)), self._loop)
 
-    def edit(self, message: str, said: str | Sequence[Part], **options: Unpack[SendOptions]) -> SyncTurn:
+    @overload
+    def edit(
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T],
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn[T]: ...
+    @overload
+    def edit(
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        output_type: None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn: ...
+    def edit(self, message: str, said: str | Sequence[Part], **options: Any) -> SyncTurn[Any]:
         return SyncTurn(self._loop.run(self._chat.edit(message, said, **options)), self._loop)
 
-    def rerun(self, message: str, **options: Unpack[SendOptions]) -> SyncTurn:
+    @overload
+    def rerun(
+        self,
+        message: str,
+        *,
+        output_type: OutputType[T],
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn[T]: ...
+    @overload
+    def rerun(
+        self,
+        message: str,
+        *,
+        output_type: None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn: ...
+    def rerun(self, message: str, **options: Any) -> SyncTurn[Any]:
         return SyncTurn(self._loop.run(self._chat.rerun(message, **options)), self._loop)
+
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:
+        return SyncTurn(self._chat.turn(id, output_type), self._loop)
 
     def messages(self) -> list[Message]:
         return self._loop.run(self._chat.messages())
@@ -137,6 +207,15 @@ class SyncConversation:
 
     def move_to(self, message: str) -> None:
         self._loop.run(self._chat.move_to(message))
+
+    def diff(self) -> WorkspaceDiff:
+        return self._loop.run(self._chat.diff())
+
+    def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        return self._loop.run(self._chat.revert_to(message, files_only=files_only, force=force))
+
+    def redo(self, *, force: bool = False) -> Reverted:
+        return self._loop.run(self._chat.redo(force=force))
 
     def change(self, **settings: JsonValue) -> None:
         self._loop.run(self._chat.change(**settings))
@@ -246,6 +325,16 @@ class SyncRuntime:
     def export_markdown(self, conversation: str) -> str:
         return self._loop.run(self.runtime.export_markdown(conversation))
 
+    def import_conversation(
+        self, data: Mapping[str, JsonValue], *, user: str | None = None
+    ) -> SyncConversation:
+        return SyncConversation(self._loop.run(self.runtime.import_conversation(data, user=user)), self._loop)
+
+    def answer_questions(self, turn: str) -> None:
+        """Until the turn is over, answer what waits in it, and in the conversations its calls opened, as
+        where nobody is there to be asked: what no rule allows does not run."""
+        self._loop.run(answer_questions(self.runtime, self.runtime.turn(turn)))
+
 
 @overload
 def run_sync(
@@ -267,15 +356,5 @@ def run_sync(
     `more` is what a `Runtime` takes. The conversation is kept in `store`, a file in the current folder."""
     with SyncRuntime(store, model=model, **more) as runtime:
         turn: SyncTurn[Any] = runtime.send(said, output_type=output_type)
-        for event in turn.events():
-            if event.type == "call.asked":
-                turn.answer(event.question, _cautious(event.kind))
+        runtime.answer_questions(turn.id)
         return turn.result()
-
-
-def _cautious(kind: str) -> Answer:
-    match kind:
-        case "review":
-            return withhold("nobody was there to look at it")
-        case _:
-            return nobody_to_ask()

@@ -14,6 +14,7 @@ from dragoman.config.settings import load
 from dragoman.config.trust.contents import inspect_project
 from dragoman.config.trust.summary import summarise
 from dragoman.errors import ConfigError
+from dragoman.tools.custom import run_file
 from dragoman.wire.scripted import says
 
 MOTTO = """
@@ -96,6 +97,9 @@ async def test_a_folder_that_is_not_trusted_brings_no_plugin(
         ('[plugins.x]\nuse = "json"', "package.module:Name"),
         ('[plugins.x]\nuse = "json:dumps"', "plugin x"),
         ("[plugins.motto]\nwords = 3", "plugin motto"),
+        ("[plugins.loop_guard]\nlimit = 5", "loop_guard is built in"),
+        ("[plugins.loop_guard]\nenabled = false", "loop_guard is built in"),
+        ("[plugins.snapshots]", "snapshots is built in"),
     ],
 )
 def test_a_plugin_that_cannot_be_is_an_error_with_its_place(
@@ -106,6 +110,73 @@ def test_a_plugin_that_cannot_be_is_an_error_with_its_place(
     with pytest.raises(ConfigError, match=wrong) as error:
         build_runtime(load(start=tmp_path), model=ScriptedModel([]))
     assert "dragoman.toml:2" in str(error.value)
+
+
+FAMILY = """
+from dragoman import Plugin
+
+
+class Saying(Plugin):
+    def __init__(self, text):
+        self.text = text
+
+    async def system_prompt(self, text, turn):
+        return f"{text}\\n{self.text}"
+
+
+class _Hidden(Saying):
+    def __init__(self):
+        super().__init__("Hidden.")
+
+
+class Hope(Saying):
+    def __init__(self):
+        super().__init__("Dum spiro.")
+
+
+class LoopGuard(Saying):
+    def __init__(self, text="No guard."):
+        super().__init__(text)
+"""
+
+
+async def test_a_class_for_others_to_inherit_from_is_no_plugin(own: Path, tmp_path: Path) -> None:
+    """H1: neither is one whose name begins with `_`. A file may take the place of a built-in plugin."""
+    (own / "plugins" / "family.py").write_text(FAMILY)
+    (own / "dragoman.toml").write_text('tools = []\n[plugins.loop_guard]\ntext = "My guard."\n')
+    system = await _system(tmp_path)
+    assert "Dum spiro." in system
+    assert "My guard." in system
+    assert "Hidden." not in system
+
+
+TYPED = """
+from __future__ import annotations
+from pydantic import BaseModel
+from dragoman import Plugin, tool
+
+
+class Thing(BaseModel):
+    {field}: str
+
+
+@tool
+def {name}(thing: Thing) -> str:
+    "Take it."
+    return ""
+"""
+
+
+async def test_files_of_one_name_are_modules_of_their_own(own: Path, tmp_path: Path) -> None:
+    """T1: in `tools` and in `plugins`, and in two folders; each finds its own types."""
+    first, second = own / "tools" / "same.py", tmp_path / "other" / "tools" / "same.py"
+    third = own / "plugins" / "same.py"
+    for file, field in ((first, "one"), (second, "two"), (third, "three")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(TYPED.format(field=field, name=f"take_{field}"))
+    modules = [run_file(file) for file in (first, second, third)]
+    assert len({module.__name__ for module in modules}) == 3
+    assert [sys.modules[module.__name__] is module for module in modules] == [True, True, True]
 
 
 def test_a_broken_file_is_left_out_with_a_warning(own: Path, tmp_path: Path) -> None:

@@ -19,8 +19,12 @@ from dragoman import (
     Runtime,
     run_sync,
 )
-from dragoman.errors import BadRequest, ConfigError
+from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.events import Event, StepModel
+from dragoman.providers.catalog import load_catalog
+from dragoman.providers.chain import ModelChain
+from dragoman.providers.compatible import NamedModel
+from dragoman.providers.models import Models, models_named
 from dragoman.turn.handles import TurnHandle
 from tests.loopback import Answer, Loopback, Script, Stream, loopback
 from tests.patience import PATIENCE
@@ -43,7 +47,8 @@ async def test_any_address_answers_in_one_line(tmp_path: Path, wire: str) -> Non
         async with Runtime(tmp_path / "chat.db", model=model) as runtime:
             result = await (await runtime.send("Hi")).result()
     assert result.text == "Hello."
-    assert result.messages[-1].model == f"127-0-0-1-{server.port}/acme-1"
+    protocol = "" if wire == "openai_chat" else f"-{wire.replace('_', '-')}"
+    assert result.messages[-1].model == f"127-0-0-1-{server.port}{protocol}/acme-1"
     assert any("sk-acme-0123456789" in value for value in server.headers[0].values())
     assert "sk-acme" not in repr(model)
 
@@ -180,3 +185,107 @@ async def test_options_are_checked_for_every_model_of_a_chain(tmp_path: Path) ->
         with pytest.raises(BadRequest, match="temperature"):
             await runtime.send("Hi", options={"temperature": "hot"})
         assert not one.bodies
+
+
+def _find(*models: NamedModel) -> ModelChain:
+    found = models_named(models, load_catalog(), _no_blob)(None)
+    assert isinstance(found, ModelChain)
+    return found
+
+
+async def _no_blob(name: str) -> bytes:
+    raise NotFound("blob", name)
+
+
+def test_addresses_on_one_host_are_servers_of_their_own() -> None:
+    """R1: with another path or another protocol, each has its own key, and what is known of it."""
+    chain = _find(
+        OpenAICompatible("http://gw/team-a/v1", model="big", key="A", context=128_000),
+        OpenAICompatible("http://me:secret@gw/team-b/v1", model="big", key="B", context=8_000),
+        AnthropicCompatible("http://gw/team-b", model="small", key="B", context=9_000),
+    )
+    assert [model.name for model in chain.models] == [
+        "gw-team-a/big",
+        "gw-team-b/big",
+        "gw-team-b-anthropic-messages/small",
+    ]
+    assert [model.context for model in chain.models] == [128_000, 8_000, 9_000]
+
+
+def test_two_models_of_one_server_are_a_chain() -> None:
+    qwen, llama = (OpenAICompatible("http://gw/v1", model=name, key="A") for name in ("qwen", "llama"))
+    assert _find(qwen, llama).name == "gw/qwen, gw/llama"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            OpenAICompatible("http://gw/v1", model="a", key="A"),
+            OpenAICompatible("http://gw/v1", model="b", key="B"),
+        ),
+        (OpenAICompatible("http://gw/v1", model="a", key="A"), OpenAICompatible("http://gw/v1", model="b")),
+        (OpenAICompatible("http://gw/v1", model="a"), OpenAICompatible("https://gw/v1", model="a")),
+        (OpenAICompatible("http://gw/v1", model="a", context=8), OpenAICompatible("http://gw/v1", model="b")),
+        (
+            OpenAICompatible("http://gw/v1", model="a", name="x"),
+            OpenAICompatible("http://other/v1", model="a", name="x"),
+        ),
+        (OpenAICompatible("http://gw/v1", model="a", name="openai"), "openai/gpt-5.4"),
+    ],
+)
+def test_two_servers_with_one_name_are_refused(one: NamedModel, other: NamedModel) -> None:
+    """R1: else the key of one would go to the other."""
+    with pytest.raises(ConfigError, match="name="):
+        _find(one, other)
+    with pytest.raises(ConfigError, match="name="):
+        _find(other, one)
+
+
+async def test_a_model_without_a_key_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Told in the log and in the events. The chain keeps its name: a turn that was begun with it is found."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    async with asyncio.timeout(PATIENCE), loopback(chat("Two."), chat("Again.")) as server:
+        two = OpenAICompatible(server.url, model="b", name="two")
+        async with Runtime(tmp_path / "chat.db", model=["anthropic/claude-sonnet-5", two]) as runtime:
+            turn = await runtime.send("Hi")
+            events = await _events(turn)
+            assert (await turn.result()).text == "Two."
+            assert _asked(events) == [("two/b", True)]
+            reason = next(event.reason for event in events if isinstance(event, StepModel))
+            assert "anthropic/claude-sonnet-5 is left out: there is no key" in reason
+            assert (await turn.turn()).options.started_with == "anthropic/claude-sonnet-5, two/b"
+            assert "ANTHROPIC_API_KEY" in caplog.text
+            monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789")
+            chain = runtime.services.model(None)
+            assert isinstance(chain, ModelChain)
+            assert [model.name for model in chain.models] == ["anthropic/claude-sonnet-5", "two/b"]
+
+
+def test_a_chain_of_which_no_model_has_a_key_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so is a provider that nobody knows, wherever it stands."""
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match=r"ANTHROPIC_API_KEY.*OPENAI_API_KEY"):
+        _find("anthropic/claude-sonnet-5", "openai/gpt-5.4")
+    with pytest.raises(NotFound):
+        _find("ollama/qwen3", "nobody/x")
+
+
+async def test_a_variant_that_rests_leaves_the_others_of_its_model_alone(tmp_path: Path) -> None:
+    """Two variants of one model are two models of a chain."""
+    table = tmp_path / "catalog.toml"
+    async with asyncio.timeout(PATIENCE), loopback(DOWN, chat("Low."), chat("Low again.")) as server:
+        table.write_text(
+            f'[providers.acme]\nbase_url = "{server.url}"\nlocal = true\n'
+            "[providers.acme.models.x.variants]\nhigh = { temperature = 1.0 }\nlow = { temperature = 0.1 }\n"
+        )
+        async with (
+            Models("acme/x#high, acme/x#low", catalog=load_catalog(table)) as models,
+            Runtime(tmp_path / "chat.db", model=models) as runtime,
+        ):
+            await (await runtime.send("Hi")).result()
+            await (await runtime.send("Hi again")).result()
+        assert [body["temperature"] for body in server.bodies] == [1.0, 0.1, 0.1]

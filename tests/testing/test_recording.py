@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dragoman import OpenAICompatible, ProviderError, Runtime
+from dragoman import OpenAICompatible, ProviderError, Runtime, tool
 from dragoman.config.catalog import catalog_here
 from dragoman.errors import ConfigError
 from dragoman.providers.keys import Keys
 from dragoman.testing import Recording, expect
-from tests.loopback import Answer, Script, loopback
+from dragoman.testing.redact_body import redact_body, redact_known
+from tests.loopback import Answer, Script, Stream, call_piece, delta, loopback, sse
 from tests.runtimes import add
 from tests.wire.endings.replies import chat
 
 KEY = "sk-acme-0123456789abcdef"
+
+
+@tool
+def note(a: str, pin: int) -> str:
+    """Write something down."""
+    return "done"
 
 
 async def _talk(recording: Recording, folder: Path, url: str, said: str, **options: Any) -> Any:
@@ -24,7 +35,7 @@ async def _talk(recording: Recording, folder: Path, url: str, said: str, **optio
     if recording.record:
         options["keys"] = Keys({"acme": KEY}, use_keyring=False)
     models = recording.models("acme/x", catalog=catalog_here().with_provider(acme.provider), **options)
-    async with Runtime(folder / "chat.db", model=models, tools=[add], allow=["*"]) as runtime:
+    async with Runtime(folder / "chat.db", model=models, tools=[add, note], allow=["*"]) as runtime:
         return await (await runtime.send(said)).result()
 
 
@@ -85,3 +96,54 @@ async def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no recording"):
         async with Recording(tmp_path / "bad.jsonl"):
             pass
+
+
+SECRET = "sk-live-0123456789abcdefghij"
+
+
+async def test_secrets_of_a_known_shape_are_taken_out_and_the_file_still_plays(tmp_path: Path) -> None:
+    """In what is asked, and in streams that bring them whole or in pieces; a call is a call nevertheless."""
+    said = f"add with {SECRET} and Authorization: Bearer abcdefgh12345678"
+    told = Stream(
+        (
+            sse(delta(role="assistant", content="")),
+            *(
+                sse(delta(content=piece))
+                for piece in ("It is sk-live", "-0123456789", "abcdefghij, |", SECRET, "!")
+            ),
+            sse(call_piece("note", '{"a": "sk-li', id="c1", index=0)),
+            sse(call_piece(None, f'{SECRET[5:]}", "pin": 4711}}', index=0)),
+            sse(delta(finish="tool_calls")),
+            b"data: [DONE]\n\n",
+        )
+    )
+    file, url = await _record(tmp_path, told, chat(f"Noted {SECRET[:9]}|{SECRET[9:]}."), said=said)
+    kept = file.read_text()
+    assert not [part for part in (SECRET, "0123456789", "abcdefghij", "Bearer abc") if part in kept]
+    async with Recording(file) as recording:
+        result = await _talk(recording, tmp_path / "b", url, said)
+    expect(result).called("note", a="‹hidden›", pin=4711).answered("Noted ‹hidden›.")
+    assert "It is ‹hidden›, |‹hidden›!" in [message.text for message in result.messages]
+
+
+async def test_an_error_with_a_secret_is_still_an_error(tmp_path: Path) -> None:
+    wrong = Answer(429, {"error": {"message": f"slow down, {SECRET}"}}, {"Retry-After": "0"})
+    file, url = await _record(tmp_path, wrong, chat("Hello."), said="Hi")
+    assert SECRET not in file.read_text()
+    async with Recording(file) as recording:
+        assert (await _talk(recording, tmp_path / "b", url, "Hi")).text == "Hello."
+
+
+@given(
+    text=st.text("ab 三", max_size=8),
+    rest=st.text("cd ,", max_size=8),
+    cuts=st.lists(st.integers(0, 60), max_size=5),
+)
+def test_a_secret_is_found_however_a_stream_cuts_it(text: str, rest: str, cuts: list[int]) -> None:
+    """The pieces together are the text without it, and each event is still JSON."""
+    whole = f"{text} {SECRET} {rest}"
+    places = sorted({0, *(min(cut, len(whole)) for cut in cuts), len(whole)})
+    pieces = [whole[a:b] for a, b in pairwise(places)]
+    body = "".join(f"data: {json.dumps({'delta': piece, 'index': 0})}\n\n" for piece in pieces)
+    events = [json.loads(line[6:]) for line in redact_body(body, redact_known).splitlines() if line]
+    assert "".join(event["delta"] for event in events) == redact_known(whole)

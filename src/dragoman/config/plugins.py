@@ -9,11 +9,18 @@ from typing import Any
 
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError
-from dragoman.installed import import_object, load_installed
+from dragoman.installed import import_object, installed, load_installed
+from dragoman.plugins import built_in
+from dragoman.plugins.snapshots import Snapshots
 from dragoman.tools.custom import run_file
 from dragoman.turn.plugin import Plugin, check, name_of
 
 FOLDER = "plugins"
+_BUILT_IN = {
+    name_of(one)
+    for one in (*vars(built_in).values(), Snapshots)
+    if inspect.isclass(one) and issubclass(one, Plugin) and one is not Plugin
+}
 
 
 def load_plugins(settings: Settings, folders: list[Path], warnings: list[str]) -> list[Plugin]:
@@ -33,17 +40,27 @@ def load_plugins(settings: Settings, folders: list[Path], warnings: list[str]) -
 
 
 def _defined_in(file: Path) -> dict[str, Callable[..., object] | Plugin]:
-    """By name: objects that the file makes, and the classes of which it makes none."""
+    """By name: objects that the file makes, and the classes of which it makes none. A class from which others
+    of the file inherit, or whose name begins with `_`, is there for them."""
     module = run_file(file)
     made = {one.name: one for one in vars(module).values() if isinstance(one, Plugin)}
     classes = [
         one
         for one in vars(module).values()
-        if inspect.isclass(one) and issubclass(one, Plugin) and one.__module__ == module.__name__
+        if inspect.isclass(one)
+        and issubclass(one, Plugin)
+        and one.__module__ == module.__name__
+        and not one.__name__.startswith("_")
+        and not inspect.isabstract(one)
     ]
+    bases = {base for one in classes for base in one.__mro__[1:]}
     if not made and not classes:
         raise ConfigError(f"{file} has no plugins: write a class that inherits from Plugin")
-    unmade = [one for one in classes if not any(isinstance(plugin, one) for plugin in made.values())]
+    unmade = [
+        one
+        for one in classes
+        if one not in bases and not any(isinstance(plugin, one) for plugin in made.values())
+    ]
     return {**made, **{name_of(one): one for one in unmade}}
 
 
@@ -52,9 +69,14 @@ def _made(
 ) -> Plugin | None:
     """The plugin with the parameters of its table; None where it is switched off."""
     options = {key: value for key, value in table.items() if key not in ("use", "enabled")}
+    where = settings.origins.get(f"plugins.{name}", "settings")
+    if what is None and "use" not in table and name in _BUILT_IN and name not in installed("plugins"):
+        raise ConfigError(
+            f"{where}: plugin {name} is built in, and no table sets it up or leaves it out: a plugin of your "
+            "own takes its place if `use` names it here"
+        )
     if not table.get("enabled", True):
         return None
-    where = settings.origins.get(f"plugins.{name}", "settings")
     try:
         if what is None:
             named: Any = import_object(table["use"]) if "use" in table else load_installed("plugins", name)

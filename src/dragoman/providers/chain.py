@@ -15,6 +15,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.events import Event, StepModel
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request, ToolSpec
+from dragoman.providers.catalog import split_variant
 from dragoman.providers.served import ServedModel
 from dragoman.wire.wire import begins_reply
 
@@ -38,11 +39,24 @@ class ModelChain:
     Each is tried as often as it would be alone. One that could not answer rests: the others are asked before
     it for a minute. A request that is wrong in itself, or too long, is not sent on, and neither is one that a
     content filter stopped. Nothing is asked again once a reply has begun.
+
+    `served` has those that can be asked, by their names with their variants, and `left_out` says of the
+    others of `names` why they cannot. The name of the chain has all of them: a turn that was begun with it
+    is found again wherever which of them can be asked.
     """
 
-    def __init__(self, models: Sequence[ServedModel], clock: Callable[[], float] = time.monotonic) -> None:
-        self.models = tuple(models)
-        self.name = chain_name([model.name for model in models])
+    def __init__(
+        self,
+        names: Sequence[str],
+        served: Mapping[str, ServedModel],
+        left_out: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._served = {name: served[name] for name in names if name in served}
+        self.left_out = dict(left_out or {})
+        self._skipped = _skipped(names, self._served, self.left_out)
+        self.models = models = tuple(self._served.values())
+        self.name = chain_name([split_variant(name)[0] for name in names])
         contexts = [model.context for model in models if model.context is not None]
         self.context = min(contexts, default=None)
         self.traits = models[0].traits
@@ -67,11 +81,12 @@ class ModelChain:
         await self.models[0].prepare(tools)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        reason = ""
+        failed = ""
         *others, last = self._order()
-        for model in others:
+        for name in others:
+            model = self._served[name]
             began = False
-            yield [StepModel(model.name, reason)]
+            yield [StepModel(model.name, self._reason(failed, name))]
             try:
                 async with aclosing(model.stream(_request_to(request, model), reply)) as batches:
                     async for events in batches:
@@ -81,17 +96,37 @@ class ModelChain:
             except ProviderError as error:
                 if began or error.kind in _OWN_FAULT:
                     raise
-                self._rests[model.name] = self._clock() + REST
-                reason = f"{model.name} could not answer: {error}"
-        yield [StepModel(last.name, reason)]
-        async with aclosing(last.stream(_request_to(request, last), reply)) as batches:
+                self._rests[name] = self._clock() + REST
+                failed = f"{name} could not answer: {error}"
+        model = self._served[last]
+        yield [StepModel(model.name, self._reason(failed, last))]
+        async with aclosing(model.stream(_request_to(request, model), reply)) as batches:
             async for events in batches:
                 yield events
 
-    def _order(self) -> list[ServedModel]:
+    def _reason(self, failed: str, name: str) -> str:
+        """Why it is this one's turn: which one before it failed, and which could not be asked at all."""
+        return "; ".join(filter(None, (failed, self._skipped.get(name, ""))))
+
+    def _order(self) -> list[str]:
         """As they are named, those that rest at the end."""
         now = self._clock()
-        return sorted(self.models, key=lambda model: self._rests.get(model.name, now) > now)
+        return sorted(self._served, key=lambda name: self._rests.get(name, now) > now)
+
+
+def _skipped(
+    names: Sequence[str], served: Mapping[str, ServedModel], left_out: Mapping[str, str]
+) -> dict[str, str]:
+    """By model, why those right before it are not asked."""
+    skipped: dict[str, str] = {}
+    before: list[str] = []
+    for name in names:
+        if name in served:
+            skipped.setdefault(name, "; ".join(before))
+            before = []
+        else:
+            before.append(f"{name} is left out: {left_out.get(name, 'it is not here')}")
+    return skipped
 
 
 def _request_to(request: Request, model: ServedModel) -> Request:

@@ -24,7 +24,8 @@ class OpenAICompatible:
     """A model of a server that imitates OpenAI's Chat Completions: vLLM, llama.cpp, LM Studio, a gateway.
 
     `context`, `modalities`, `dialect` and `options` are what a catalog would know of it. Its full name is
-    `name/model`; without a name, the server's host stands there.
+    `name/model`; without a name, its address stands there: the host, the path where it is more than the
+    version of a protocol, and the protocol where it is another one than this.
     """
 
     base_url: str
@@ -63,7 +64,7 @@ class OpenAICompatible:
             known["tools"] = self.dialect
         if self.options:
             known["options"] = dict(self.options)
-        name = self.name or re.sub(r"[^a-z0-9]+", "-", urlsplit(self.base_url).netloc.lower()).strip("-")
+        name = self.name or self._name_of_address()
         return Provider(
             name,
             name,
@@ -73,6 +74,14 @@ class OpenAICompatible:
             defaults=known,
             local=self.key is None,  # it wants none
         )
+
+    def _name_of_address(self) -> str:
+        """The same for the same address, whatever other models there are: turns are stored with it."""
+        address = urlsplit(self.base_url)
+        host = address.netloc.rpartition("@")[2]  # without the password that may stand before it
+        path = re.sub(r"/(?:v1|v1beta)$", "", address.path.rstrip("/"))
+        protocol = "" if self.wire == OpenAICompatible.wire else self.wire
+        return re.sub(r"[^a-z0-9]+", "-", f"{host}{path} {protocol}".lower()).strip("-") or "server"
 
 
 class ResponsesCompatible(OpenAICompatible):

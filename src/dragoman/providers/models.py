@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,7 @@ from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
 
 AUTO = "auto"
+_log = logging.getLogger("dragoman.providers")
 
 WIRES: dict[str, Callable[..., Wire]] = {
     "openai_chat": openai_chat.WIRE,
@@ -102,6 +104,10 @@ class Models:
         """Another place where attachments are: a runtime names its store."""
         self._attachments.use(read)
 
+    def forget_blobs(self, read: ReadBlob) -> None:
+        """That place is there no longer."""
+        self._attachments.forget(read)
+
     def __call__(self, name: str | None = None) -> ServedModel | ModelChain:
         """The model of this name, or the chain. NotFound names the nearest; ConfigError says which key is
         missing."""
@@ -111,9 +117,33 @@ class Models:
         if len(names := names_in(wanted)) == 1:
             return self._one(names[0])
         whole = chain_name(names)
-        if whole not in self._chains:
-            self._chains[whole] = ModelChain([self._one(each) for each in names])
-        return self._chains[whole]
+        chain = self._chains.get(whole)
+        if chain is None or any(map(self._is_set_up, chain.left_out)):
+            chain = self._chains[whole] = self._chain(names)
+        return chain
+
+    def _is_set_up(self, name: str) -> bool:
+        """Whether a model that was left out can be asked by now: a key that is set later is found later."""
+        try:
+            return self._one(name) is not None
+        except _NotSetUp:
+            return False
+
+    def _chain(self, names: Sequence[str]) -> ModelChain:
+        """Those that can be asked here. One without a key is passed over, as one whose server is down is."""
+        served: dict[str, ServedModel] = {}
+        left_out: dict[str, str] = {}
+        for name in names:
+            try:
+                served[name] = self._one(name)
+            except _NotSetUp as error:
+                left_out[name] = str(error)
+        if not served:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+            raise ConfigError(f"none of the models of the chain can be asked: {reasons}")
+        for name, reason in left_out.items():
+            _log.warning("%s is left out of the chain %r: %s", name, chain_name(names), reason)
+        return ModelChain(names, served, left_out)
 
     def _one(self, name: str) -> ServedModel:
         if name not in self._models:
@@ -178,10 +208,17 @@ class Models:
 
     def _reach(self, provider: Provider) -> Endpoint:
         """The provider's endpoint. Models of one account use one access token."""
-        endpoint = reach(provider, self.keys)
+        try:
+            endpoint = reach(provider, self.keys)
+        except ConfigError as error:
+            raise _NotSetUp(str(error)) from error
         if not isinstance(endpoint.auth, TokenAuth):
             return endpoint
         return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
+
+
+class _NotSetUp(ConfigError):
+    """The person has no key for a provider, or has not said where it is."""
 
 
 def models_named(
@@ -189,13 +226,22 @@ def models_named(
 ) -> Models:
     """The models of a catalog, and those whose address the caller gives; a list is a chain."""
     listed = [wanted] if isinstance(wanted, NamedModel) else list(wanted or ())
-    keys: dict[str, str] = {}
-    for one in listed:
-        if isinstance(one, OpenAICompatible):
-            catalog = catalog.with_provider(one.provider)
-            keys |= {one.provider.name: one.key} if one.key else {}
     names = [one if isinstance(one, str) else one.full_name for one in listed]
-    return Models(chain_name(names) if names else None, catalog=catalog, keys=Keys(keys), blobs=blobs)
+    by_name = {each.partition("/")[0] for one in listed if isinstance(one, str) for each in names_in(one)}
+    servers: dict[str, tuple[Provider, str | None]] = {}
+    for one in listed:
+        if not isinstance(one, OpenAICompatible):
+            continue
+        name, server = one.provider.name, (one.provider, one.key)
+        if servers.setdefault(name, server) != server or (name in by_name and name in catalog.providers):
+            raise ConfigError(
+                f"{one.full_name}: {name} would be the name of two servers, or of one with two keys or two "
+                "sets of options: give one of them name=…"
+            )
+    for provider, _ in servers.values():
+        catalog = catalog.with_provider(provider)
+    keys = Keys({name: key for name, (_, key) in servers.items() if key})
+    return Models(chain_name(names) if names else None, catalog=catalog, keys=keys, blobs=blobs)
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

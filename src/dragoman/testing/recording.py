@@ -5,7 +5,8 @@
 
 Requests go to a small server on the loopback, which passes them on and writes them down, or answers from the
 file: the bytes that a wire reads are the provider's, whole streams included. Headers of requests are never
-kept, so no key is; what else must not be in the file is taken out by `redact`.
+kept, so no key is; secrets of a known shape are taken out of the bodies, and what else must not be in the
+file is taken out by `redact`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dragoman.errors import ConfigError
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import Models
 from dragoman.redaction import redact_text
+from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
 from dragoman.wire.http import HttpClient, Retry
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ class Recording:
                 chunks.append(chunk)
                 await passed.write(chunk)
         text = b"".join(chunks).decode("utf-8", _ESCAPED)
-        if (safe := self._redacted_text(text)) != text:
+        if (safe := self._redacted_body(text, response.headers.get("Content-Type", ""))) != text:
             chunks = [safe.encode("utf-8", _ESCAPED)]  # a match may lie across two of them
         pieces = [chunk.decode("utf-8", _ESCAPED) for chunk in chunks]
         self._exchanges.append(Recorded(redact_text(url), asked, response.status, kept, pieces))
@@ -170,9 +172,17 @@ class Recording:
             case _:
                 return value
 
+    def _redacted_body(self, body: str, kind: str) -> str:
+        if "eventstream" not in kind:  # whose frames have checksums
+            body = redact_body(body, self._redacted_text)
+        return self._replaced(body)
+
     def _redacted_text(self, text: str) -> str:
+        return redact_known(self._replaced(text))
+
+    def _replaced(self, text: str) -> str:
         for pattern in self._patterns:
-            text = pattern.sub("‹redacted›", text)
+            text = pattern.sub(REDACTED, text)
         return text
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Iterable
+from hashlib import sha256
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -61,7 +63,7 @@ def load_folder(folder: Path) -> tuple[list[Tool | Group], list[str]]:
 
 def run_file(file: Path) -> ModuleType:
     """The module of a file that is no part of a package. ConfigError names the line that failed."""
-    name = f"dragoman_tools_{file.stem}"
+    name = _module_name(file)
     spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None or not file.is_file():
         raise ConfigError(f"{file} is no Python file that can be read")
@@ -80,6 +82,14 @@ def run_file(file: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{_line_of(file, error)}: {_describe(error)}") from error
     return module
+
+
+def _module_name(file: Path) -> str:
+    """One for each file: the tools and the plugins of a folder, and those of another, may have the same stem,
+    and types are looked up by the name of their module."""
+    folder = file.resolve().parent
+    short = re.sub(r"\W", "_", f"{folder.name}_{file.stem}")
+    return f"dragoman_{short}_{sha256(str(folder).encode(errors='surrogateescape')).hexdigest()[:8]}"
 
 
 class _SourceLoader(SourceFileLoader):

@@ -47,6 +47,10 @@ class AttachmentReader:
         if read not in self._places:
             self._places.insert(0, read)
 
+    def forget(self, read: ReadBlob) -> None:
+        if read in self._places:
+            self._places.remove(read)
+
     async def read(self, request: Request, wire: Wire) -> Attachments:
         """The files of a request that the wire can carry. NotFound where one is gone."""
         wanted: dict[Key, str] = {}

@@ -20,7 +20,7 @@ from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import NotFound
 from dragoman.messages.parts import ToolCall, canonical
-from dragoman.replay import Replayed, Run, ToolsOf, replay
+from dragoman.replay import Replayed, ToolsOf, TurnOutcome, replay_turn
 from dragoman.runtime import Runtime
 
 
@@ -46,7 +46,9 @@ async def _replay(
     built = build_runtime(settings, model=chosen.models, adopts=False)
     async with chosen.models, built.runtime as runtime:
         wanted = [await _latest(runtime) if turn == LAST else turn for turn in turns or [LAST]]
-        return [await replay(runtime, turn, model=model, tools=tools) for turn in wanted for model in models]
+        return [
+            await replay_turn(runtime, turn, model=model, tools=tools) for turn in wanted for model in models
+        ]
 
 
 async def _latest(runtime: Runtime) -> str:
@@ -90,7 +92,7 @@ def _difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
             yield line
 
 
-def _calls(run: Run) -> list[str]:
+def _calls(run: TurnOutcome) -> list[str]:
     return [_call(call) for call in run.calls]
 
 
@@ -98,18 +100,18 @@ def _call(call: ToolCall) -> str:
     return one_line(f"{call.tool} {canonical(call.original or call.arguments)} {call.state}", 300)
 
 
-def _numbers(before: Run, after: Run) -> Iterator[tuple[str, str, str]]:
+def _numbers(before: TurnOutcome, after: TurnOutcome) -> Iterator[tuple[str, str, str]]:
     yield "calls", str(len(before.calls)), str(len(after.calls))
     yield "tokens", _tokens(before), _tokens(after)
     yield "cost", _cost(before), _cost(after)
     yield "seconds", f"{before.seconds:.1f}", f"{after.seconds:.1f}"
 
 
-def _tokens(run: Run) -> str:
+def _tokens(run: TurnOutcome) -> str:
     return f"{run.usage.input:,} + {run.usage.output:,}"
 
 
-def _cost(run: Run) -> str:
+def _cost(run: TurnOutcome) -> str:
     return "unknown" if run.usage.cost is None else f"${run.usage.cost:.4f}"
 
 
@@ -137,7 +139,7 @@ def _print_table(console: Console, replays: Sequence[Replayed]) -> None:
 
 
 def _report(replayed: Replayed) -> JsonValue:
-    def run(one: Run) -> JsonValue:
+    def run(one: TurnOutcome) -> JsonValue:
         calls: list[JsonValue] = [
             {"tool": call.tool, "arguments": call.original or call.arguments, "state": str(call.state)}
             for call in one.calls

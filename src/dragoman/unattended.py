@@ -1,0 +1,59 @@
+"""Answers the questions of a turn where no person is there to be asked, so that it never waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from dragoman.errors import AlreadyAnswered, DragomanError, TurnEnded
+from dragoman.messages.events import CallAsked, CallProgress, CallStart
+from dragoman.messages.questions import Answer, nobody_to_ask, reject, stop, withhold
+from dragoman.runtime import Runtime
+from dragoman.turn.handles import TurnHandle
+
+CAUTIOUS: Mapping[str, Answer] = {
+    "loop": stop("nobody was there to be asked whether it may go on like this"),
+    "review": withhold("nobody was there to look at it"),
+    "tool": reject("nobody was there to answer"),
+}
+
+
+async def answer_questions(
+    runtime: Runtime, turn: TurnHandle[Any], answers: Mapping[str, Answer] = CAUTIOUS
+) -> None:
+    """Until the turn is over, answer what waits in it, and in the turns that its calls begin in conversations
+    of their own. `answers` are by the kind of question; one of another kind is answered with no. A call that
+    a client would have to run fails."""
+    inside: dict[str, asyncio.Task[None]] = {}
+    try:
+        async for event in turn.events():
+            match event:
+                case CallAsked(question=question, kind=kind):
+                    with suppress(AlreadyAnswered, TurnEnded):  # another client, or a grant, was first
+                        await runtime.answer(question, answers.get(kind, nobody_to_ask()))
+                case CallStart(call=call, client=True):
+                    with suppress(DragomanError):  # somebody delivered it after all
+                        await turn.deliver(call, "nobody is there to run it", failed=True)
+                # A task names its turn before it asks; what a task of a task asks, only that one tells.
+                case CallProgress(value={"turn": str(id), "conversation": str(opened)}) if id not in inside:
+                    if await _is_below(runtime, turn.id, opened):
+                        inside[id] = asyncio.create_task(_answer_inside(runtime, id, answers))
+    finally:
+        for task in inside.values():
+            task.cancel()
+        await asyncio.gather(*inside.values(), return_exceptions=True)
+
+
+async def _is_below(runtime: Runtime, turn: str, conversation: str) -> bool:
+    """A tool may report what it likes; only a conversation that a call of this turn opened is answered in."""
+    with suppress(DragomanError):
+        outer = (await runtime.store.turn(turn)).conversation
+        return (await runtime.store.conversation(conversation)).parent == outer
+    return False
+
+
+async def _answer_inside(runtime: Runtime, turn: str, answers: Mapping[str, Answer]) -> None:
+    with suppress(DragomanError):  # what is wrong there fails the call that opened it
+        await answer_questions(runtime, runtime.turn(turn), answers)
