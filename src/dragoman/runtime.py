@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Any, Literal, Self, overload
 
 from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
@@ -20,14 +18,23 @@ from typing_extensions import TypeVar, Unpack
 from dragoman.background import Background
 from dragoman.conversation.tree import Conversation, Tree, copied
 from dragoman.conversation.window import Policy
-from dragoman.errors import ConfigError, DragomanError, NotFound, TurnSetAside, Unreadable
+from dragoman.errors import ConfigError, DragomanError, TurnSetAside, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
+from dragoman.parameters import (
+    AnyModel,
+    agents_by_name,
+    checked_retention,
+    listed,
+    missing_tools,
+    models_for,
+    store_at,
+    workspace_at,
+)
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
-from dragoman.providers.compatible import NamedModel, OpenAICompatible
-from dragoman.store.address import StoreFile, StoreServer, store_address
+from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
@@ -48,13 +55,9 @@ from dragoman.turn.services import GrantCache, MakeDeps, Services
 from dragoman.turn.settings import checked
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
-from dragoman.wire.attachments import UsesBlobs
-from dragoman.wire.wire import Model
 from dragoman.workspace.states import SnapshotLimits
 
 T = TypeVar("T", default=str)
-ModelChoice: TypeAlias = NamedModel | Sequence[NamedModel] | Model | Callable[[str | None], Model] | None
-Item = TypeVar("Item")
 _log = logging.getLogger("dragoman.runtime")
 _RETENTION = 3600.0  # seconds between looks for conversations that are to be deleted
 _CALLER = "given to the runtime"  # where rules come from that no file holds
@@ -79,7 +82,7 @@ class Runtime:
         self,
         store: str | Path | StoreFile | StoreServer | Store,
         *,
-        model: ModelChoice = None,
+        model: AnyModel = None,
         tools: Iterable[str | Tool | Group | Source | Callable[..., Any]] = (),
         agents: Iterable[Agent] = (),
         plugins: Sequence[Plugin] = (),
@@ -119,10 +122,10 @@ class Runtime:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.store = _store(store)
-        folder = _folder(workspace)
+        self.store = store_at(store)
+        folder = workspace_at(workspace)
         self.histories = histories_for(store, folder, snapshots, snapshot_folder)
-        find_model, self._close_models = _models(model, self.store)
+        find_model, self._close_models = models_for(model, self.store)
         built_in = built_in_plugins(
             self.store,
             clock,
@@ -141,11 +144,11 @@ class Runtime:
         )
         if self.histories.here is not None:
             built_in.append(Snapshots(self.histories.here))
-        known = _by_name(agents)
+        known = agents_by_name(agents)
         tasks = Subagents(known) if known else None
-        own_plugins = [check(plugin) for plugin in _listed("plugins", plugins)]
+        own_plugins = [check(plugin) for plugin in listed("plugins", plugins)]
         brought = [tool for plugin in own_plugins for tool in plugin.tools]
-        groups, sources = grouped([*_listed("tools", tools), *brought])
+        groups, sources = grouped([*listed("tools", tools), *brought])
         if tasks is not None:
             groups.append(Group("agents", (tasks.tool,)))
         self.services = Services(
@@ -160,11 +163,11 @@ class Runtime:
                 Rule("read_output", "*", "allow", "built in"),
                 Rule("basics.*", "*", "allow", "built in"),  # the calculator and its like hurt nobody
                 *rules,
-                *(parse_rule(text, "allow", _CALLER) for text in _listed("allow", allow)),
-                *(parse_rule(text, "ask", _CALLER) for text in _listed("ask", ask)),
-                *(parse_rule(text, "deny", _CALLER) for text in _listed("deny", deny)),
+                *(parse_rule(text, "allow", _CALLER) for text in listed("allow", allow)),
+                *(parse_rule(text, "ask", _CALLER) for text in listed("ask", ask)),
+                *(parse_rule(text, "deny", _CALLER) for text in listed("deny", deny)),
             ],
-            bounds=[*_listed("bounds", bounds)],
+            bounds=[*listed("bounds", bounds)],
             system=system,
             options=dict(options or {}),
             mode=mode,
@@ -183,7 +186,7 @@ class Runtime:
             self.services, self.bus, self.background, adopts=adopts, role=role, limits=turn_limits
         )
         self.commands = Commands(self.services, self.driver)
-        self._retention = _checked_retention(retention) if adopts else None
+        self._retention = checked_retention(retention) if adopts else None
         self.telemetry = telemetry
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
@@ -195,7 +198,7 @@ class Runtime:
     async def __aenter__(self) -> Self:
         for rule in self._denials_of_nothing():
             _log.warning("no tool has the permission of the rule %r: it denies nothing", str(rule))
-        for missing in _missing_tools(self.services.agents.values(), self.services.toolbox):
+        for missing in missing_tools(self.services.agents.values(), self.services.toolbox):
             _log.warning("%s", missing)
         await self.store.open()
         await self.way_back.open()
@@ -377,81 +380,3 @@ class Runtime:
     async def revoke(self, grant: str) -> None:
         await self.store.revoke(grant)
         self.services.grants.forget()
-
-
-def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
-    named = {agent.name: agent for agent in _listed("agents", agents)}
-    if "" in named:
-        raise ConfigError("an agent needs a name: Agent(name=…)")
-    for agent in named.values():
-        if unknown := [name for name in agent.handoffs if name not in named]:
-            raise ConfigError(f"agent {agent.name} hands over to {', '.join(unknown)}, who is not there")
-    return named
-
-
-def _missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
-    """An agent without a tool it was meant to have is noticed late. What sources have is not known yet."""
-    known = {name for group in toolbox.groups for name in (group.name, *_names(group))}
-    for agent in agents:
-        for name in agent.tools or ():
-            if name not in known and not toolbox.sources:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-                yield f"agent {agent.name}: there is no group or tool {name!r}: {hint}"
-
-
-def _names(group: Group) -> list[str]:
-    return [name for tool in group.tools for name in (tool.name, f"{group.name}.{tool.name}")]
-
-
-def _store(place: str | Path | StoreFile | StoreServer | Store) -> Store:
-    address = store_address(place) if isinstance(place, str | Path) else place
-    return address.store() if isinstance(address, StoreFile | StoreServer) else address
-
-
-def _models(
-    model: ModelChoice, store: Store
-) -> tuple[Callable[[str | None], Model], Callable[[], Awaitable[None]]]:
-    """How a model is found, and what is to be closed in the end: the models of the catalog, unless the caller
-    brings one, or a way to find one; what is the caller's, the caller closes."""
-    if model is None or isinstance(model, str | OpenAICompatible | Sequence):
-        from dragoman.config.catalog import catalog_here
-        from dragoman.providers.models import models_named
-
-        models = models_named(model, catalog_here(), store.blob)
-        return models, models.close
-    if callable(model):
-        models_of_caller: object = model
-        if isinstance(models_of_caller, UsesBlobs):
-            models_of_caller.use_blobs(store.blob)
-        return model, _nothing
-
-    def only(name: str | None) -> Model:
-        if name is not None and name != model.name:
-            raise NotFound("model", name)
-        return model
-
-    return only, _nothing
-
-
-def _checked_retention(seconds: float | None) -> float | None:
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
-    return seconds
-
-
-async def _nothing() -> None:
-    pass
-
-
-def _listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
-    """What is meant as a list, and not a text, which would be taken for its letters."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ConfigError(f"{name} takes a list, not {given!r}")
-    return given
-
-
-def _folder(workspace: str | Path | None) -> Path | None:
-    if workspace is not None and not Path(workspace).is_dir():
-        raise ConfigError(f"the workspace {str(workspace)!r} is no folder")
-    return Path(workspace) if workspace is not None else None

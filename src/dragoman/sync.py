@@ -22,7 +22,8 @@ from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
-from dragoman.runtime import ModelChoice, Runtime
+from dragoman.parameters import AnyModel
+from dragoman.runtime import Runtime
 from dragoman.store.store import Found
 from dragoman.turn.facts import Fact
 from dragoman.turn.handles import ConversationHandle, TurnHandle
@@ -227,9 +228,7 @@ class SyncConversation:
 class SyncRuntime:
     """A runtime, as `Runtime` is one, and with the same parameters. Use it in a `with` statement."""
 
-    def __init__(
-        self, store: str | Path = "dragoman.db", *, model: ModelChoice = None, **options: Any
-    ) -> None:
+    def __init__(self, store: str | Path = "dragoman.db", *, model: AnyModel = None, **options: Any) -> None:
         self._loop = LoopThread()
 
         async def made() -> Runtime:
@@ -338,16 +337,16 @@ class SyncRuntime:
 
 @overload
 def run_sync(
-    said: str, *, model: ModelChoice, output_type: OutputType[T], store: str | Path = ..., **more: Any
+    said: str, *, model: AnyModel, output_type: OutputType[T], store: str | Path = ..., **more: Any
 ) -> TurnResult[T]: ...
 @overload
 def run_sync(
-    said: str, *, model: ModelChoice, output_type: None = None, store: str | Path = ..., **more: Any
+    said: str, *, model: AnyModel, output_type: None = None, store: str | Path = ..., **more: Any
 ) -> TurnResult: ...
 def run_sync(
     said: str,
     *,
-    model: ModelChoice,
+    model: AnyModel,
     output_type: OutputType[Any] | None = None,
     store: str | Path = "dragoman.db",
     **more: Any,

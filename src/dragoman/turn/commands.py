@@ -259,10 +259,7 @@ class Commands:
             agent,
             "auto",
             tool=tool,
-            outer=[
-                *rules_of(self._services, earlier),
-                *await outer_rules(self._services, conversation),
-            ],
+            outer=[*rules_of(self._services, earlier), *await outer_rules(self._services, conversation)],
         )
         return authorize(tool, patterns, authority)
 

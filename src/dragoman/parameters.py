@@ -1,0 +1,99 @@
+"""What the parameters of a runtime mean: a store by its place, models by their names, agents, a folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from dragoman.errors import ConfigError, NotFound
+from dragoman.providers.compatible import NamedModel, OpenAICompatible
+from dragoman.store.address import StoreFile, StoreServer, store_address
+from dragoman.store.store import Store
+from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.turn.agent import Agent
+from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.wire import Model
+
+AnyModel: TypeAlias = NamedModel | Sequence[NamedModel] | Model | Callable[[str | None], Model] | None
+Item = TypeVar("Item")
+
+
+def agents_by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
+    named = {agent.name: agent for agent in listed("agents", agents)}
+    if "" in named:
+        raise ConfigError("an agent needs a name: Agent(name=…)")
+    for agent in named.values():
+        if unknown := [name for name in agent.handoffs if name not in named]:
+            raise ConfigError(f"agent {agent.name} hands over to {', '.join(unknown)}, who is not there")
+    return named
+
+
+def missing_tools(agents: Iterable[Agent], toolbox: Toolbox) -> Iterator[str]:
+    """An agent without a tool it was meant to have is noticed late. What sources have is not known yet."""
+    known = {name for group in toolbox.groups for name in (group.name, *_names(group))}
+    for agent in agents:
+        for name in agent.tools or ():
+            if name not in known and not toolbox.sources:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+                yield f"agent {agent.name}: there is no group or tool {name!r}: {hint}"
+
+
+def _names(group: Group) -> list[str]:
+    return [name for tool in group.tools for name in (tool.name, f"{group.name}.{tool.name}")]
+
+
+def store_at(place: str | Path | StoreFile | StoreServer | Store) -> Store:
+    address = store_address(place) if isinstance(place, str | Path) else place
+    return address.store() if isinstance(address, StoreFile | StoreServer) else address
+
+
+def models_for(
+    model: AnyModel, store: Store
+) -> tuple[Callable[[str | None], Model], Callable[[], Awaitable[None]]]:
+    """How a model is found, and what is to be closed in the end: the models of the catalog, unless the caller
+    brings one, or a way to find one; what is the caller's, the caller closes."""
+    if model is None or isinstance(model, str | OpenAICompatible | Sequence):
+        from dragoman.config.catalog import catalog_here
+        from dragoman.providers.models import models_named
+
+        models = models_named(model, catalog_here(), store.blob)
+        return models, models.close
+    if callable(model):
+        models_of_caller: object = model
+        if isinstance(models_of_caller, UsesBlobs):
+            models_of_caller.use_blobs(store.blob)
+        return model, _nothing
+
+    def only(name: str | None) -> Model:
+        if name is not None and name != model.name:
+            raise NotFound("model", name)
+        return model
+
+    return only, _nothing
+
+
+def checked_retention(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ConfigError(f"retention is a number of seconds above 0, not {seconds!r}")
+    return seconds
+
+
+async def _nothing() -> None:
+    pass
+
+
+def listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
+    """What is meant as a list, and not a text, which would be taken for its letters."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(f"{name} takes a list, not {given!r}")
+    return given
+
+
+def workspace_at(workspace: str | Path | None) -> Path | None:
+    if workspace is not None and not Path(workspace).is_dir():
+        raise ConfigError(f"the workspace {str(workspace)!r} is no folder")
+    return Path(workspace) if workspace is not None else None
