@@ -231,6 +231,9 @@ def doors(site: Site, random: Random) -> list[Callable[[str], Awaitable[None]]]:
     return [
         *met,
         lambda value: converse(site, "options", value, options=f'{{"a":{value}}}'),
+        lambda value: converse(
+            site, "options", value, output_schema=f'{{"type":"object","properties":{{"a":{value}}}}}'
+        ),
         lambda value: converse(site, "parts", value, parts=f'[{{"type":"text","text":{value}}}]'),
         lambda value: converse(site, "switches", value, tools=value, system=value),
         lambda value: settings(site, value),

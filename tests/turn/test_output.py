@@ -284,6 +284,17 @@ def test_a_long_answer_is_read_in_no_time() -> None:
         output.parse_partial(text[:cut])
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"value":' * 5_000, '{"a": ' + "[" * 900 + "]" * 900 + "}"])
+@pytest.mark.parametrize(
+    "output", [Output(int), Output(dict), SchemaOutput(spec_of_schema({"type": "array"}))]
+)
+def test_a_value_without_a_bottom_does_not_fit(text: str, output: Output[Any]) -> None:
+    """R8 and T6: however deeply a model nests, it is told that this is no answer."""
+    output.parse_partial(text)
+    with suppress(Unfit):
+        output.parse(text)
+
+
 @pytest.mark.parametrize("name", ["max_round", "sytem", "output"])
 async def test_an_option_nobody_knows_is_refused(tmp_path: Path, name: str) -> None:
     """R9: by every door of the library, with the nearest name, before anything is stored."""

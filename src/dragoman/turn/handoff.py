@@ -35,9 +35,12 @@ def first_agent(services: Services, options: TurnOptions) -> Agent:
 def agents_in(services: Services, log: TurnLog) -> list[Agent]:
     """Who answered in a turn that runs here, one after the other. The last one answers now, and is no freer
     than any before it. A reply whose calls are not all settled is still the one's who made it."""
+    first = _first_in(services, log)
+    if not first.handoffs:
+        return [first]
     open_reply = None if log.turn.finished else log.turn.reply
     done = (message for message in log.messages if message.id != open_reply)
-    return _followed(services, _first_in(services, log), done)
+    return _followed(services, first, done)
 
 
 async def agents_of(services: Services, turn: str, before: str | None = None) -> list[Agent]:

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from json import JSONDecodeError, JSONDecoder
+from json import JSONDecoder
 from typing import Any, Generic, TypeAlias, cast
 
 from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
@@ -81,6 +81,8 @@ class Output(Generic[T]):
             return self._adapter.validate_json(json.dumps(value))  # as JSON: a strict type takes dates so
         except ValidationError as error:
             raise Unfit(problems(error)) from error
+        except RecursionError as error:
+            raise Unfit("it is nested too deeply") from error
 
     def parse_partial(self, text: str) -> T | None:
         """As much of the value as has arrived, if that is one already."""
@@ -170,7 +172,7 @@ def _first_value(text: str) -> JsonValue:
     try:
         whole: JsonValue = json.loads(text)
         return whole
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # a model may nest as deeply as it likes
         fault = error
     decoder = JSONDecoder()
     for start in _starts(text):
@@ -178,7 +180,7 @@ def _first_value(text: str) -> JsonValue:
             value: JsonValue
             value, _ = decoder.raw_decode(text, start)
             return value
-        except JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             fault = error
     raise Unfit(f"there is no JSON value in it ({fault})" if text.strip() else "it is empty")
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.messages.parts import CallState, ToolCall
-from dragoman.tools.builtin.shell import Output, environment, shell
+from dragoman.tools.builtin.shell import ShellOutput, environment, shell
 from dragoman.tools.execute import Permit, execute
 from tests.patience import PATIENCE, eventually
 from tests.tools.bench import Bench
@@ -64,7 +64,7 @@ async def test_much_output_is_bounded(tmp_path: Path) -> None:
 @given(st.lists(st.text("ab", max_size=9)), st.integers(1, 8))
 def test_both_ends_of_an_output_are_kept(pieces: list[str], half: int) -> None:
     """C9"""
-    output, whole = Output(half), "".join(pieces)
+    output, whole = ShellOutput(half), "".join(pieces)
     for piece in pieces:
         output.add(piece)
     if len(whole) <= 2 * half:

@@ -68,7 +68,7 @@ async def shell(
     if "\0" in command or not command.strip():
         raise ToolFailed("there is no command in this, or a NUL character")
     folder = inside(context.workspace, ".")
-    output = Output()
+    output = ShellOutput()
     try:
         async with asyncio.timeout(timeout):
             status = await _run(command, folder, output, context)
@@ -79,7 +79,7 @@ async def shell(
     return ToolOutput(f"{ending}\n{output.text()}", title=command[:80], metadata={"exit_status": status})
 
 
-class Output:
+class ShellOutput:
     """What a command prints: its beginning and its end, in bounded memory."""
 
     def __init__(self, half: int = _HALF) -> None:
@@ -111,7 +111,7 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     return {name: ours[name] for name in ours if name in _PASSED_ON or name.startswith("LC_")}
 
 
-async def _run(command: str, folder: Path, output: Output, context: ToolContext) -> int:
+async def _run(command: str, folder: Path, output: ShellOutput, context: ToolContext) -> int:
     """→ its exit status, or less than 0 for the signal that ended it."""
     ours, its = os.pipe()  # our own: asyncio's would keep `wait` waiting for whoever else holds it
     try:
@@ -185,7 +185,7 @@ def _signal(process: Process, number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-async def _read(pipe: int, output: Output, context: ToolContext) -> None:
+async def _read(pipe: int, output: ShellOutput, context: ToolContext) -> None:
     reader = asyncio.StreamReader(limit=_PIECE)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(
