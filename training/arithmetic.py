@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from training.material.sums import SAID, TYPED
-from training.values import Scene, make_value
+from training.scene import Scene
+from training.values import make_value
 
 LARGEST_POWER = 20
 _NAMES = {

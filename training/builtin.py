@@ -16,8 +16,9 @@ from typing import Any
 
 from training.arithmetic import calculation
 from training.material.phrases import KINDS_OF_FILES, QUESTIONS, REQUESTS
+from training.scene import Scene
 from training.tools import Offered, Wish
-from training.values import Scene, make_value
+from training.values import make_value
 
 FILE = Path(__file__).with_name("material") / "builtin.json"
 GROUPS = {

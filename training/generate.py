@@ -24,8 +24,9 @@ from dragoman.providers.local.prompt import (
 )
 from training import builtin
 from training.material import talk
+from training.scene import Language, Scene
 from training.tools import Idea, Offered, Wish, ideas, offer, question_for, wish_for
-from training.values import Language, Scene, make_value
+from training.values import make_value
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "zh")
 LONGEST_LINE = 60  # characters of a result that is told in a sentence where no sentence was written for it

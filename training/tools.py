@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from training.material.families import family_lines
-from training.values import Language, Scene, Value, make_value, schema_of
+from training.scene import Language, Scene, Value
+from training.values import make_value, schema_of
 
 FOLDER = Path(__file__).with_name("material")
 HELD_OUT = 14  # one of so many tools is for the examination alone
