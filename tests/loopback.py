@@ -28,9 +28,10 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True)
 class Stream:
-    """Network writes, a pause between any two, and what the connection does then."""
+    """Network writes, a pause between any two, and what the connection does then. An event among them is
+    waited for."""
 
-    pieces: tuple[bytes, ...]
+    pieces: tuple[bytes | asyncio.Event, ...]
     then: Literal["ends", "dies", "stalls"] = "ends"
     pause: float = 0.002  # so that each write is a read of its own
 
@@ -165,6 +166,9 @@ async def _play(request: web.Request, stream: Stream) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     for piece in stream.pieces:
+        if isinstance(piece, asyncio.Event):
+            await piece.wait()
+            continue
         await response.write(piece)
         if stream.pause:
             await asyncio.sleep(stream.pause)

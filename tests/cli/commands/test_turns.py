@@ -13,7 +13,7 @@ import pytest
 from dragoman import Runtime
 from dragoman.wire.scripted import calls, says
 from tests.cli.program import Ended, program, started
-from tests.loopback import Loopback, delta, loopback, stream
+from tests.loopback import DONE, Loopback, Stream, delta, loopback, sse, stream
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.slow
@@ -122,9 +122,12 @@ async def test_a_running_turn_is_steered_queued_behind_and_cancelled_from_outsid
 
 async def test_what_is_queued_behind_a_run_is_answered_by_it(tmp_path: Path) -> None:
     """T13: it does not begin only to break off."""
-    async with loopback(says("Once upon " + "a time " * 60, waits=0.3), says("The end.")) as server:
+    queued = asyncio.Event()
+    story = Stream((sse(delta(content="Once upon a time.")), queued, sse(delta("stop")), DONE))
+    async with loopback(story, says("The end.")) as server:
         process = await run_until_it_writes(tmp_path, server)
-        await dragoman(tmp_path, "queue", "last", "And then?")
+        assert "begins when" in (await dragoman(tmp_path, "queue", "last", "And then?")).out
+        queued.set()
         out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
         assert (process.returncode, out.decode().splitlines()[-1]) == (0, "The end."), err
     async with Runtime(tmp_path / "chat.db", adopts=False) as runtime:

@@ -89,7 +89,7 @@ def steer(name: str, message: str, settings: Settings) -> None:
 
 
 def add_to_queue(name: str, message: str, settings: Settings) -> None:
-    async def add() -> tuple[str, str]:
+    async def add() -> str:
         async with _open_whole(settings) as runtime:
             turn = await _find_live(runtime.store, name)
             row = await runtime.store.turn(turn)
@@ -98,12 +98,12 @@ def add_to_queue(name: str, message: str, settings: Settings) -> None:
                 raise BadRequest(f"nobody runs {turn}: {at_once}")
             chat = await runtime.conversation(row.conversation)
             queued = await chat.send(message, queue=True)
-            if runtime.bus.here(queued.id) is not None:  # the turn before it ended just now: it runs here
-                await queued.result()
-            return queued.id, turn
+            if runtime.bus.here(queued.id) is None:
+                return f"{queued.id} begins when {turn} is over"
+            answer = (await queued.result()).text  # the turn before it ended just now: it runs here
+            return f"{turn} is over, and {queued.id} was answered here:\n\n{answer}"
 
-    queued, before = asyncio.run(add())
-    print(f"{queued} begins when {before} is over")
+    print(asyncio.run(add()))
 
 
 def list_queue(name: str | None, settings: Settings, *, as_json: bool) -> None:

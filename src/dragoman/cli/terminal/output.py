@@ -67,10 +67,7 @@ class TextOutput:
     def show(self, event: e.Event) -> None:
         match event:
             case e.TextDelta():
-                if self._ended:
-                    self._end_line()
-                print(self._clean(event.text), end="", file=self._out, flush=True)
-                self._in_line = not event.text.endswith("\n")
+                self._print(event.text)
             case e.TextEnd():
                 self._ended = True
             case e.MessageEnd() if event.finish == "length" and not self._out.isatty():
@@ -85,6 +82,11 @@ class TextOutput:
             case e.StepRetry():
                 attempt = f"attempt {event.attempt} of {event.attempts}"
                 self._aside(f"· {plain(event.reason)}: {attempt} in {event.seconds:.0f} s")
+            case e.MessageAdded(message=message) if (
+                message.role == "assistant"
+            ):  # it was over before we looked
+                self._print(message.text)
+                self._ended = True
             case e.Notice() if event.kind != "title":
                 self._aside(f"· {plain(event.text)}")
             case _:
@@ -96,6 +98,13 @@ class TextOutput:
     def end(self, end: e.TurnEnd) -> None:
         self._end_line()
         _print_error(end)
+
+    def _print(self, text: str) -> None:
+        if text:
+            if self._ended:
+                self._end_line()
+            print(self._clean(text), end="", file=self._out, flush=True)
+            self._in_line = not text.endswith("\n")
 
     def _aside(self, text: str) -> None:
         if self._ended:
@@ -113,7 +122,7 @@ class ValueOutput(TextOutput):
     """As text, but for the answer: of a value, only what fits its type is printed, once, as JSON."""
 
     def show(self, event: e.Event) -> None:
-        if not isinstance(event, e.TextDelta | e.TextEnd):
+        if not isinstance(event, e.TextDelta | e.TextEnd | e.MessageAdded):
             super().show(event)
 
 

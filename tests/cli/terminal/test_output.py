@@ -1,0 +1,37 @@
+"""What `dragoman run` prints."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from dragoman.cli.terminal.output import TextOutput, ValueOutput
+from dragoman.messages import events as e
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Text
+from dragoman.messages.usage import Usage
+
+OVER: list[e.Event] = [
+    e.MessageAdded(Message("msg_1", "conv_1", None, "user", (Text("Go on."),))),
+    e.MessageAdded(Message("msg_2", "conv_1", "msg_1", "assistant", (Text("First."),))),
+    e.MessageAdded(Message("msg_3", "conv_1", "msg_2", "assistant", (Text("Then."),))),
+    e.TurnEnd("completed", "Then.", Usage()),
+]
+
+
+def printed(output: TextOutput, out: StringIO) -> str:
+    for event in OVER:
+        output.show(event)
+    output.end(e.TurnEnd("completed", "Then.", Usage()))
+    return out.getvalue()
+
+
+def test_a_turn_that_was_over_before_it_was_looked_at_is_printed_all_the_same() -> None:
+    """T13: what was queued behind a run may be answered faster than the run looks."""
+    out = StringIO()
+    assert printed(TextOutput(out), out) == "First.\nThen.\n"
+
+
+def test_where_a_type_was_asked_for_its_value_alone_is_printed() -> None:
+    """R8"""
+    out = StringIO()
+    assert printed(ValueOutput(out), out) == ""
