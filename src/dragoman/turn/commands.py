@@ -154,7 +154,7 @@ class Commands:
             if started is not None:
                 await self._driver.begin(started, fact)
                 return
-        self._driver.begin_queued()  # what it waits for may be over by now
+        await self._driver.begin_queued(start.turn)
 
     def _settled(
         self, options: TurnOptions, conversation: Conversation, files: Sequence[File]

@@ -24,8 +24,8 @@ class Driver(Protocol):
     async def begin(self, started: Started, fact: Fact) -> None:
         """Run a turn that was just stored."""
 
-    def begin_queued(self) -> None:
-        """Run whatever waits in line for a turn that is over."""
+    async def begin_queued(self, turn: str) -> None:
+        """Run a turn that was put in the queue, if what it waits for is over by now."""
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         """Run a turn that was begun elsewhere. False where it is over, or its owner is alive, or where this

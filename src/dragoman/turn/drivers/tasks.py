@@ -111,9 +111,10 @@ class TaskDriver:
             )
         )
 
-    def begin_queued(self) -> None:
+    async def begin_queued(self, turn: str) -> None:
         if not self._closing:
-            self._background.run("beginning queued turns", self._begin_queued)
+            beginning = self._background.run("beginning a queued turn", lambda: self._begin_next(turn))
+            await asyncio.wait([beginning])  # if it fails it is queued all the same
 
     async def adopt(self, turn: str, *, wanted: bool = False) -> bool:
         if self._bus.here(turn) is not None:
@@ -218,12 +219,19 @@ class TaskDriver:
 
     async def _begin_queued(self) -> None:
         for turn in await self._store.queue():
-            with self.beginning():
-                started = await self._store.begin_queued(turn)
-                if started is not None:
-                    with self._given_up_on_error(started):
-                        facts = await self._store.facts(turn)
-                    await self.begin(started, FACT.load(facts[0]))
+            await self._begin_next(turn)
+
+    async def _begin_queued_in(self, conversation: str) -> None:
+        for queued in await self._store.queued(conversation=conversation):
+            await self._begin_next(queued.turn)
+
+    async def _begin_next(self, turn: str) -> None:
+        with self.beginning():
+            started = await self._store.begin_queued(turn)
+            if started is not None:
+                with self._given_up_on_error(started):
+                    facts = await self._store.facts(turn)
+                await self.begin(started, FACT.load(facts[0]))
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -244,7 +252,9 @@ class TaskDriver:
         self._bus.remove(log.id)
         if log.turn.state.ended and not log.broken:
             self._paths.keep(log)
-            self.begin_queued()
+            if not self._closing:
+                here = log.conversation.id
+                self._background.run("beginning queued turns", lambda: self._begin_queued_in(here))
             return
         if error is not None and not isinstance(error, Fenced | TurnInterrupted):
             _log.error("turn %s broke off; it is tried again", log.id, exc_info=error)
