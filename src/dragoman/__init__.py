@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         stop,
         withhold,
     )
+    from dragoman.messages.request import ToolSpec
     from dragoman.providers.compatible import (
         AnthropicCompatible,
         GeminiCompatible,
@@ -85,6 +86,7 @@ _HOME = {
     "ToolContext": "dragoman.tools.tool",
     "ToolFailed": "dragoman.errors",
     "ToolOutput": "dragoman.tools.tool",
+    "ToolSpec": "dragoman.messages.request",
     "TurnBusy": "dragoman.errors",
     "TurnEnded": "dragoman.errors",
     "TurnInterrupted": "dragoman.errors",
@@ -135,6 +137,7 @@ __all__ = [
     "ToolContext",
     "ToolFailed",
     "ToolOutput",
+    "ToolSpec",
     "TurnBusy",
     "TurnEnded",
     "TurnInterrupted",

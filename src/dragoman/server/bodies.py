@@ -9,7 +9,9 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 
 from dragoman.messages.parts import Arguments, File, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
+from dragoman.messages.request import ToolSpec
 from dragoman.tools.tool import Review
+from dragoman.turn.client_tools import MOST
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import spec_of_schema
 from dragoman.turn.send import turn_options
@@ -112,6 +114,10 @@ class TurnBody(Body):
         dict[str, JsonValue] | None,
         Field(description="a JSON schema: the answer is such a value, as JSON; what does not fit goes back"),
     ] = None
+    client_tools: Annotated[
+        list[ToolSpec],
+        Field(description="tools that the sender runs, and delivers the results of", max_length=MOST),
+    ] = []
 
     def turn_options(self) -> TurnOptions:
         """As they are stored with the turn. BadRequest where one of them cannot be."""
@@ -131,6 +137,7 @@ class TurnBody(Body):
             continuations=self.continuations,
             history=self.history,
             private=self.private,
+            client_tools=self.client_tools,
         )
 
 

@@ -111,6 +111,7 @@ class Tool:
     server: str | None = None
     fingerprint: str | None = None  # a hash of what a foreign tool says it is: a new one is asked about again
     remark: str = ""  # what is added to a question about it
+    brought: bool = False  # it came with a message, and its sender runs it: allowed unless a rule says no
 
     @property
     def client(self) -> bool:

@@ -47,7 +47,7 @@ async def load_authority(
     if tool.fingerprint is not None:
         pinned = await services.store.pin(conversation.owner, tool.permission)
     return Authority(
-        rules=[*services.rules, *agent.rules],
+        rules=[*_brought(tool), *services.rules, *agent.rules],
         bounds=services.bounds,
         outer=outer,
         grants=await load_grants(services, conversation.id) if grants is None else grants,
@@ -55,6 +55,11 @@ async def load_authority(
         pinned=pinned,
         wishes=wishes,
     )
+
+
+def _brought(tool: Tool) -> list[Rule]:
+    """Before all other rules, and so the weakest: who sent a tool along runs it, or does not."""
+    return [Rule(tool.permission, "*", "allow", "it came with the message")] if tool.brought else []
 
 
 async def outer_rules(services: Services, conversation: Conversation) -> list[list[Rule]]:

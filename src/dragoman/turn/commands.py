@@ -36,11 +36,13 @@ from dragoman.tools.tool import Tool
 from dragoman.trace_context import CURRENT
 from dragoman.turn.agent import Agent
 from dragoman.turn.authority import load_authority, outer_rules
+from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
 from dragoman.turn.handoff import NAME as HAND_OFF
 from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
 from dragoman.turn.layers import options_of
+from dragoman.turn.machine import replay
 from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
@@ -215,7 +217,7 @@ class Commands:
     async def answer(self, question: str, answer: Answer) -> Question:
         """Settle a question. The first answer counts; from whichever client it comes."""
         asked = await self._store.question(question)
-        self._check_answer(asked, answer)
+        await self._check_answer(asked, answer)
         check_json([answer.arguments, answer.value, answer.reason], "the answer")
         answer = replace(answer, at=self._services.clock())
         granted = await self._grants(asked, answer)
@@ -248,7 +250,7 @@ class Commands:
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
         """What would be decided about a waiting call now. None where its tool is not known here."""
-        tool = self._tool(question.tool)
+        tool = await self._tool(question.tool, question.turn)
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
         conversation = await self._store.conversation(question.conversation)
@@ -269,8 +271,8 @@ class Commands:
         turn = (await self._store.turn_of_call(call)).id
         if found.state is not CallState.RUNNING:
             raise AlreadyAnswered(call, f"the call is {found.state}")
-        tool = self._tool(found.tool)
-        if tool is not None and not tool.client:
+        known = replay([FACT.load(body) for body in await self._store.facts(turn)])
+        if not known.calls[call].client:
             raise BadRequest(f"call {call} is run here, not by a client")
         check_json(RESULT.to_json(result), "the result")
         body: dict[str, JsonValue] = {"call": call, "failed": failed, "result": RESULT.to_json(result)}
@@ -302,7 +304,7 @@ class Commands:
 
     # ── checks ────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_answer(self, asked: Question, answer: Answer) -> None:
+    async def _check_answer(self, asked: Question, answer: Answer) -> None:
         if not isinstance(answer, Answer):
             raise BadRequest(f"{answer!r} is no answer: use allow_once(), reject() and the like")
         if answer.verdict not in VERDICTS[asked.kind]:
@@ -311,7 +313,7 @@ class Commands:
         if answer.hash is not None and answer.hash != asked.hash:
             raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
         offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
-        tool = self._tool(asked.tool)
+        tool = await self._tool(asked.tool, asked.turn) if answer.arguments is not None else None
         if answer.arguments is not None and tool is not None:
             try:
                 fitted, _ = repair_arguments(answer.arguments, tool.parameters)
@@ -340,9 +342,12 @@ class Commands:
         with suppress(NotFound, ConfigError):
             _check_files(self._services.model(name), message.files)
 
-    def _tool(self, name: str) -> Tool | None:
+    async def _tool(self, name: str, turn: str) -> Tool | None:
         if name == HAND_OFF:
             return handoff_tool(self._services, Agent(handoffs=tuple(self._services.agents)))
+        brought = client_tools_of(options_in(await self._store.facts(turn)))
+        if name in brought:
+            return brought[name]
         found = self._services.toolbox.offer().find(name)
         return found[1] if found else None
 
@@ -368,7 +373,7 @@ class Commands:
         ]
 
     async def _rules_to_keep(self, asked: Question, answer: Answer) -> tuple[Rule, ...]:
-        tool = self._tool(asked.tool)
+        tool = await self._tool(asked.tool, asked.turn)
         if answer.arguments is None or tool is None or asked.because != "rule":
             return answer.rules or asked.rules
         fitted, _ = repair_arguments(answer.arguments, tool.parameters)

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.parts import CallState
-from dragoman.messages.request import OutputSpec
+from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.messages.usage import Usage
 
 
@@ -34,6 +34,7 @@ class TurnOptions:
     dialect: str | None = None  # how calls are made: native, or as text
     output: OutputSpec | None = None  # what the answer has to look like
     over: dict[str, JsonValue] = field(default_factory=dict)  # settings of this turn, over the conversation's
+    client_tools: tuple[ToolSpec, ...] = ()  # came with the message; its sender runs them
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
 
     def under(self, later: TurnOptions) -> TurnOptions:
@@ -49,6 +50,7 @@ class TurnOptions:
             dialect=later.dialect or self.dialect,
             output=later.output or self.output,
             over={**self.over, **later.over},
+            client_tools=later.client_tools or self.client_tools,
         )
 
 

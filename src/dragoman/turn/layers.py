@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.turn.agent import Agent
+from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.facts import options_in
 from dragoman.turn.handoff import NAME as HAND_OFF
 from dragoman.turn.handoff import agents_of
@@ -107,7 +108,7 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     layers = [(f"model {model.name}", known), *option_layers(services, agent, model, settings, sent.options)]
     givers = {name: who for who, layer in layers for name in layer}
     held = without_removed(merge_options(*(layer for _, layer in layers)))
-    tools = list(offer.tools)
+    tools = list({**offer.tools, **client_tools_of(sent, services.bounds)})
     if agent.handoffs:
         tools.append(HAND_OFF)
     if (sent.mode or settings.get("mode") or agent.mode or services.mode) == "off":

@@ -12,8 +12,9 @@ from typing_extensions import TypedDict, Unpack
 
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import Mode
-from dragoman.messages.request import OutputSpec
+from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.tools.tool import Review
+from dragoman.turn.client_tools import check_client_tools
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import Output
 from dragoman.turn.settings import checked
@@ -37,6 +38,7 @@ class SendOptions(TypedDict, total=False):
     continuations: int | None  # how often a reply that was cut off may go on
     history: int | None  # how many turns before this one the model is shown
     private: dict[str, str] | None  # texts that no model is to see, by the names they get
+    client_tools: Sequence[ToolSpec]  # tools that you run: `turn.deliver` takes their results
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,4 +74,5 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
         dialect=said.get("dialect"),
         over=checked(over),
         output=output,
+        client_tools=check_client_tools(said.get("client_tools", ())),
     )

@@ -462,6 +462,11 @@ export interface components {
             output_schema?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /**
+             * @description tools that the sender runs, and delivers the results of
+             * @default []
+             */
+            client_tools?: components["schemas"]["ToolSpec"][];
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -756,6 +761,11 @@ export interface components {
             output_schema?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /**
+             * @description tools that the sender runs, and delivers the results of
+             * @default []
+             */
+            client_tools?: components["schemas"]["ToolSpec"][];
             /** @example What is 17 * 23? */
             text?: string | null;
             parts?: (components["schemas"]["Text-Input"] | components["schemas"]["File-Input"])[] | null;
@@ -1086,6 +1096,11 @@ export interface components {
             output_schema?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
+            /**
+             * @description tools that the sender runs, and delivers the results of
+             * @default []
+             */
+            client_tools?: components["schemas"]["ToolSpec"][];
         };
         /** @description What came of a call that the client ran. */
         Result: {
@@ -1369,6 +1384,16 @@ export interface components {
             started: number;
             ended: number | null;
         };
+        /** @description A tool as a model is shown it. `example_of` reads its examples. */
+        ToolSpec: {
+            name: string;
+            description: string;
+            parameters: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default [] */
+            examples?: components["schemas"]["JsonValue"][];
+        };
         ToolView: {
             name: string;
             offered_as: string | null;
@@ -1647,6 +1672,7 @@ export type TextStart = components['schemas']['TextStart'];
 export type ToolCall = components['schemas']['ToolCall'];
 export type ToolResult = components['schemas']['ToolResult'];
 export type ToolRun = components['schemas']['ToolRun'];
+export type ToolSpec = components['schemas']['ToolSpec'];
 export type ToolView = components['schemas']['ToolView'];
 export type Totals = components['schemas']['Totals'];
 export type TraceView = components['schemas']['TraceView'];

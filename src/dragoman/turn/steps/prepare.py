@@ -22,6 +22,7 @@ from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
+from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
 from dragoman.turn.layers import options_of, system_layers, system_of
 from dragoman.turn.live.log import TurnLog
@@ -219,7 +220,8 @@ def offer_of(prepared: PreparedTurn) -> Offer:
         return Offer({})
     switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
     offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
-    tools = {**offer.tools, **prepared.view.added_tools}
+    brought = client_tools_of(prepared.log.turn.options, prepared.rules)
+    tools = {**offer.tools, **brought, **prepared.view.added_tools}
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
     return Offer(tools, offer.rules)

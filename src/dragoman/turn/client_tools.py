@@ -1,0 +1,55 @@
+"""Tools that come with one message: its sender runs them, and delivers their results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.questions import Rule
+from dragoman.messages.request import ToolSpec
+from dragoman.tools.json_schema import JsonParameters
+from dragoman.tools.permissions import hidden
+from dragoman.tools.tool import Tool
+from dragoman.turn.facts import TurnOptions
+
+MOST = 512  # tools of one message
+
+
+def check_client_tools(specs: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
+    """As they are stored with the turn. BadRequest where one of them cannot be a tool."""
+    found = tuple(specs)
+    if len(found) > MOST:
+        raise BadRequest(f"{len(found)} tools came with one message: {MOST} are the most")
+    names = [spec.name for spec in found]
+    for spec in found:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.name):
+            raise BadRequest(f"tool {spec.name!r}: a name is 1 to 64 letters, digits, _ and -")
+        if names.count(spec.name) > 1:
+            raise BadRequest(f"two tools named {spec.name} came with one message")
+        try:
+            JsonParameters(spec.name, spec.parameters)
+        except ConfigError as error:
+            raise BadRequest(str(error)) from error
+    return found
+
+
+def client_tools_of(options: TurnOptions, rules: Iterable[Rule] = ()) -> Mapping[str, Tool]:
+    """By their names. One that has the name of a tool of ours stands in its place, in this turn alone: what
+    it does is done by whoever sent it, under a permission of its own."""
+    against = [*rules]
+    tools = (_tool(spec) for spec in options.client_tools)
+    return {tool.name: tool for tool in tools if not hidden(tool.permission, against)}
+
+
+def _tool(spec: ToolSpec) -> Tool:
+    return Tool(
+        name=spec.name,
+        description=spec.description,
+        parameters=JsonParameters(spec.name, spec.parameters),
+        run=None,
+        permission=f"client.{spec.name}",
+        patterns=lambda _: (),
+        examples=spec.examples,
+        brought=True,
+    )
