@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.dialects.dialect import NAMES, NATIVE
+from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.prices import Price
+from dragoman.providers.tables import UnitPrices
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
@@ -217,6 +219,8 @@ class ModelView:
     ready: bool = True
     missing: str | None = None
     price: Price | None = None  # dollars for a million tokens; None where it is not known
+    type: ModelType = "chat"  # what it does
+    unit_prices: UnitPrices = field(default_factory=UnitPrices)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from fastapi import APIRouter
 
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.listing import list_models
@@ -30,7 +31,8 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     find = context.runtime.services.model
     if not isinstance(find, Models):
         only = find(None)
-        return shapes.ModelList(only.name, [shapes.ModelView(only.name, "", only.name, only.context)])
+        view = shapes.ModelView(only.name, "", only.name, only.context, type=type_of(only))
+        return shapes.ModelList(only.name, [view])
     nearby = await _nearby()
     known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
     views = {view.name: view for view in known}
@@ -58,6 +60,7 @@ async def models_of(context: TheContext, person: Person, provider: str) -> shape
         endpoint = reach(named, find.keys)
         secrets = endpoint.secrets
         listed = await list_models(find.client, endpoint)
+        find.note_types({f"{provider}/{one.id}": one.type for one in listed if one.type is not None})
     except DragomanError as error:
         raise BadRequest(redact_text(f"{named.title or provider}: {error}", secrets)) from None
     views = await asyncio.to_thread(
@@ -91,7 +94,7 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
 def _view(
     find: Models, provider: Provider, model: str, missing: str | None, context: int | None = None
 ) -> shapes.ModelView:
-    traits = find.catalog.traits(provider, model)
+    traits = find.traits(provider, model)
     return shapes.ModelView(
         f"{provider.name}/{model}",
         provider.title or provider.name,
@@ -103,6 +106,8 @@ def _view(
         ready=missing is None,
         missing=missing,
         price=price_of(provider.prices, model),
+        type=traits.type,
+        unit_prices=traits.unit_prices,
     )
 
 
