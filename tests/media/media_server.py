@@ -153,8 +153,8 @@ class MediaServer:
 
     def _wrong_pictures(self) -> str | None:
         asked = self.fields
-        images = asked.get("image[]", asked.get("image"))
-        listed = images if isinstance(images, list) else [images]
+        images: Any = asked.get("image[]", asked.get("image"))
+        listed: list[Any] = images if isinstance(images, list) else [images]
         if isinstance(listed[0], dict):  # xAI's
             return None if str(listed[0].get("url")).startswith("data:image/") else "no picture"
         if not all(isinstance(one, Upload) and one.type.startswith("image/") for one in listed):
