@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import NATIVE
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.messages.media import CHAT, ModelType
+from dragoman.messages.media import CHAT, MODEL_TYPES, ModelType
 from dragoman.providers.catalog import (
     Catalog,
     Provider,
@@ -141,6 +141,10 @@ class Models:
             return media_traits(listed, {})
         return traits
 
+    def types(self) -> set[ModelType]:
+        """What models that can be asked here do, beside those that talk."""
+        return {type for type in MODEL_TYPES if type != CHAT and self.of_type(type)}
+
     def of_type(self, type: ModelType) -> list[str]:
         """The models of a type that can be asked here, by name: those of the settings before all others."""
         own: list[str] = []
@@ -149,7 +153,7 @@ class Models:
             typed = [
                 model
                 for model in provider.models
-                if not {"*", "?", "["} & set(model) and self.traits(provider, model).type == type
+                if not {"*", "?", "["} & set(model) and _does(self.traits(provider, model), type)
             ]
             if typed and self._is_reached(provider):
                 for model in typed:
@@ -272,6 +276,12 @@ class Models:
         if not isinstance(endpoint.auth, TokenAuth):
             return endpoint
         return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
+
+
+def _does(traits: Traits, type: ModelType) -> bool:
+    """Whether a model is of a type. One that makes pictures may be able to change them, too."""
+    both = type == "image-edit" and traits.type == "image-gen" and "image" in traits.modalities
+    return traits.type == type or both
 
 
 def _wire_for(provider: Provider, traits: Traits) -> Wire:
