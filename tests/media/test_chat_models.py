@@ -8,20 +8,19 @@ from typing import Any
 import pytest
 
 from dragoman.messages.events import FilePartial
-from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Text
 from dragoman.messages.request import Request, RequestMessage
 from dragoman.wire import gemini, openai_chat, openai_responses
 from dragoman.wire.files import Attachments, without_files
 from dragoman.wire.wire import Wire
 from tests.media.media_server import coded, png
-from tests.wire.replies import decode, sse
+from tests.wire.replies import Reply, decode, sse
 
 PICTURE = f"data:image/png;base64,{coded(png())}"
 SAMPLES = bytes(range(8))
 
 
-def reply(wire: Wire, *frames: Any) -> Message:
+def reply(wire: Wire, *frames: Any) -> Reply:
     return decode(wire, [sse(*frames)])
 
 

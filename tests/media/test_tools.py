@@ -1,4 +1,4 @@
-"""M4: a chat model has other models make and change pictures, speak and listen: tools that are asked about."""
+"""M4: a chat model has other models make and change pictures, speak and listen, by tools that cost money."""
 
 from __future__ import annotations
 
@@ -60,10 +60,12 @@ async def test_making_a_picture_is_asked_about_and_shown(tmp_path: Path) -> None
     assert server.fields["size"] == "1024x1024"
 
 
-async def run(folder: Path, server: MediaServer, *script: Line, said: Any = "go") -> list[ToolCall]:
+async def run(folder: Path, server: MediaServer, *script: Line, said: Any = ()) -> list[ToolCall]:
     model = Both(server, *script)
     async with Runtime(folder / "chat.db", model=model, tools=["media"], allow=["media.*"]) as runtime:
-        parts = said if isinstance(said, str) else [Text("go"), *[await put(runtime, *one) for one in said]]
+        parts: Any = (
+            said if isinstance(said, str) else [Text("go"), *[await put(runtime, *one) for one in said]]
+        )
         result = await (await runtime.send(parts)).result()
     await model.models.close()
     return calls_of(result.messages)

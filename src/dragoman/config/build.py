@@ -19,6 +19,7 @@ from dragoman.config.tables import AgentTable
 from dragoman.config.trust.contents import CODE, expand, inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import installed, load_installed
+from dragoman.messages.media import ModelType
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.chain import names_in
@@ -237,7 +238,8 @@ def _named_tools(settings: Settings, without: set[str], model: Models | Model) -
         _check_group(settings, name)
     chosen = [name for name in dict.fromkeys(names) if name not in without]
     made = {name: BUILTIN[name]() for name in chosen if name in BUILTIN and name != "media"}
-    if "media" in chosen and (types := getattr(model, "types", set)()):  # one model alone has no others
+    find_types: Callable[[], set[ModelType]] = getattr(model, "types", set)  # one model alone has no others
+    if "media" in chosen and (types := find_types()):
         made["media"] = media_group(types)
     return [
         one
