@@ -8,7 +8,7 @@ from contextlib import suppress
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part
@@ -42,7 +42,12 @@ async def check_repeated(store: Store, model: Model, question: Message) -> None:
 async def check_added(services: Services, turn: str, message: Message) -> None:
     """The same for what is said to a turn that was started before: of its model, if that is here; of one that
     waits in a queue, of its conversation's."""
-    name = options_in(await services.store.facts(turn)).started_with
+    try:
+        name = options_in(await services.store.facts(turn)).started_with
+    except (DragomanError, ValueError):
+        if message.files:
+            raise
+        return  # it cannot be read: there is nothing to compare with
     info = await services.store.conversation(message.conversation)
     name = name or _text(info.settings.get("model"))
     with suppress(NotFound, ConfigError):

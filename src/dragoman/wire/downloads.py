@@ -6,13 +6,14 @@ import asyncio
 import ipaddress
 import socket
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from dragoman.errors import ProviderError
-from dragoman.messages.events import Event, FileAdded
+from dragoman.messages.events import FileAdded
 from dragoman.messages.parts import File
 
 LARGEST = 32_000_000  # bytes
@@ -22,19 +23,16 @@ _BEGINNINGS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"RIFF": "webp", b"GI
 Get: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
-async def fetch_made(events: Sequence[Event], base_url: str, get: Get) -> None:
-    """Put the bytes of such files into the events. Where that fails, the address stays: better than nothing.
+async def fetch_made(event: FileAdded, base_url: str, get: Get) -> None:
+    """Put the bytes of such a file into the event. Where that fails, the address stays: better than nothing.
 
     A provider must not make us read what only we can reach: the address is on the open internet, or at the
     host that is asked anyway.
     """
-    for event in events:
-        if isinstance(event, FileAdded) and (event.file.url or "").startswith(("http://", "https://")):
-            try:
-                async with asyncio.timeout(SECONDS):
-                    event.file = await _fetched(event.file, base_url, get)
-            except (ProviderError, OSError, ValueError):  # TimeoutError is an OSError
-                continue
+    if (event.file.url or "").startswith(("http://", "https://")):
+        with suppress(ProviderError, OSError, ValueError):  # TimeoutError is an OSError
+            async with asyncio.timeout(SECONDS):
+                event.file = await _fetched(event.file, base_url, get)
 
 
 async def _fetched(file: File, base_url: str, get: Get) -> File:

@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest, ConfigError, ProviderError
-from dragoman.messages.events import Event, StepRetry
+from dragoman.messages.events import Event, FileAdded, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
@@ -286,7 +286,9 @@ class HttpModel:
             try:
                 await exchange.open()
                 while events := await exchange.read():
-                    await fetch_made(events, endpoint.base_url, self._download)
+                    for event in events:
+                        if type(event) is FileAdded:
+                            await fetch_made(event, endpoint.base_url, self._download)
                     yield restore_calls(events, request.tools)
                 return
             except ProviderError as error:

@@ -70,7 +70,7 @@ async def stream(ready: RequestReady) -> Streamed:
                 if not timing.first:
                     timing.see(events, log.now)
                 for event in events:
-                    if isinstance(event, FileAdded | FilePartial):
+                    if type(event) is FileAdded or type(event) is FilePartial:
                         await store_made(event, log.store, log.conversation.owner, log.now())
                     if isinstance(event, MessageEnd):
                         end = event
