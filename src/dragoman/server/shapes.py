@@ -14,7 +14,6 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.prices import Price
-from dragoman.providers.tables import UnitPrices
 from dragoman.tools.tool import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
@@ -220,7 +219,7 @@ class ModelView:
     missing: str | None = None
     price: Price | None = None  # dollars for a million tokens; None where it is not known
     type: ModelType = "chat"  # what it does
-    unit_prices: UnitPrices = field(default_factory=UnitPrices)
+    unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
 
 
 @dataclass(slots=True)

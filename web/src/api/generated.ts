@@ -739,7 +739,9 @@ export interface components {
              * @enum {string}
              */
             type: "chat" | "image-gen" | "image-edit" | "audio-stt" | "audio-tts";
-            unit_prices: components["schemas"]["UnitPrices"];
+            unit_prices: {
+                [key: string]: number;
+            };
         };
         NamedPrompt: {
             name: string;
@@ -1546,12 +1548,6 @@ export interface components {
             started: number;
             retrying: string | null;
         };
-        /** @description Dollars, for models that are not paid by the token. */
-        UnitPrices: {
-            image: number;
-            minute: number;
-            million_characters: number;
-        };
         UploadLimits: {
             upload: number;
             rounds: number | null;
@@ -1727,7 +1723,6 @@ export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
 export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
-export type UnitPrices = components['schemas']['UnitPrices'];
 export type UploadLimits = components['schemas']['UploadLimits'];
 export type Usage = components['schemas']['Usage'];
 export type UsageView = components['schemas']['UsageView'];

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 from fastapi import APIRouter
 
@@ -107,7 +108,7 @@ def _view(
         missing=missing,
         price=price_of(provider.prices, model),
         type=traits.type,
-        unit_prices=traits.unit_prices,
+        unit_prices=cast("dict[str, float]", {**traits.unit_prices}),
     )
 
 
