@@ -13,6 +13,7 @@ from tests.media.runtimes import media_runtime, put
 
 PICTURE = File("image/png", url="data:image/png;base64,iVBORw0KGgo=", name="cat.png")
 SOUND = File("audio/wav", url="data:audio/wav;base64,UklGRg==", name="memo.wav")
+ELSEWHERE = File("image/png", url="https://example.org/cat.png")
 FILM = File("video/mp4", url="data:video/mp4;base64,AAAA", name="film.mp4")
 
 
@@ -29,6 +30,7 @@ FILM = File("video/mp4", url="data:video/mp4;base64,AAAA", name="film.mp4")
         ("gpt-image-1", [PICTURE], "say what the picture is to show"),
         ("dall-e-3", [Text("x"), PICTURE], "acme/retoucher changes pictures"),
         ("dall-e-3", [Text("x"), FILM], "leave it out, or choose a model that takes films"),
+        ("retoucher", [Text("x"), ELSEWHERE], "is only an address: attach the file itself"),
         ("talker", [Text("x"), SOUND], "have acme/whisper-large-v3 write it down first"),
         ("talker", [Text("x"), PICTURE], "choose a model that takes images"),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.terminal.pictures import picture_protocol, show_picture
+from tests.cli.person import Person
 from tests.cli.program import program, started
 from tests.media.media_server import KEY, MediaServer, hangs, media_server, png, wav
 from tests.patience import PATIENCE
@@ -125,6 +126,23 @@ async def test_a_picture_is_made_after_all_where_the_program_was_killed(tmp_path
         )
     assert again.status == 0, again.err
     assert (tmp_path / "it.png").read_bytes() == server.picture
+
+
+async def test_a_chat_names_the_file_of_a_picture(tmp_path: Path) -> None:
+    """M3"""
+
+    def talk() -> int:
+        somebody = Person("chat", "--model", "acme/gpt-image-1", folder=tmp_path, ACME_API_KEY=KEY)
+        somebody.sees("/help")
+        somebody.says("a blue square")
+        somebody.sees("image-1.png: image/png")
+        return somebody.leaves()
+
+    async with media_server() as server:
+        settle(tmp_path, server)
+        assert await asyncio.to_thread(talk) == 0
+    (saved,) = (tmp_path / "home" / "data").rglob("*-image-1.png")
+    assert saved.read_bytes() == server.picture
 
 
 async def test_models_are_listed_with_their_types(tmp_path: Path) -> None:

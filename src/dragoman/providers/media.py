@@ -60,6 +60,8 @@ def check_media_message(
                 f"{name} {_DOES[type]} and cannot be shown {file.name or 'this file'} "
                 f"({file.media_type}): {hint}"
             )
+        if kind != "text" and file.blob is None and not (file.url or "").startswith("data:"):
+            raise BadRequest(f"{file.name or file.url} is only an address: attach the file itself")
     if type == "audio-stt":
         sounds = [file for file in files if modality(file) == "audio"] or latest_files(earlier, "audio")
         if not sounds:

@@ -125,6 +125,9 @@ class TranscriptDecoder:
                 yield from self._prose.text(event.get("delta") or "")
             case "transcript.text.done":
                 yield from self._done(event)
+            case None if isinstance(text := event.get("text"), str):  # some stream segments without a type
+                self.finish_word = "stop"
+                yield from self._prose.text(text)
             case _:
                 pass
 
