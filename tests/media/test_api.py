@@ -40,7 +40,8 @@ async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
         media_runtime(tmp_path, server) as runtime,
         serving(tmp_path, runtime) as site,
     ):
-        listed = (await site.get("/api/models"))["items"]
+        answer = await site.get("/api/models")
+        listed = answer["items"]
         by_name = {one["name"]: one for one in listed if one["name"].startswith("acme/")}
         refused = await site.ask(
             "POST",
@@ -58,5 +59,6 @@ async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
     }
     assert by_name["acme/gpt-image-1"]["modalities"] == ["text", "image"]
     assert by_name["acme/dall-e-3"]["unit_prices"] == {"image": 0.04}
+    assert answer["options"]["audio-tts"]["properties"]["format"]["enum"][0] == "mp3"
     assert refused.status == 422
     assert "attach a picture" in str(refused.body)

@@ -238,6 +238,9 @@ class ModelList:
     default: str | None
     items: list[ModelView]
     providers: list[ProviderView] = field(default_factory=list)
+    options: dict[str, Any] = field(
+        default_factory=dict
+    )  # JSON schemas, by the type of a model that is no chat
 
 
 @dataclass(slots=True)

@@ -59,6 +59,17 @@ def check_media_options(
     )
 
 
+def option_schemas() -> dict[str, JsonValue]:
+    """The options of each type of model as a JSON schema, for whoever makes a form of them."""
+    words = {
+        "image-gen": ImageOptions,
+        "image-edit": ImageOptions,
+        "audio-stt": TranscriptionOptions,
+        "audio-tts": SpeechOptions,
+    }
+    return {type: _adapters()[one].json_schema() for type, one in words.items()}
+
+
 @cache
 def _adapters() -> dict[type[Any], TypeAdapter[Any]]:
     return {words: TypeAdapter(words) for words in (ImageOptions, TranscriptionOptions, SpeechOptions)}

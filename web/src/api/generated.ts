@@ -716,6 +716,9 @@ export interface components {
             default: string | null;
             items: components["schemas"]["ModelView"][];
             providers: components["schemas"]["ProviderView"][];
+            options: {
+                [key: string]: unknown;
+            };
         };
         ModelSpent: {
             model: string | null;

@@ -21,6 +21,7 @@ from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
+from dragoman.wire.media_options import option_schemas
 
 router = APIRouter(tags=["models"])
 _FRESH = 15.0  # seconds for which we believe what we found on this machine
@@ -46,7 +47,8 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     providers = await asyncio.to_thread(
         lambda: [_provider_view(find, provider) for provider in find.catalog.providers.values()]
     )
-    return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready), providers)
+    ready_first = sorted(views.values(), key=lambda view: not view.ready)
+    return shapes.ModelList(default, ready_first, providers, option_schemas())
 
 
 @router.get("/models/{provider}")
