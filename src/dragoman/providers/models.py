@@ -162,9 +162,12 @@ class Models:
         return list(dict.fromkeys((*own, *others, *listed)))
 
     def _is_reached(self, provider: Provider) -> bool:
+        """Whether its models can be asked, as far as that is known without opening a keyring for it."""
+        if any(name.partition("/")[0] == provider.name for name in self._models):
+            return True
         try:
-            self._reach(provider)
-        except _NotSetUp:
+            reach(provider, self.keys.at_hand())
+        except ConfigError:
             return False
         return True
 

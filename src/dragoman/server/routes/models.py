@@ -34,7 +34,7 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     if not isinstance(find, Models):
         only = find(None)
         view = shapes.ModelView(only.name, "", only.name, only.context, type=type_of(only))
-        return shapes.ModelList(only.name, [view])
+        return shapes.ModelList(only.name, [view], options=option_schemas())
     nearby = await _nearby()
     known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
     views = {view.name: view for view in known}
