@@ -154,7 +154,9 @@ class Exchange:
             if (failure := self._out_of_bounds(chunk)) is not None:
                 self._failure = failure
                 break
-            if events := self._decode(chunk):
+            # the end of a picture: it is not read while others wait for their events
+            large = self._frames.pending > LARGE_BODY and b"\n" in chunk
+            if events := await asyncio.to_thread(self._decode, chunk) if large else self._decode(chunk):
                 self.began = self.began or begins_reply(events)
                 return events
         if self._failure is not None:
