@@ -151,6 +151,9 @@ class UIMessageStream:
                 yield from self._close()
             case e.TextCited(citations=citations):
                 yield from self._cite(citations)
+            case e.FileAdded(file=file):
+                yield from self._close()
+                yield file_chunk(file)
             case e.ItemAdded(kind=kind, text=text):
                 yield _data("item", {"kind": kind, "text": text})
             case e.MessageAdded(message=message):
