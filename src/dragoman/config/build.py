@@ -106,7 +106,7 @@ def build_runtime(
     settings: Settings,
     *,
     model: Models | Model,
-    tools: Iterable[Tool | Group] = (),
+    tools: Iterable[Tool | Group | Source] = (),
     without: Iterable[str] = (),
     store: Path | None = None,
     **more: Any,
