@@ -105,7 +105,7 @@ def turns_of(settings: Settings) -> dict[str, Any]:
 def build_runtime(
     settings: Settings,
     *,
-    model: Models | Model,
+    model: Models | Model | Callable[[str | None], Model],
     tools: Iterable[Tool | Group | Source] = (),
     without: Iterable[str] = (),
     store: Path | None = None,

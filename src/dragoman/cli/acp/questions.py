@@ -9,12 +9,13 @@ from typing import Any
 
 from dragoman.cli.acp.diffs import diff_contents
 from dragoman.cli.acp.jsonrpc import RpcError
-from dragoman.cli.acp.permissions import choices_for, permission_request
+from dragoman.cli.acp.permissions import permission_request
 from dragoman.cli.acp.updates import TurnUpdates
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages.questions import Answer, Question, reject, reply
 from dragoman.runtime import Runtime
+from dragoman.tools.answer_choices import choices_for
 
 _BY = "editor"
 _NO_FORM = "this editor has no way to ask for a text"

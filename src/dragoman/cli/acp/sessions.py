@@ -16,7 +16,6 @@ from dragoman.cli.acp.questions import EditorQuestions
 from dragoman.cli.acp.servers import HeldSource, remember, settle_by_rules
 from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
 from dragoman.cli.interrupted import close_interrupted, resume_turn
-from dragoman.cli.terminal.follow import question_in
 from dragoman.errors import BadRequest, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
@@ -110,7 +109,7 @@ class EditorSession:
             async for event in turn.events():
                 for update in updates.updates(event):
                     await self.update(update)
-                if (question := question_in(event)) is not None:
+                if (question := e.question_in(event)) is not None:
                     questions.ask(question)
                 elif isinstance(event, e.CallStart) and event.client:
                     why = f"{event.tool} runs in the page, and the person is in an editor"

@@ -14,7 +14,7 @@ from dragoman.cli.chat.menu import QuestionMenu
 from dragoman.cli.chat.status import Status, read_status
 from dragoman.cli.interrupted import next_queued, resume_turn
 from dragoman.cli.model_choice import ChosenModel
-from dragoman.cli.terminal.follow import on_interrupt, question_in
+from dragoman.cli.terminal.follow import on_interrupt
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
 from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
 from dragoman.cli.terminal.text import plain
@@ -137,7 +137,7 @@ class Session:
                     status.add(event.usage)
                 if not (isinstance(event, e.CallEnd) and event.call in self._seen):
                     screen.show(event)
-                question = question_in(event)
+                question = e.question_in(event)
                 if question is not None:
                     with screen.paused(), beside.line.paused():
                         try:

@@ -24,7 +24,7 @@ from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
 from dragoman.cli.model_choice import unsuitable_groups
 from dragoman.cli.terminal.errors import describe_error, exit_status
-from dragoman.cli.terminal.follow import Interrupts, question_in
+from dragoman.cli.terminal.follow import Interrupts
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
 from dragoman.cli.terminal.prompts import LinePrompts
 from dragoman.config.build import build_runtime
@@ -166,7 +166,7 @@ async def _follow(
     try:
         async for event in turn.events():
             output.show(event)
-            if (question := question_in(event)) is not None:
+            if (question := e.question_in(event)) is not None:
                 prompts.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
                 prompts.decline(event)
