@@ -6,12 +6,13 @@ import asyncio
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
 from dragoman.cli.acp.editor import Editor
-from dragoman.cli.acp.folders import AcpFlags, OpenWorkspace, Workspaces
+from dragoman.cli.acp.folders import AcpFlags, OpenWorkspace, Workspaces, whole_path
 from dragoman.cli.acp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -25,6 +26,7 @@ from dragoman.cli.acp.jsonrpc import (
 from dragoman.cli.acp.sessions import EditorSession
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.runtime import Runtime
 from dragoman.store.store import Store
 from dragoman.turn.facts import options_in
 
@@ -146,7 +148,7 @@ class AcpAgent:
     async def _opened(self, params: Params) -> EditorSession:
         id = _text(params, "sessionId")
         workspace = await self._workspace(params)
-        if (await workspace.runtime.store.conversation(id)).owner != LOCAL:
+        if await workspace.runtime.store.owner_of(id) != LOCAL:
             raise NotFound("conversation", id)  # it belongs to somebody who signs in to the server
         if (known := self._sessions.get(id)) is not None and known.workspace is workspace:
             return known
@@ -155,7 +157,9 @@ class AcpAgent:
 
     async def _list(self, params: Params) -> JsonValue:
         wanted, cursor = params.get("cwd"), params.get("cursor")
-        store = await self._store(wanted)
+        store = (await self._runtime(wanted)).store
+        if isinstance(wanted, str):
+            wanted = str(whole_path(wanted))
         before = _cursor(cursor) if isinstance(cursor, str) else None
         page = await store.conversations(user=LOCAL, limit=_PAGE, before=before)
         shown: list[JsonValue] = []
@@ -167,9 +171,14 @@ class AcpAgent:
         return {"sessions": shown, **more}
 
     async def _delete(self, params: Params) -> JsonValue:
-        session = self._session(params)
-        del self._sessions[session.chat.id]
-        await session.runtime.delete(session.chat.id)
+        id = _text(params, "sessionId")
+        if (session := self._sessions.pop(id, None)) is not None:
+            await session.runtime.delete(id)
+            return {}
+        runtime = await self._runtime(None)
+        if await runtime.store.owner_of(id) != LOCAL:
+            raise NotFound("conversation", id)
+        await runtime.delete(id)
         return {}
 
     async def _close(self, params: Params) -> JsonValue:
@@ -189,7 +198,8 @@ class AcpAgent:
         try:
             return dict(await session.prompt(blocks))
         except asyncio.CancelledError:
-            await asyncio.shield(session.cancel())
+            if not self._peer_of().closed:  # who leaves stops nothing: it goes on when they load it again
+                await asyncio.shield(session.cancel())
             raise
 
     async def _cancel(self, params: Params) -> JsonValue:
@@ -238,22 +248,22 @@ class AcpAgent:
             raise BadRequest("mcpServers is a list")
         return await self._workspaces.open(_text(params, "cwd"), servers, self._editor)
 
-    async def _store(self, folder: object) -> Store:
-        """The store of a folder's settings; without one, of a folder that is open, or of where we are."""
+    async def _runtime(self, folder: object) -> Runtime:
+        """That of a folder; without one, of a folder that is open, or of where we are."""
         if not isinstance(folder, str) and self._sessions:
-            return next(reversed(self._sessions.values())).runtime.store
-        from pathlib import Path
-
+            return next(reversed(self._sessions.values())).runtime
         place = folder if isinstance(folder, str) else str(Path.cwd())
-        return (await self._workspace({"cwd": place})).runtime.store
+        return (await self._workspace({"cwd": place})).runtime
+
+    def _peer_of(self) -> Peer:
+        assert self._peer is not None
+        return self._peer
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
-        assert self._peer is not None
-        return await self._peer.request(method, params)
+        return await self._peer_of().request(method, params)
 
     async def _tell(self, method: str, params: dict[str, Any]) -> None:
-        assert self._peer is not None
-        await self._peer.notify(method, params)
+        await self._peer_of().notify(method, params)
 
 
 def _text(params: Params, name: str, *, empty: bool = False) -> str:

@@ -73,7 +73,7 @@ class Workspaces:
         self._opening = asyncio.Lock()
 
     async def open(self, folder: str, servers: Sequence[Any], editor: Editor) -> OpenWorkspace:
-        path = _whole_path(folder)
+        path = whole_path(folder)
         key = canonical([str(path), list(servers)])
         async with self._opening:
             if key not in self._open:
@@ -112,7 +112,8 @@ class Workspaces:
         return OpenWorkspace(folder, runtime, chosen, templates(settings), held)
 
 
-def _whole_path(folder: str) -> Path:
+def whole_path(folder: str) -> Path:
+    """A folder as editors name it. BadRequest where it is none."""
     path = Path(folder)
     if not path.is_absolute() or not path.is_dir():
         raise BadRequest(f"cwd is the whole path of a folder, not {folder!r}")

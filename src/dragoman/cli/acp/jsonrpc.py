@@ -70,6 +70,7 @@ class Peer:
         self._last = 0
         self._waiting: dict[int, asyncio.Future[JsonValue]] = {}
         self._working: dict[str | int, asyncio.Task[None]] = {}
+        self.closed = False  # the other side has gone
 
     async def serve(self) -> None:
         """Until the other side closes. What it asked for and has not got is given up then."""
@@ -78,6 +79,7 @@ class Peer:
                 if line.strip():
                     await self._take(line)
         finally:
+            self.closed = True
             for task in list(self._working.values()):
                 task.cancel()
             for future in self._waiting.values():
@@ -170,7 +172,8 @@ class Peer:
     # ── what goes out ─────────────────────────────────────────────────────────────────────────────
 
     async def _refuse(self, id: str | int | None, error: RpcError) -> None:
-        await self._send({"id": id, "error": error.to_json()})
+        if not self.closed:
+            await self._send({"id": id, "error": error.to_json()})
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"))

@@ -72,6 +72,8 @@ class EditorSession:
         try:
             for source in await settle_by_rules(self.runtime, self.workspace.held):
                 await self._ask_about_server(source)
+                if self._stopped:
+                    return {"stopReason": "cancelled"}
             said = await read_prompt(
                 self.runtime.store, blocks, self.workspace.folder, self.workspace.templates
             )
@@ -152,12 +154,17 @@ class EditorSession:
         self._announced |= updates.announced
 
     async def resume(self) -> None:
-        """Go on with a turn that broke off, and follow it beside whatever else is asked."""
+        """Go on with a turn that broke off, or follow the one that another program runs, beside whatever
+        else is asked."""
+        if self._turn is not None:
+            return
         try:
             turn = await resume_turn(self.runtime, self.chat.id)
         except TurnSetAside as error:
             await self._say(f"The last turn cannot go on here: {error}")
             return
+        if turn is None and (running := await self.runtime.store.live_turns(self.chat.id)):
+            turn = self.runtime.turn(running[-1].id)
         if turn is not None:
             self._resumed = asyncio.create_task(self._follow_resumed(turn))
 
@@ -248,7 +255,8 @@ class EditorSession:
             await remember(self.runtime, source, "allow")
         elif chosen == "never":
             await remember(self.runtime, source, "deny")
-        source.settle(allowed=chosen in ("always", "once"))
+        if chosen in _START:
+            source.settle(allowed=chosen in ("always", "once"))
 
     def _permission_of(self, tool: str) -> str:
         found = self.runtime.services.toolbox.offer().find(tool)

@@ -19,10 +19,10 @@ from dragoman.messages import events as e
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Text
-from dragoman.messages.questions import Answer, Question, reject
+from dragoman.messages.questions import Answer, Question
 from dragoman.runtime import Runtime
 from dragoman.server.mcp.caller import CALLER, call_text
-from dragoman.server.mcp.questions import answer_in, form_of, how_to_allow, refusal
+from dragoman.server.mcp.questions import answer_in, form_of, how_to_allow, no, refusal
 from dragoman.server.mcp.results import described, failure, result_of
 from dragoman.tools.tool import Tool
 from dragoman.turn.handles import TurnHandle
@@ -189,7 +189,7 @@ class ToolCalls:
         except (AlreadyAnswered, TurnEnded):
             pass  # somebody else was first, or nobody need answer any more
         except BadRequest as error:
-            await self._runtime.answer(question.id, reject(str(error)))
+            await self._runtime.answer(question.id, no(question, str(error)))
 
     # ── while it runs ─────────────────────────────────────────────────────────────────────────────
 
@@ -244,5 +244,5 @@ class ToolCalls:
                 form.message, form.requested_schema, caller.context.request_id
             )
         except MCPError as error:
-            return await self._answer(question, reject(f"the client could not ask: {error.message}"))
+            return await self._answer(question, no(question, f"the client could not ask: {error.message}"))
         return await self._answer(question, answer_in(question, filled))

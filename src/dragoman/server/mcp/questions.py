@@ -25,13 +25,13 @@ def answer_in(question: Question, filled: types.ElicitResult) -> Answer:
     """What the person chose. Who closed the form has not said yes."""
     content: dict[str, Any] = {**(filled.content or {})}
     if filled.action != "accept":
-        return _no(question, None if filled.action == "decline" else "the person closed the question")
+        return no(question, None if filled.action == "decline" else "the person closed the question")
     choices = choices_for(question)
     if not choices:
         return reply(content if question.schema else content.get(_ANSWER))
     chosen = content.get(_ANSWER)
     found = next((one for one in choices.values() if one.name == chosen), None)
-    return found.answer if found is not None else _no(question, f"{chosen!r} was not one of the answers")
+    return found.answer if found is not None else no(question, f"{chosen!r} was not one of the answers")
 
 
 def refusal(question: Question) -> Answer:
@@ -47,7 +47,8 @@ def how_to_allow(question: Question) -> str:
     return f"This client cannot ask a person. A rule in dragoman.toml would allow it: allow = [{rules}]"
 
 
-def _no(question: Question, why: str | None) -> Answer:
+def no(question: Question, why: str | None) -> Answer:
+    """The call does not run; of a result, the model does not see it."""
     return withhold(why) if question.kind == "review" else reject(why)
 
 
