@@ -30,7 +30,8 @@ class PlayedEditor:
     asked: list[Any] = field(default_factory=list)
     commands: list[tuple[str, list[str]]] = field(default_factory=list)
     asking: asyncio.Event = field(default_factory=asyncio.Event)
-    waits: bool = False  # no answer to a question, until the request is given up
+    waits: bool = False  # no answer to a question, until it is released
+    release: asyncio.Event = field(default_factory=asyncio.Event)
 
     def on_connect(self, conn: Any) -> None: ...
 
@@ -43,7 +44,7 @@ class PlayedEditor:
         self.asked.append((tool_call, options))
         self.asking.set()
         if self.waits:
-            await asyncio.Event().wait()
+            await self.release.wait()
         chosen = self.choose([option.option_id for option in options])
         outcome: schema.AllowedOutcome | schema.DeniedOutcome = schema.DeniedOutcome(outcome="cancelled")
         if chosen is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import acp
 import pytest
 from acp import schema
+from pydantic import JsonValue
 
 from dragoman.wire.scripted import calls, says, thinks
 from tests.cli.acp.editor import PlayedEditor, connected, settings
@@ -189,7 +190,7 @@ async def test_commands_run_in_the_editors_terminal(tmp_path: Path) -> None:
 
 async def test_plans_pictures_and_files_are_understood(tmp_path: Path) -> None:
     """F2: blocks of a prompt become parts of the message, and a list of tasks a plan."""
-    items = [{"text": "read", "state": "done"}, {"text": "write"}]
+    items: JsonValue = [{"text": "read", "state": "done"}, {"text": "write"}]
     async with loopback(calls("todo", items=items), says("Planned.")) as model:
         settings(tmp_path, model)
         link = schema.ResourceContentBlock(

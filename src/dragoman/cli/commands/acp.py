@@ -23,10 +23,11 @@ async def _serve(flags: AcpFlags, incoming: int, outgoing: int) -> None:
             agent = AcpAgent(flags, stack)
             peer = Peer(open_lines(incoming), writer, agent.requests, agent.notifications, explain)
             agent.connect(peer)
-            stack.push_async_callback(agent.close)
             try:
                 await peer.serve()
             except ConnectionError:
                 pass  # the editor went away in the middle of a line
+            finally:
+                await agent.close()
     finally:
         writer.close()
