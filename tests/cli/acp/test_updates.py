@@ -65,7 +65,7 @@ def turns(draw: st.DrawFn) -> list[e.Event]:
     for id in draw(st.lists(st.sampled_from(called), max_size=6)) if called else []:
         tool, arguments = draw(st.sampled_from(["add", "shell", "todo", "read_file"])), draw(ARGUMENTS)
         settled = st.sampled_from([state for state in CallState if state.settled])
-        reported: JsonValue = draw(JSON | st.sampled_from([{"terminal": "t"}, {"asks": "q"}]))
+        reported: Any = draw(JSON | st.sampled_from([{"terminal": "t"}, {"asks": "q"}]))
         happens: list[e.Event] = [
             e.CallAsked(id, "q", "approve", tool, arguments, "May it?", diff=draw(DIFFS)),
             e.CallStart(id, tool, arguments),

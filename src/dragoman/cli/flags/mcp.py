@@ -107,7 +107,9 @@ def remove(name: Name, config: WrittenFile = None) -> None:
     print(remove_server(name, config))
 
 
-@app.command(epilog="Example: `claude mcp add dragoman -- dragoman mcp serve --workspace ~/project`")
+@app.command(
+    epilog="Example: `dragoman mcp serve --allow files.read`, as the command of a server in a client"
+)
 def serve(
     *,
     http: Annotated[
