@@ -77,6 +77,10 @@ class PlayedEditor:
         status = schema.TerminalExitStatus(exit_code=0)
         return schema.TerminalOutputResponse(output="from the editor\n", truncated=False, exit_status=status)
 
+    async def create_elicitation(self, message: str, mode: Any, **kwargs: Any) -> Any:
+        self.asked.append(message)
+        return schema.AcceptElicitationResponse(action="accept", content={"answer": "Ada"})
+
     async def release_terminal(self, session_id: str, terminal_id: str, **kwargs: Any) -> None: ...
 
     async def kill_terminal(self, session_id: str, terminal_id: str, **kwargs: Any) -> None: ...
@@ -142,11 +146,16 @@ async def connected(
     *flags: str,
     files: bool = False,
     terminal: bool = False,
+    forms: bool = False,
     command: Sequence[str] = PROGRAM,
 ) -> AsyncIterator[Connected]:
     played = editor or PlayedEditor()
     able = schema.ClientCapabilities(
-        fs=schema.FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=terminal
+        fs=schema.FileSystemCapabilities(read_text_file=files, write_text_file=files),
+        terminal=terminal,
+        elicitation=schema.ElicitationCapabilities(
+            form=schema.ElicitationFormCapabilities() if forms else None
+        ),
     )
     async with acp.spawn_agent_process(
         played,  # type: ignore[arg-type]  # what it leaves out is never asked for
@@ -155,6 +164,7 @@ async def connected(
         env=clean_environment(folder),
         cwd=str(folder),
         transport_kwargs={"limit": 2**24},
+        use_unstable_protocol=forms,  # as this SDK has it; the one for npm has forms among what is stable
     ) as (agent, process):
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=able)
         yield Connected(played, agent, process, hello, folder)

@@ -160,3 +160,18 @@ async def test_a_picture_is_sent_on_to_the_model(tmp_path: Path) -> None:
             session = await here.session()
             await here.say(session, "what is it?", acp.image_block("iVBORw0KGgo=", "image/png"))
     assert "image_url" in json.dumps(model.messages(0))
+
+
+@pytest.mark.parametrize("forms", [True, False])
+async def test_a_tool_that_asks_is_answered_in_a_form_or_told_that_nobody_can(
+    tmp_path: Path, forms: bool
+) -> None:
+    """F3"""
+    async with loopback(calls("ask_person", question="Which name?"), says("Thanks.")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path, forms=forms) as here:
+            await here.say(await here.session(), "ask")
+    assert here.editor.asked == (["Which name?"] if forms else [])
+    result = str(model.messages()[-1]["content"])
+    assert ("Ada" in result) == forms
+    assert ("no way to ask" in result) != forms

@@ -37,11 +37,11 @@ class PlayedPerson:
         return types.ElicitResult(action="accept", content={"answer": chosen})
 
 
-def settings(folder: Path, *lines: str) -> None:
-    """A folder whose store is in it, and whose model answers nobody."""
+def settings(folder: Path, *lines: str, base_url: str = "http://127.0.0.1:9/v1") -> None:
+    """A folder whose store is in it, and whose model answers nobody, unless there is one."""
     (folder / "home").mkdir(exist_ok=True)
     head = ['model = "stage/model"', f'store = "{folder / "home" / "chat.db"}"']
-    stage = ["[providers.stage]", 'base_url = "http://127.0.0.1:9/v1"', 'wire = "openai_chat"']
+    stage = ["[providers.stage]", f'base_url = "{base_url}"', 'wire = "openai_chat"']
     (folder / "dragoman.toml").write_text("\n".join([*head, *lines, *stage]), "utf-8")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import httpx2
@@ -12,6 +13,9 @@ from mcp.shared.exceptions import MCPError
 
 from dragoman import Runtime, ScriptedModel
 from dragoman.store.store import Store
+from dragoman.wire.scripted import says
+from tests.cli.program import program
+from tests.loopback import loopback
 from tests.patience import eventually
 from tests.server.mcp.client import PlayedPerson, http_server, names, over_http, over_stdio, settings, text_of
 
@@ -172,3 +176,65 @@ async def test_the_same_over_http_for_who_has_the_key(tmp_path: Path, mode: str)
     assert without.status_code == 401
     assert foreign.status_code in (403, 421)
     assert (tmp_path / "a.txt").read_text() == "one\n"
+
+
+async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> None:
+    """U2: each key sees and calls as its own person."""
+    settings(tmp_path)
+    added = await program("people", "add", "eve", folder=tmp_path)
+    assert added.status == 0, added.err
+    theirs = re.findall(r"\S{20,}", added.out)[-1]
+    async with http_server(tmp_path) as (url, key):
+        async with over_http(url, key) as mine:
+            await mine.call_tool("calculator", {"expression": "1 + 1"})
+            (resource,) = (await mine.list_resources()).resources
+        async with over_http(url, theirs) as eve:
+            assert (await eve.list_resources()).resources == []
+            with pytest.raises(MCPError, match="no resource"):
+                await eve.read_resource(str(resource.uri))
+            await eve.call_tool("calculator", {"expression": "2 + 2"})
+            (own,) = (await eve.list_resources()).resources
+    assert own.uri != resource.uri
+
+
+async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
+    """F1, P3: a piece of work for one is a task, in a conversation of its own."""
+    person = PlayedPerson("Allow once")
+    async with loopback(says("I have looked.")) as model:
+        settings(tmp_path, "[agents.helper]", 'description = "It helps."', base_url=model.url)
+        async with over_stdio(tmp_path, elicitation_callback=person) as client:
+            offered = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert "task" not in offered
+            assert "It helps." in str(offered["ask_helper"].description)
+            result = await client.call_tool("ask_helper", {"request": "Look around."})
+    assert text_of(result) == "I have looked."
+    assert len(person.asked) == 1
+    assert model.messages()[-1]["content"] == "Look around."
+
+
+async def test_an_always_is_remembered_and_holds_for_the_next_client(tmp_path: Path) -> None:
+    """P3: it is listed, as every other."""
+    settings(tmp_path)
+    person = PlayedPerson("Allow always")
+    async with over_stdio(tmp_path, elicitation_callback=person) as client:
+        await client.call_tool("shell", {"command": "true"})
+    async with over_stdio(tmp_path) as client:
+        again = await client.call_tool("shell", {"command": "true"})
+        other = await client.call_tool("shell", {"command": "false"})
+    assert not again.is_error
+    assert other.is_error
+    assert 'allow = ["shell:false"]' in text_of(other)
+
+
+async def test_what_a_tool_reports_is_progress(tmp_path: Path) -> None:
+    """F2, C6"""
+    settings(tmp_path)
+    reported: list[str | None] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        reported.append(message)
+
+    async with over_stdio(tmp_path, "--allow", "shell", mode="legacy") as client:
+        command = {"command": "echo one; sleep 0.2; echo two"}
+        await client.call_tool("shell", command, progress_callback=report)
+        await eventually(lambda: "two" in "".join(one or "" for one in reported))
