@@ -23,8 +23,8 @@ from tests.tools.mcp.servers import MODERN
 pytestmark = pytest.mark.slow
 
 
-async def exchange(folder: Path, *lines: str | bytes) -> list[dict[str, Any]]:
-    """What the program answers to these lines, each of which must be JSON, until its input ends."""
+async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[dict[str, Any]]:
+    """So many lines of JSON that the program answers to these, one each unless told; and no more."""
     process = await asyncio.create_subprocess_exec(
         *PROGRAM,
         cwd=folder,
@@ -37,15 +37,15 @@ async def exchange(folder: Path, *lines: str | bytes) -> list[dict[str, Any]]:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(said)
-    answers = []
+    found = []
     async with asyncio.timeout(PATIENCE):
-        for _ in lines:
-            answers.append(json.loads(await process.stdout.readline()))
+        for _ in range(answers or len(lines)):
+            found.append(json.loads(await process.stdout.readline()))
         process.stdin.close()
         rest, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     assert rest == b""
-    return answers
+    return found
 
 
 async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -> None:
@@ -72,6 +72,22 @@ async def test_a_version_that_is_not_ours_gets_ours(tmp_path: Path) -> None:
         (answer,) = await exchange(tmp_path, hello % version)
         assert answer["id"] == "a"
         assert answer["result"]["protocolVersion"] == 1
+
+
+async def test_a_session_has_its_id_before_anything_is_told_of_it(tmp_path: Path) -> None:
+    """F2: an editor drops what is about a session it does not know."""
+    commands = tmp_path / "home" / "config" / "dragoman" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "review.md").write_text("# Review it")
+    async with loopback(says("Hello.")) as model:
+        settings(tmp_path, model)
+        hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
+        params = json.dumps({"cwd": str(tmp_path), "mcpServers": []})
+        new = f'{{"jsonrpc":"2.0","id":2,"method":"session/new","params":{params}}}'
+        _, made, told = await exchange(tmp_path, hello, new, answers=3)
+    assert made["id"] == 2
+    assert told["params"]["sessionId"] == made["result"]["sessionId"]
+    assert told["params"]["update"]["availableCommands"][0]["name"] == "review"
 
 
 async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> None:

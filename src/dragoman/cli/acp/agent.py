@@ -21,6 +21,7 @@ from dragoman.cli.acp.jsonrpc import (
     Handler,
     Params,
     Peer,
+    ResultThen,
     RpcError,
 )
 from dragoman.cli.acp.sessions import EditorSession
@@ -119,24 +120,21 @@ class AcpAgent:
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _new(self, params: Params) -> JsonValue:
+    async def _new(self, params: Params) -> ResultThen:
         workspace = await self._workspace(params)
         chat = await workspace.runtime.conversation()
         session = self._join(EditorSession(chat, workspace, self._ask, self._tell, forms=self._forms))
         return await self._shown(session, {"sessionId": chat.id})
 
-    async def _load(self, params: Params) -> JsonValue:
+    async def _load(self, params: Params) -> ResultThen:
         session = await self._opened(params)
         await session.replay()
-        await session.resume()
-        return await self._shown(session, {})
+        return await self._shown(session, {}, resumes=True)
 
-    async def _resume(self, params: Params) -> JsonValue:
-        session = await self._opened(params)
-        await session.resume()
-        return await self._shown(session, {})
+    async def _resume(self, params: Params) -> ResultThen:
+        return await self._shown(await self._opened(params), {}, resumes=True)
 
-    async def _fork(self, params: Params) -> JsonValue:
+    async def _fork(self, params: Params) -> ResultThen:
         original = await self._opened(params)
         leaf = (await original.chat.info()).leaf
         if leaf is None:
@@ -222,12 +220,17 @@ class AcpAgent:
         self._sessions[session.chat.id] = session  # the newest last
         return session
 
-    async def _shown(self, session: EditorSession, result: dict[str, Any]) -> JsonValue:
-        asyncio.get_running_loop().call_soon(self._tell_commands, session)  # after the answer has its id
-        return {**result, **await session.state()}
+    async def _shown(
+        self, session: EditorSession, result: dict[str, Any], *, resumes: bool = False
+    ) -> ResultThen:
+        """The answer that opens a session. What is told about it comes after: now the editor knows its id."""
 
-    def _tell_commands(self, session: EditorSession) -> None:
-        self._commands = asyncio.create_task(session.tell_commands())
+        async def then() -> None:
+            await session.tell_commands()
+            if resumes:
+                await session.resume()
+
+        return ResultThen({**result, **await session.state()}, then)
 
     def _session(self, params: Params) -> EditorSession:
         id = _text(params, "sessionId")

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from pydantic import JsonValue
@@ -23,7 +24,17 @@ NOT_FOUND = -32002
 CANCEL_REQUEST = "$/cancel_request"
 
 Params: TypeAlias = dict[str, Any]
-Handler: TypeAlias = Callable[[Params], Awaitable[JsonValue]]
+
+
+@dataclass(slots=True, frozen=True)
+class ResultThen:
+    """A result, and what is to be done once the other side has been sent it."""
+
+    result: JsonValue
+    then: Callable[[], Awaitable[None]]
+
+
+Handler: TypeAlias = Callable[[Params], Awaitable[JsonValue | ResultThen]]
 
 
 class RpcError(Exception):
@@ -167,7 +178,9 @@ class Peer:
         except Exception as error:
             await self._refuse(id, self._explain(error))
         else:
-            await self._send({"id": id, "result": result})
+            answer = result if isinstance(result, ResultThen) else ResultThen(result, _nothing)
+            await self._send({"id": id, "result": answer.result})
+            await answer.then()
 
     # ── what goes out ─────────────────────────────────────────────────────────────────────────────
 
@@ -180,3 +193,7 @@ class Peer:
         async with self._sending:
             self._writer.write(line.encode() + b"\n")
             await self._writer.drain()
+
+
+async def _nothing() -> None:
+    pass
