@@ -10,9 +10,11 @@ import pytest
 from acp import schema
 from pydantic import JsonValue
 
+from dragoman.store.sqlite.store import SqliteStore
 from dragoman.wire.scripted import calls, says, thinks
 from tests.cli.acp.editor import PlayedEditor, connected, settings
 from tests.loopback import loopback
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -127,6 +129,38 @@ async def test_a_killed_program_goes_on_where_it_was(tmp_path: Path) -> None:
             ended = await here.say(session, "was it written?")
     assert ended.stop_reason == "end_turn"
     assert (tmp_path / "b.txt").read_text() == "b"
+
+
+async def test_stop_ends_what_goes_on_and_what_waits_behind_it(tmp_path: Path) -> None:
+    """T6, T14: a turn that goes on after a restart, and a prompt that came meanwhile."""
+    async with loopback(calls("write_file", path="b.txt", text="b"), says("Done.")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True)
+        async with connected(tmp_path, editor) as here:
+            session = await here.session()
+            saying = asyncio.create_task(here.say(session, "write b"))
+            await editor.asking.wait()
+            here.process.kill()
+            await here.process.wait()
+            saying.cancel()
+        again = PlayedEditor(waits=True)
+        async with connected(tmp_path, again) as here:
+            await here.agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+            await again.asking.wait()
+            saying = asyncio.create_task(here.say(session, "and c"))
+            store = SqliteStore(tmp_path / "home" / "chat.db")
+            await store.open()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while not await store.queued(conversation=session):  # noqa: ASYNC110 - in a file
+                        await asyncio.sleep(0.01)
+            finally:
+                await store.close()
+            await here.agent.cancel(session_id=session)
+            assert (await saying).stop_reason == "cancelled"
+            model.script[:] = [says("Here.")]
+            assert (await here.say(session, "are you there?")).stop_reason == "end_turn"
+    assert not (tmp_path / "b.txt").exists()
 
 
 async def test_modes_and_models_are_chosen_for_a_session(tmp_path: Path) -> None:

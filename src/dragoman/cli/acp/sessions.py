@@ -16,7 +16,7 @@ from dragoman.cli.acp.questions import EditorQuestions
 from dragoman.cli.acp.servers import HeldSource, remember, settle_by_rules
 from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
 from dragoman.cli.interrupted import close_interrupted, resume_turn
-from dragoman.errors import BadRequest, TurnBusy, TurnSetAside
+from dragoman.errors import BadRequest, NotFound, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Part
@@ -57,7 +57,7 @@ class EditorSession:
         self._forms = forms
         self._prompting = False
         self._stopped = False
-        self._turn: TurnHandle | None = None
+        self._turns: list[TurnHandle] = []  # that are followed: one that goes on, one that waits behind it
         self._resumed: asyncio.Task[None] | None = None
         self._announced: set[str] = set()  # calls that the editor knows
         self._title: str | None = None
@@ -81,6 +81,10 @@ class EditorSession:
             if self._stopped:
                 await turn.cancel("the person stopped it")
             end = await self.follow(turn)
+        except NotFound:
+            if not self._stopped:
+                raise
+            return {"stopReason": "cancelled"}  # it waited its turn, and was called off
         finally:
             self._prompting = False
         return {"stopReason": _stop_reason(end), "usage": _usage(end)}
@@ -96,7 +100,7 @@ class EditorSession:
 
     async def follow(self, turn: TurnHandle) -> e.TurnEnd:
         """Tell the editor what happens, and ask there what is asked."""
-        self._turn = turn
+        self._turns.append(turn)
         updates = TurnUpdates(self.workspace.folder, self._permission_of, self._announced)
         questions = EditorQuestions(
             self.runtime,
@@ -121,8 +125,7 @@ class EditorSession:
         finally:
             await questions.close()
             self._announced |= updates.announced
-            if self._turn is turn:
-                self._turn = None
+            self._turns.remove(turn)
         if end is None:  # the store could not be written, or another program took the turn over
             await turn.result()
             raise RpcError(INTERNAL_ERROR, "the turn went on in another program")
@@ -132,8 +135,8 @@ class EditorSession:
     async def cancel(self) -> None:
         """Stop what is going on. Its prompt is answered as cancelled."""
         self._stopped = True
-        if self._turn is not None:
-            await self._turn.cancel("the person stopped it")
+        for turn in reversed(self._turns):  # else the one that waits would begin
+            await turn.cancel("the person stopped it")
 
     async def close(self) -> None:
         """Leave. What is under way goes on when the session is loaded again."""
@@ -156,7 +159,7 @@ class EditorSession:
     async def resume(self) -> None:
         """Go on with a turn that broke off, or follow the one that another program runs, beside whatever
         else is asked."""
-        if self._turn is not None:
+        if self._turns:
             return
         try:
             turn = await resume_turn(self.runtime, self.chat.id)

@@ -81,6 +81,7 @@ class ToolCalls:
     # ── what there is ─────────────────────────────────────────────────────────────────────────────
 
     async def list_tools(self) -> list[types.Tool]:
+        tools = await self._tools()
         agents = [
             types.Tool(
                 name=f"{_AGENT}{agent.name}",
@@ -88,8 +89,9 @@ class ToolCalls:
                 input_schema=_SCHEMA,
             )
             for agent in self._runtime.services.agents.values()
+            if f"{_AGENT}{agent.name}" not in tools  # such as ask_person
         ]
-        return [*(described(name, tool) for name, tool in (await self._tools()).items()), *agents]
+        return [*(described(name, tool) for name, tool in tools.items()), *agents]
 
     async def _tools(self) -> dict[str, Tool]:
         """Those that run here, and that no rule hides."""
@@ -102,12 +104,12 @@ class ToolCalls:
 
     async def _call_of(self, name: str, arguments: Arguments) -> tuple[str, Arguments]:
         """The tool that is meant, and what it is given. An agent works by the tool that gives tasks."""
+        if name in await self._tools():
+            return name, arguments
         agent = name.removeprefix(_AGENT)
         if agent != name and agent in self._runtime.services.agents:
-            return "task", {"agent": agent, **arguments}
-        if name not in await self._tools():
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r} here")
-        return name, arguments
+            return "task", {**arguments, "agent": agent}
+        raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r} here")
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────
 
