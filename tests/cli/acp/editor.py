@@ -94,12 +94,12 @@ class PlayedEditor:
         return "".join(update.content.text for update in self.of(kind))
 
     def calls(self) -> dict[str, dict[str, Any]]:
-        """Each call by its title when it was last told of, with all that was told."""
+        """Each call by its id, with the last that came of each field."""
         found: dict[str, dict[str, Any]] = {}
         for update in self.updates:
             if update.session_update in ("tool_call", "tool_call_update"):
-                said = update.model_dump(exclude_none=True)
-                found.setdefault(update.tool_call_id, {}).update(said)
+                fields = update.model_dump(exclude_none=True)
+                found.setdefault(update.tool_call_id, {}).update(fields)
         return found
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[dict[str, Any]]:
-    """So many lines of JSON that the program answers to these, one each unless told; and no more."""
+    """What the program answers to these lines: one line of JSON each, or so many; and no more."""
     process = await asyncio.create_subprocess_exec(
         *PROGRAM,
         cwd=folder,
@@ -33,10 +33,10 @@ async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    said = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
+    written = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(said)
+    process.stdin.write(written)
     found = []
     async with asyncio.timeout(PATIENCE):
         for _ in range(answers or len(lines)):
@@ -84,10 +84,10 @@ async def test_a_session_has_its_id_before_anything_is_told_of_it(tmp_path: Path
         hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
         params = json.dumps({"cwd": str(tmp_path), "mcpServers": []})
         new = f'{{"jsonrpc":"2.0","id":2,"method":"session/new","params":{params}}}'
-        _, made, told = await exchange(tmp_path, hello, new, answers=3)
+        _, made, update = await exchange(tmp_path, hello, new, answers=3)
     assert made["id"] == 2
-    assert told["params"]["sessionId"] == made["result"]["sessionId"]
-    assert told["params"]["update"]["availableCommands"][0]["name"] == "review"
+    assert update["params"]["sessionId"] == made["result"]["sessionId"]
+    assert update["params"]["update"]["availableCommands"][0]["name"] == "review"
 
 
 async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -239,10 +239,10 @@ async def test_plans_pictures_and_files_are_understood(tmp_path: Path) -> None:
         ("read", "completed"),
         ("write", "pending"),
     ]
-    said = str(next(one for one in model.messages(0) if one["role"] == "user")["content"])
-    assert "[a.py](a.py)" in said
-    assert "b.py" in said
-    assert "print(2)" in said
+    content = str(next(one for one in model.messages(0) if one["role"] == "user")["content"])
+    assert "[a.py](a.py)" in content
+    assert "b.py" in content
+    assert "print(2)" in content
 
 
 async def test_a_failing_model_is_an_error_of_the_prompt(tmp_path: Path) -> None:

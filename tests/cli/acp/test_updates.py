@@ -73,14 +73,14 @@ def turns(draw: st.DrawFn) -> list[e.Event]:
             e.CallEnd(id, tool, arguments, draw(settled), draw(RESULTS)),
         ]
         events.append(draw(st.sampled_from(happens)))
-    kept = (Text("x"), Reasoning("y"), File("image/png", blob="b"), ToolCall("late", "add", {"n": 1}))
+    parts = (Text("x"), Reasoning("y"), File("image/png", blob="b"), ToolCall("late", "add", {"n": 1}))
     events.append(
-        e.MessageAdded(Message("msg_2", "conv_1", None, draw(st.sampled_from(["user", "assistant"])), kept))
+        e.MessageAdded(Message("msg_2", "conv_1", None, draw(st.sampled_from(["user", "assistant"])), parts))
     )
     return [*events, e.StepEnd(1, Usage()), e.TurnEnd("completed", "", Usage())]
 
 
-def told(events: Iterable[e.Event]) -> list[dict[str, Any]]:
+def updates_of(events: Iterable[e.Event]) -> list[dict[str, Any]]:
     updates = TurnUpdates(HERE, lambda tool: "basics.todo" if tool == "todo" else tool)
     return [update for event in events for update in updates.updates(event)]
 
@@ -88,7 +88,7 @@ def told(events: Iterable[e.Event]) -> list[dict[str, Any]]:
 @given(turns())
 def test_every_update_is_one_of_the_protocols(events: list[e.Event]) -> None:
     """F1, F3: the schema reads each of them, and finds nothing to mend."""
-    for update in told(events):
+    for update in updates_of(events):
         read = schema.SessionNotification.model_validate({"sessionId": "s", "update": update})
         written = read.model_dump(by_alias=True, exclude_none=True)["update"]
         assert _without_none(written) == _without_none(update)
@@ -98,7 +98,7 @@ def test_every_update_is_one_of_the_protocols(events: list[e.Event]) -> None:
 def test_a_call_is_announced_once_and_before_it_is_updated(events: list[e.Event]) -> None:
     """F2, C2"""
     announced: set[str] = set()
-    for update in told(events):
+    for update in updates_of(events):
         if update["sessionUpdate"] == "tool_call":
             assert update["toolCallId"] not in announced
             announced.add(update["toolCallId"])
@@ -124,7 +124,7 @@ def test_a_diff_says_what_was_and_what_will_be(old: str, new: str) -> None:
 def test_a_list_of_tasks_is_a_plan() -> None:
     items: list[JsonValue] = [{"text": "read", "state": "doing"}]
     end = e.CallEnd("c", todo.name, {}, CallState.COMPLETED, ToolResult("", metadata={"items": items}))
-    *_, plan = told([end])
+    *_, plan = updates_of([end])
     assert plan["entries"] == [{"content": "read", "priority": "medium", "status": "in_progress"}]
 
 

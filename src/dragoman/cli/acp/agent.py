@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,19 +19,17 @@ from dragoman.cli.acp.jsonrpc import (
     NOT_FOUND,
     Handler,
     Params,
-    Peer,
     ResultThen,
     RpcError,
+    RpcPeer,
 )
+from dragoman.cli.acp.listing import list_sessions
 from dragoman.cli.acp.sessions import EditorSession
-from dragoman.conversation.tree import LOCAL, Conversation
+from dragoman.conversation.tree import LOCAL
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
 from dragoman.runtime import Runtime
-from dragoman.store.store import Store
-from dragoman.turn.facts import options_in
 
 PROTOCOL_VERSION = 1
-_PAGE = 50
 
 
 def explain(error: Exception) -> RpcError:
@@ -56,11 +53,11 @@ class AcpAgent:
     def __init__(self, flags: AcpFlags, stack: AsyncExitStack) -> None:
         self._workspaces = Workspaces(flags, stack)
         self._sessions: dict[str, EditorSession] = {}
-        self._peer: Peer | None = None
+        self._peer: RpcPeer | None = None
         self._editor: Editor | None = None
         self._forms = False
 
-    def connect(self, peer: Peer) -> None:
+    def connect(self, peer: RpcPeer) -> None:
         """The methods are known before the connection is."""
         self._peer = peer
 
@@ -154,19 +151,10 @@ class AcpAgent:
         return self._join(EditorSession(chat, workspace, self._ask, self._tell, forms=self._forms))
 
     async def _list(self, params: Params) -> JsonValue:
-        wanted, cursor = params.get("cwd"), params.get("cursor")
-        store = (await self._runtime(wanted)).store
-        if isinstance(wanted, str):
-            wanted = str(whole_path(wanted))
-        before = _cursor(cursor) if isinstance(cursor, str) else None
-        page = await store.conversations(user=LOCAL, limit=_PAGE, before=before)
-        shown: list[JsonValue] = []
-        for each in page:
-            folder = await _folder_of(store, each)
-            if folder is not None and wanted in (None, folder):
-                shown.append(_info(each, folder))
-        more = {"nextCursor": f"{page[-1].updated!r} {page[-1].id}"} if len(page) == _PAGE else {}
-        return {"sessions": shown, **more}
+        folder, cursor = params.get("cwd"), params.get("cursor")
+        store = (await self._runtime(folder)).store
+        where = str(whole_path(folder)) if isinstance(folder, str) else None
+        return await list_sessions(store, where, cursor if isinstance(cursor, str) else None)
 
     async def _delete(self, params: Params) -> JsonValue:
         id = _text(params, "sessionId")
@@ -196,7 +184,7 @@ class AcpAgent:
         try:
             return dict(await session.prompt(blocks))
         except asyncio.CancelledError:
-            if not self._peer_of().closed:  # who leaves stops nothing: it goes on when they load it again
+            if not self._peer_of().closed:  # closing stops nothing: it goes on when it is loaded
                 await asyncio.shield(session.cancel())
             raise
 
@@ -223,14 +211,16 @@ class AcpAgent:
     async def _shown(
         self, session: EditorSession, result: dict[str, Any], *, resumes: bool = False
     ) -> ResultThen:
-        """The answer that opens a session. What is told about it comes after: now the editor knows its id."""
+        """The answer that opens a session. Updates about it come after: then the editor knows its id. What
+        broke off goes on before, so that the next prompt waits for it and does not end it."""
+        state = await session.state()
+        turn = await session.resume() if resumes else None
 
         async def then() -> None:
             await session.tell_commands()
-            if resumes:
-                await session.resume()
+            await session.tell_resumed(turn)
 
-        return ResultThen({**result, **await session.state()}, then)
+        return ResultThen({**result, **state}, then)
 
     def _session(self, params: Params) -> EditorSession:
         id = _text(params, "sessionId")
@@ -258,7 +248,7 @@ class AcpAgent:
         place = folder if isinstance(folder, str) else str(Path.cwd())
         return (await self._workspace({"cwd": place})).runtime
 
-    def _peer_of(self) -> Peer:
+    def _peer_of(self) -> RpcPeer:
         assert self._peer is not None
         return self._peer
 
@@ -279,24 +269,3 @@ def _text(params: Params, name: str, *, empty: bool = False) -> str:
 def _table(params: Params, name: str) -> Params:
     value = params.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _cursor(text: str) -> tuple[float, str]:
-    updated, _, id = text.partition(" ")
-    try:
-        return float(updated), id
-    except ValueError:
-        raise BadRequest(f"there is no page {text!r}") from None
-
-
-async def _folder_of(store: Store, conversation: Conversation) -> str | None:
-    """Where its turns work. None where nobody knows, or nothing was said in it."""
-    with suppress(DragomanError, ValueError):
-        for row in reversed(await store.turns(conversation.id)):
-            return options_in(await store.facts(row.id)).workspace
-    return None
-
-
-def _info(conversation: Conversation, folder: str) -> JsonValue:
-    at = datetime.fromtimestamp(conversation.updated, UTC).isoformat()
-    return {"sessionId": conversation.id, "cwd": folder, "title": conversation.title, "updatedAt": at}

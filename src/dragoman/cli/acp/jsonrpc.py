@@ -59,7 +59,7 @@ class LineWriter(Protocol):
     async def drain(self) -> None: ...
 
 
-class Peer:
+class RpcPeer:
     """The other side of a connection. Each of its requests is handled in a task of its own, so that it can
     cancel one, or answer ours, while another is worked on; notifications are handled in order."""
 
@@ -98,8 +98,8 @@ class Peer:
             await asyncio.gather(*self._working.values(), return_exceptions=True)
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Ask, and wait for the answer. RpcError where that is an error. Who no longer wants it is cancelled
-        here, and the other side is told so."""
+        """Ask, and wait for the answer. RpcError where that is an error. Who is cancelled here takes the
+        request back."""
         self._last += 1
         id = self._last
         answered: asyncio.Future[JsonValue] = asyncio.get_running_loop().create_future()

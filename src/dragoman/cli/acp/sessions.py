@@ -11,24 +11,18 @@ from pydantic import JsonValue
 
 from dragoman.cli.acp.folders import OpenWorkspace
 from dragoman.cli.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
+from dragoman.cli.acp.options import check_choice, session_state
 from dragoman.cli.acp.prompt import read_prompt
 from dragoman.cli.acp.questions import EditorQuestions
 from dragoman.cli.acp.servers import HeldSource, remember, settle_by_rules
 from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
 from dragoman.cli.interrupted import close_interrupted, resume_turn
-from dragoman.errors import BadRequest, NotFound, TurnBusy, TurnSetAside
+from dragoman.errors import NotFound, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Part
-from dragoman.messages.questions import MODES
 from dragoman.turn.handles import ConversationHandle, TurnHandle
 
-_MODES = {
-    "auto": ("Auto", "The rules decide which calls run, and which you are asked about"),
-    "ask": ("Ask", "You are asked about every call"),
-    "manual": ("Manual", "You run each call yourself"),
-    "off": ("No tools", "The model calls nothing"),
-}
 _START = {
     "always": ("Start it now and from now on", "allow_always"),
     "once": ("Start it, this time", "allow_once"),
@@ -38,7 +32,7 @@ _START = {
 
 
 class EditorSession:
-    """Nothing is kept here that is not in the store, but which turn is being followed."""
+    """It has nothing that is not in the store, but which turns are being followed."""
 
     def __init__(
         self,
@@ -74,10 +68,10 @@ class EditorSession:
                 await self._ask_about_server(source)
                 if self._stopped:
                     return {"stopReason": "cancelled"}
-            said = await read_prompt(
+            parts = await read_prompt(
                 self.runtime.store, blocks, self.workspace.folder, self.workspace.templates
             )
-            turn = await self._send(said)
+            turn = await self._send(parts)
             if self._stopped:
                 await turn.cancel("the person stopped it")
             end = await self.follow(turn)
@@ -89,14 +83,14 @@ class EditorSession:
             self._prompting = False
         return {"stopReason": _stop_reason(end), "usage": _usage(end)}
 
-    async def _send(self, said: list[Part]) -> TurnHandle:
+    async def _send(self, parts: list[Part]) -> TurnHandle:
         try:
-            return await self.chat.send(said)
+            return await self.chat.send(parts)
         except TurnBusy as busy:
             if await self.runtime.store.is_abandoned(busy.turn):
                 await close_interrupted(self.runtime, busy)
-                return await self.chat.send(said)
-            return await self.chat.send(said, queue=True)  # after what another program, or we, go on with
+                return await self.chat.send(parts)
+            return await self.chat.send(parts, queue=True)  # after what another program, or we, go on with
 
     async def follow(self, turn: TurnHandle) -> e.TurnEnd:
         """Tell the editor what happens, and ask there what is asked."""
@@ -139,7 +133,7 @@ class EditorSession:
             await turn.cancel("the person stopped it")
 
     async def close(self) -> None:
-        """Leave. What is under way goes on when the session is loaded again."""
+        """What is under way goes on when the session is loaded again."""
         if self._resumed is not None:
             self._resumed.cancel()
             await asyncio.gather(self._resumed, return_exceptions=True)
@@ -156,19 +150,24 @@ class EditorSession:
                 await self.update(update)
         self._announced |= updates.announced
 
-    async def resume(self) -> None:
-        """Go on with a turn that broke off, or follow the one that another program runs, beside whatever
-        else is asked."""
+    async def resume(self) -> TurnHandle | str | None:
+        """Go on with a turn that broke off. Returns it, or the one that another program runs; or why it
+        cannot go on here."""
         if self._turns:
-            return
+            return None  # it is followed already
         try:
             turn = await resume_turn(self.runtime, self.chat.id)
         except TurnSetAside as error:
-            await self._say(f"The last turn cannot go on here: {error}")
-            return
+            return f"The last turn cannot go on here: {error}"
         if turn is None and (running := await self.runtime.store.live_turns(self.chat.id)):
             turn = self.runtime.turn(running[-1].id)
-        if turn is not None:
+        return turn
+
+    async def tell_resumed(self, turn: TurnHandle | str | None) -> None:
+        """Follow what goes on, beside whatever else is asked."""
+        if isinstance(turn, str):
+            await self._say(turn)
+        elif turn is not None:
             self._resumed = asyncio.create_task(self._follow_resumed(turn))
 
     async def _follow_resumed(self, turn: TurnHandle) -> None:
@@ -181,36 +180,10 @@ class EditorSession:
 
     async def state(self) -> dict[str, Any]:
         """What the editor shows of a session: its mode, and what can be chosen."""
-        settings = (await self.chat.info()).settings
-        mode = str(settings.get("mode") or self.runtime.services.mode)
-        modes = [{"id": one, "name": _MODES[one][0], "description": _MODES[one][1]} for one in MODES]
-        return {
-            "modes": {"currentModeId": mode, "availableModes": modes},
-            "configOptions": self._options(settings, mode),
-        }
-
-    def _options(self, settings: dict[str, JsonValue], mode: str) -> list[dict[str, Any]]:
-        model = settings.get("model")
-        current = model if isinstance(model, str) else self.workspace.chosen.name
-        agents = self.runtime.services.agents
-        found = [
-            _select("mode", "Mode", mode, [(one, *_MODES[one]) for one in MODES]),
-            _select("model", "Model", current, [(one, one) for one in self.workspace.models(current)]),
-        ]
-        if agents:
-            chosen = str(settings.get("agent") or "")
-            named = [(agent.name, agent.name, agent.description) for agent in agents.values()]
-            found.append(_select("agent", "Agent", chosen, [("", "None"), *named]))
-        return found
+        return session_state(self.workspace, (await self.chat.info()).settings)
 
     async def change(self, option: str, value: str) -> None:
-        offered = {one["id"]: one for one in (await self.state())["configOptions"]}
-        if option not in offered:
-            raise BadRequest(f"there is no option {option!r}: there are {', '.join(offered)}")
-        if option == "model":
-            self.runtime.services.model(value)  # NotFound, or a missing key, before it is kept
-        elif value not in [one["value"] for one in offered[option]["options"]]:
-            raise BadRequest(f"{option} cannot be {value!r}")
+        check_choice(self.workspace, (await self.chat.info()).settings, option, value)
         await self.chat.change(**{option: value or None})
 
     async def tell_commands(self) -> None:
@@ -264,15 +237,6 @@ class EditorSession:
     def _permission_of(self, tool: str) -> str:
         found = self.runtime.services.toolbox.offer().find(tool)
         return found[1].permission if found is not None else ""
-
-
-def _select(id: str, name: str, current: str, options: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-    offered = [
-        {"value": one[0], "name": one[1], **({"description": one[2]} if len(one) > 2 and one[2] else {})}
-        for one in options
-    ]
-    category = {"category": id} if id in ("mode", "model") else {}
-    return {"id": id, "name": name, "type": "select", **category, "currentValue": current, "options": offered}
 
 
 def _stop_reason(end: e.TurnEnd) -> str:

@@ -174,15 +174,15 @@ class TurnUpdates:
 
 def message_updates(message: Message, calls: TurnUpdates) -> Iterator[Update]:
     """A stored message, as if it were said now."""
-    spoken = "user_message_chunk" if message.role == "user" else "agent_message_chunk"
+    kind = "user_message_chunk" if message.role == "user" else "agent_message_chunk"
     for part in message.parts:
         match part:
             case Text(text=text) if text:
-                yield _stored_chunk(spoken, {"type": "text", "text": text}, message)
+                yield _stored_chunk(kind, {"type": "text", "text": text}, message)
             case Reasoning(text=text) if text:
                 yield _stored_chunk("agent_thought_chunk", {"type": "text", "text": text}, message)
             case File():
-                yield _stored_chunk(spoken, _link(part), message)
+                yield _stored_chunk(kind, _file_block(part), message)
             case ToolCall():
                 yield from calls.stored_call(part)
             case _:
@@ -202,7 +202,7 @@ def _stored_chunk(kind: str, content: Update, message: Message) -> Update:
     return {"sessionUpdate": kind, "content": content, "messageId": message.id}
 
 
-def _link(file: File) -> Update:
+def _file_block(file: File) -> Update:
     """The bytes stay where they are: they may be many."""
     name = file.name or file.media_type
     link: Update = {"type": "resource_link", "name": name, "uri": file.url or f"dragoman://blob/{file.blob}"}

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from dragoman.cli.acp.agent import AcpAgent, explain
 from dragoman.cli.acp.folders import AcpFlags
-from dragoman.cli.acp.jsonrpc import Peer
+from dragoman.cli.acp.jsonrpc import RpcPeer
 from dragoman.cli.acp.stdio import claimed_streams, open_lines, open_writer
 
 
@@ -21,7 +21,7 @@ async def _serve(flags: AcpFlags, incoming: int, outgoing: int) -> None:
     try:
         async with AsyncExitStack() as stack:
             agent = AcpAgent(flags, stack)
-            peer = Peer(open_lines(incoming), writer, agent.requests, agent.notifications, explain)
+            peer = RpcPeer(open_lines(incoming), writer, agent.requests, agent.notifications, explain)
             agent.connect(peer)
             try:
                 await peer.serve()

@@ -1,4 +1,4 @@
-"""A model that makes exactly the call it is told to: so a call from outside is a turn like any other.
+"""A model that makes exactly the call it is given: so a call from outside is a turn like any other.
 
 Whether it may run is decided where that is always decided, people are asked, it is stored with its facts,
 what it does to files can be taken back, and a crash in it is survived.

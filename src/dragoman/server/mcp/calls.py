@@ -157,13 +157,13 @@ class ToolCalls:
         try:
             row = await store.turn(state)
             conversation = await store.conversation(row.conversation)
-            said = (await store.message(row.message)).text
+            before = (await store.message(row.message)).text
         except NotFound:
             raise MCPError(types.INVALID_PARAMS, "there is no call of this state") from None
         if (
             conversation.owner != caller.person
             or conversation.settings.get("model") != CALLER
-            or said != text
+            or before != text
         ):
             raise MCPError(types.INVALID_PARAMS, "there is no call of this state")
         turn = self._runtime.turn(state)

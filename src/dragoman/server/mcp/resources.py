@@ -85,8 +85,8 @@ async def read_prompt(
         text = skill.text
     else:
         raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name!r} here")
-    said = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-    return types.GetPromptResult(messages=[said])
+    message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+    return types.GetPromptResult(messages=[message])
 
 
 async def _skills(runtime: Runtime) -> dict[str, Skill]:

@@ -92,7 +92,7 @@ async def serve_stdio(server: Server) -> None:
 
 
 def http_app(server: Server, auth: Auth, hosts: Iterable[str]) -> ASGIApp:
-    """At `/mcp`, for who has a key, and only under our own names: a page elsewhere cannot ask us anything."""
+    """At `/mcp`, for who has a key, and only under our own names: no page of another site can ask us."""
     names = [name for host in hosts for name in (host, f"{host}:*")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
