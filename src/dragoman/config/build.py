@@ -107,8 +107,8 @@ def turns_of(settings: Settings) -> dict[str, Any]:
 def build_runtime(
     settings: Settings,
     *,
-    model: Models | Model,
-    tools: Iterable[Tool | Group] = (),
+    model: Models | Model | Callable[[str | None], Model],
+    tools: Iterable[Tool | Group | Source] = (),
     without: Iterable[str] = (),
     store: Path | None = None,
     **more: Any,
@@ -230,7 +230,7 @@ def _runtime_options(values: Mapping[str, Any], prompt: ProjectPrompt | None) ->
     return passed
 
 
-def _named_tools(settings: Settings, without: set[str], model: Models | Model) -> list[Tool | Group | Source]:
+def _named_tools(settings: Settings, without: set[str], model: object) -> list[Tool | Group | Source]:
     """The built-in groups, and what installed packages bring, that the settings name. Of tools that need a
     model of another type, those for which there is one."""
     names = settings.values.get("tools", list(DEFAULT_TOOLS))

@@ -384,3 +384,14 @@ Event: TypeAlias = (
 )
 
 EVENT: Codec[Event] = Codec(Annotated[Event, Field(discriminator="type")])
+
+
+def question_in(event: Event) -> str | None:
+    """The id of what a person is asked, also by a call that works in a conversation of its own."""
+    match event:
+        case CallAsked(question=question):
+            return question
+        case CallProgress(value={"asks": str(question)}):
+            return question
+        case _:
+            return None

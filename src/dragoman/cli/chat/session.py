@@ -17,7 +17,7 @@ from dragoman.cli.interrupted import next_queued, resume_turn
 from dragoman.cli.made_files import save_made
 from dragoman.cli.model_choice import ChosenModel
 from dragoman.cli.terminal.cards import describe_file
-from dragoman.cli.terminal.follow import on_interrupt, question_in
+from dragoman.cli.terminal.follow import on_interrupt
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
 from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
@@ -142,7 +142,7 @@ class Session:
                 if not (isinstance(event, e.CallEnd) and event.call in self._seen):
                     screen.show(event)
                 await self._show_files(event)
-                question = question_in(event)
+                question = e.question_in(event)
                 if question is not None:
                     with screen.paused(), beside.line.paused():
                         try:

@@ -27,7 +27,7 @@ from dragoman.cli.made_files import made_in, save_as
 from dragoman.cli.model_choice import unsuitable_groups
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.errors import describe_error, exit_status
-from dragoman.cli.terminal.follow import Interrupts, question_in
+from dragoman.cli.terminal.follow import Interrupts
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
 from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.prompts import LinePrompts
@@ -201,7 +201,7 @@ async def _follow(
     try:
         async for event in turn.events():
             output.show(event)
-            if (question := question_in(event)) is not None:
+            if (question := e.question_in(event)) is not None:
                 prompts.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
                 prompts.decline(event)
