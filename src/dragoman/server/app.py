@@ -18,6 +18,7 @@ from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
+from dragoman.server.protocols.openai import routes as openai
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import (
     calls,
@@ -142,6 +143,7 @@ def server(
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
     app.include_router(health.router)
+    app.include_router(openai.router)
     prometheus.install(app, runtime, metrics)
     page.install(app)
     app.add_middleware(
