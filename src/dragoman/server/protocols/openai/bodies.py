@@ -126,7 +126,7 @@ class OfferedTool(Lenient):
 
     def spec(self, param: str) -> ToolSpec:
         if self.type != "function":
-            what = f"tools of type {self.type} are not offered: an agent has its own, and callers bring functions"
+            what = f"tools of type {self.type} are not offered: agents have theirs, callers bring functions"
             raise ApiRefusal(what, param, code="unsupported_value")
         found = self.function or Function(
             name=self.name or "", description=self.description, parameters=self.parameters

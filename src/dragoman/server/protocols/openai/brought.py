@@ -1,4 +1,4 @@
-"""What a request brings, whichever of the two APIs it came by: prompts, history, results, what is said now."""
+"""What a request of either API brings: prompts, a history, results of calls, and what is said now."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Annotated
 
 from fastapi import APIRouter, Header
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -47,9 +48,8 @@ async def create_completion(
     conversation = x_dragoman_conversation or metadata.get("conversation")
     if conversation is not None:
         await context.check_owner(conversation, person)
-    place = await begin(
-        context, person, Wanted(brought, options, conversation, metadata={"metadata": metadata})
-    )
+    kept: dict[str, JsonValue] = {"metadata": {**metadata}}
+    place = await begin(context, person, Wanted(brought, options, conversation, metadata=kept))
     row = await context.runtime.store.turn(place.turn)
     reader = await reader_of(context.runtime, place)
     with_usage = bool(body.stream and body.stream_options and body.stream_options.include_usage)

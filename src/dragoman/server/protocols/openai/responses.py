@@ -140,8 +140,8 @@ async def list_input_items(
 async def _events(
     context: Context, place: ReplyPlace, reader: ReplyReader, found: ResponseObject, after: int = -1
 ) -> AsyncGenerator[bytes, None]:
-    """The same turn gives the same numbers. Of one that has gone on in another process since, or is over, what
-    is left is shorter: its end comes all the same, and has everything in it."""
+    """The same turn gives the same numbers. Of one that went on in another process, or is over, what is left
+    may be shorter: its end comes all the same, and has everything in it."""
     yield WELCOME
     for event in found.begin():
         if event["sequence_number"] > after:
