@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from dragoman import Agent
 from dragoman.messages.usage import Usage
-from dragoman.wire.scripted import calls, fails, says, thinks
+from dragoman.wire.scripted import Line, calls, fails, says
 from tests.patience import eventually
 from tests.runtimes import add, model_of
 from tests.server.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
@@ -23,7 +23,7 @@ from tests.server.openai.callers import CHAT_TOOL, MODEL, called, conversations,
 async def test_a_completion_has_the_answer_and_what_it_used(tmp_path: Path) -> None:
     """F1, F2: it is stored like any turn; the prompt goes to the model."""
     usage = Usage(input=10, output=5, cached=4, reasoning=2)
-    async with called(tmp_path, [thinks("Hm.") + says("Hello!", usage=usage)]) as (client, site):
+    async with called(tmp_path, [Line("Hello!", thinks="Hm.", usage=usage)]) as (client, site):
         prompt: Any = {"role": "developer", "content": "Be kind."}
         reply = await client.chat.completions.create(model=MODEL, messages=[prompt, user("Hi")])
         (choice,) = reply.choices

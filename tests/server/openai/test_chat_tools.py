@@ -51,8 +51,8 @@ async def test_a_stream_of_calls_is_read_by_the_sdk(tmp_path: Path) -> None:
             model=MODEL,
             messages=[user("Where am I?")],
             tools=[CHAT_TOOL],
-        ) as stream:
-            message = (await stream.get_final_completion()).choices[0].message
+        ) as calling:
+            message = (await calling.get_final_completion()).choices[0].message
         made = message.tool_calls or []
         assert [call.function.arguments for call in made] == ['{"exact": true}', "{}"]
         results: list[Any] = [result(call.id, "Rome") for call in made]

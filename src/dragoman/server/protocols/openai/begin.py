@@ -20,6 +20,7 @@ from dragoman.server.protocols.openai.brought import (
     Brought,
     Entry,
     messages_of,
+    missing_output,
     parts_of,
     result_of,
 )
@@ -80,6 +81,7 @@ def options_for(
 async def begin(context: Context, person: str, wanted: Wanted) -> ReplyPlace:
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
+    brought.check_outputs()
     if brought.outputs:
         place = await _go_on(context, person, wanted)
         if place is not None:
@@ -146,7 +148,7 @@ async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | 
     waiting = [call for call in calls.values() if call.state is CallState.RUNNING and call.tool in names]
     for call in waiting:
         if call.id not in outputs:
-            raise ApiRefusal(f"no tool output found for function call {call.id}", code="missing_tool_output")
+            raise missing_output(call.id)
     commands = context.runtime.commands
     if waiting and wanted.brought.sent:
         await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context, person))

@@ -81,11 +81,23 @@ class Brought:
         contents = (entry.content for entry in self._now() if isinstance(entry, UserSaid))
         return tuple(piece for content in contents for piece in content)
 
+    def check_outputs(self) -> None:
+        """Each call that is told of has its output."""
+        outputs = {entry.call for entry in self.entries if isinstance(entry, CallOutput)}
+        for entry in self.entries:
+            for call in entry.calls if isinstance(entry, AssistantSaid) else ():
+                if call.id not in outputs:
+                    raise missing_output(call.id)
+
     def _now(self) -> list[Entry]:
         last = max(
             (at for at, entry in enumerate(self.entries) if isinstance(entry, AssistantSaid)), default=-1
         )
         return self.entries[last + 1 :]
+
+
+def missing_output(call: str) -> ApiRefusal:
+    return ApiRefusal(f"no tool output found for function call {call}", code="missing_tool_output")
 
 
 async def parts_of(content: Content, context: Context, person: str) -> list[Text | File]:
@@ -104,7 +116,7 @@ async def result_of(output: CallOutput, context: Context, person: str) -> ToolRe
 async def messages_of(
     entries: Sequence[Entry], conversation: str, context: Context, person: str
 ) -> list[Message]:
-    """A history as it is stored, below one another. Each call has to have its output."""
+    """A history as it is stored, below one another."""
     now = context.runtime.services.clock()
     outputs = {entry.call: entry for entry in entries if isinstance(entry, CallOutput)}
     messages: list[Message] = []
@@ -130,8 +142,6 @@ async def messages_of(
 async def _settled(
     call: BroughtCall, outputs: dict[str, CallOutput], context: Context, person: str
 ) -> ToolCall:
-    if call.id not in outputs:
-        raise ApiRefusal(f"no tool output found for function call {call.id}", code="missing_tool_output")
     arguments = parse_arguments(call.arguments or "{}")
     return ToolCall(
         new_id("call"),

@@ -51,14 +51,13 @@ def end_of(history: Sequence[Utterance], messages: Iterable[Message]) -> str | N
     found: dict[str, None] = {}
     for message in messages:  # each after its parent
         by_id[message.id] = message
-        before = places.get(message.parent)
-        place = _next(history, before, message, by_id.get(message.parent)) if before is not None else None
+        before, parent = places.get(message.parent), by_id.get(message.parent)
+        if parent is not None and parent.turn == message.turn:
+            found.pop(parent.id, None)  # the turn went on
+        place = _next(history, before, message, parent) if before is not None else None
         if place is None:
             continue
         places[message.id] = place
-        parent = by_id.get(message.parent)
-        if parent is not None and parent.turn == message.turn:
-            found.pop(parent.id, None)  # the turn went on
         if message.role == "assistant" and _is_whole(history, place) and place.entry == len(history) - 1:
             found[message.id] = None
     return next(reversed(found), None)

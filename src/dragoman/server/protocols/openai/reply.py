@@ -82,6 +82,7 @@ class ReplyReader:
     _message: str = ""
     _open: Kind | None = None
     _known: set[str] = field(default_factory=set)  # messages that were begun
+    _whole: set[str] = field(default_factory=set)  # those that came at once
     _shown: set[str] = field(default_factory=set)  # those of which something was shown
     _finish: str = ""
     _calls: dict[str, bool] = field(default_factory=dict)  # of this message: whether they are dealt with
@@ -127,6 +128,8 @@ class ReplyReader:
         if not self._enter(message):
             return
         yield from self._close()
+        if message in self._whole:  # it was read from the store in the moment it came
+            return
         if message in self._shown:
             yield from self._finish_with("error", error=BROKEN)
             return
@@ -138,6 +141,7 @@ class ReplyReader:
         if not self._enter(message.id) or message.id in self._known or message.role == "user":
             return
         yield from self._begin(message.id)
+        self._whole.add(message.id)
         for part in message.parts:
             match part:
                 case Text(text=text) if text:
@@ -160,6 +164,10 @@ class ReplyReader:
 
     def _take(self, event: e.Event) -> Iterator[Piece]:
         match event:
+            case e.TextDelta() | e.ReasoningDelta() | e.CallInputStart() | e.MessageEnd() if (
+                self._message in self._whole
+            ):
+                pass
             case e.TextDelta(text=text) if text:
                 yield from self._write("text", text)
             case e.ReasoningDelta(text=text) if text:

@@ -13,7 +13,7 @@ from dragoman.messages.parts import File, Text
 from dragoman.messages.request import OutputSpec
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.begin import ReplyPlace
-from dragoman.server.protocols.openai.errors import ApiRefusal
+from dragoman.server.protocols.openai.brought import missing_output
 from dragoman.server.protocols.openai.follow import messages_of_turn, options_of, pieces_of, reader_of
 from dragoman.server.protocols.openai.history import MARK
 from dragoman.server.protocols.openai.names import parse_response_id, response_id
@@ -40,8 +40,7 @@ async def parent_of(context: Context, place: ReplyPlace) -> str:
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
     for call in messages[-1].calls:
         if not call.state.settled and call.started is not None and call.tool in tools:
-            what = f"no tool output found for function call {call.id}"
-            raise ApiRefusal(what, "input", code="missing_tool_output")
+            raise missing_output(call.id)
     if (await context.runtime.store.turn(place.turn)).live:
         raise TurnBusy(place.turn)
     return messages[-1].id
