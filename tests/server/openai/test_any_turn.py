@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from dragoman.messages import events as e
 from dragoman.messages.fold import fold
-from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult
+from dragoman.messages.parts import CallState, Part, Reasoning, Text, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 from dragoman.server.protocols.openai.chat_shapes import ChatCompletion
 from dragoman.server.protocols.openai.reply import BROKEN, PartDelta, Piece, ReplyOver, ReplyReader
@@ -42,7 +42,8 @@ def replies(draw: st.DrawFn, step: int) -> list[e.Event]:
         pieces = draw(st.lists(st.text(max_size=4), max_size=3))
         text, id = "".join(pieces), f"call_{step}_{number}"
         tool = draw(st.sampled_from(["where", "add"]))
-        kind = draw(st.sampled_from([Text(text), Reasoning(text), ToolCall(id, tool, {"n": 1})]))
+        kinds: list[Part] = [Text(text), Reasoning(text), ToolCall(id, tool, {"n": 1})]
+        kind = draw(st.sampled_from(kinds))
         events += Cut(kind, pieces).events()
         calls += [(id, tool)] if isinstance(kind, ToolCall) else []
     finish = draw(st.sampled_from(["stop", "length", "refusal", "tool_calls"]))
@@ -125,9 +126,8 @@ def test_any_turn_is_replies_of_the_sdks_types_at_any_cut(
 @given(turns())
 def test_the_replies_of_a_turn_say_all_it_said_once(turn: list[e.Event]) -> None:
     """F1 × C6"""
-    spoken = "".join(
-        chat(pieces).whole()["choices"][0]["message"]["content"] or "" for pieces in all_replies(turn)
-    )
+    answers = [chat(pieces).whole()["choices"][0]["message"] for pieces in all_replies(turn)]
+    shown = "".join(answer["content"] or "" for answer in answers)
     whole = "".join(message.text for message in fold(turn))
     assert "".join(shown.split()) == "".join(whole.split())
 

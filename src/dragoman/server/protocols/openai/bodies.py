@@ -201,7 +201,7 @@ class AnswerOptions(StrictBody):
     parallel_tool_calls: bool | None = None
     service_tier: str | None = None
     prompt_cache_key: str | None = None
-    prompt_cache_retention: JsonValue = None
+    prompt_cache_retention: Literal["in_memory", "24h"] | None = None
     safety_identifier: str | None = None
     store: bool | None = None
     user: Annotated[str | None, Field(description="the key says whose a request is")] = None
@@ -219,6 +219,7 @@ class AnswerOptions(StrictBody):
             "parallel_tool_calls": None if self.parallel_tool_calls else self.parallel_tool_calls,
             "service_tier": None if self.service_tier in ("auto", "default") else self.service_tier,
             "prompt_cache_key": self.prompt_cache_key,
+            "cache_lifetime": "24h" if self.prompt_cache_retention == "24h" else None,
             "safety_identifier": self.safety_identifier,
             **choice_option(self.tool_choice),
             **renamed,

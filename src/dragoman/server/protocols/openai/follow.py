@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from dragoman.errors import DragomanError
@@ -16,6 +17,7 @@ from dragoman.messages.message import Message
 from dragoman.runtime import Runtime
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.begin import ReplyPlace
+from dragoman.server.protocols.openai.errors import NEVER_AGAIN
 from dragoman.server.protocols.openai.reply import STOPPED, Piece, ReplyReader
 from dragoman.turn.facts import TurnOptions, options_in
 
@@ -75,6 +77,8 @@ async def while_connected(
             return task.result()
         await left()
         return None
+    except asyncio.CancelledError as error:  # the server stops, and has waited for us long enough
+        raise HTTPException(503, STOPPING, headers=NEVER_AGAIN) from error
     finally:
         gone.cancel()
         task.cancel()

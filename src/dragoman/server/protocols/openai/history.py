@@ -29,12 +29,17 @@ class Place(NamedTuple):
     letters: int
 
 
-async def find_parent(store: Store, person: str, entries: Sequence[Entry]) -> tuple[str, str] | None:
-    """The conversation, and the message of it, at which this history ends. None where none fits."""
+async def find_parent(
+    store: Store, person: str, agent: str | None, entries: Sequence[Entry]
+) -> tuple[str, str] | None:
+    """The conversation with this agent, and the message of it, at which this history ends. None where none
+    fits."""
     history = _utterances(entries)
     if not history:
         return None
     for conversation in await store.conversations(user=person, limit=_NEWEST):
+        if conversation.settings.get("agent") != agent:
+            continue
         try:
             messages, _ = await store.messages(conversation.id)
         except DragomanError:

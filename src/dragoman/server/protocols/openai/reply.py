@@ -153,10 +153,11 @@ class ReplyReader:
                     yield from self._close()
                 case ToolCall():
                     self._calls[part.id] = part.state.settled
-                    if part.started is not None and part.tool in self.tools:
-                        yield from self._hand(part.id, part.tool, part.arguments)
                 case _:
                     pass
+        for call in message.calls:  # they were started when the reply was whole
+            if call.started is not None and call.tool in self.tools:
+                yield from self._hand(call.id, call.tool, call.arguments)
         self._end_message(message.finish or "stop", message.usage or Usage())
         yield from self._look()
 
