@@ -86,7 +86,7 @@ async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 
 async def test_it_can_be_cancelled(tmp_path: Path) -> None:
-    """F2, T9: also while it waits for a person; what was said stays."""
+    """F2, T6: also while it waits for a person; what was said stays."""
 
     @tool(permission="danger")
     def wipe() -> str:
@@ -105,7 +105,7 @@ async def test_it_can_be_cancelled(tmp_path: Path) -> None:
 
 
 async def test_one_in_the_foreground_ends_with_its_caller(tmp_path: Path) -> None:
-    """F2, T9; one that is only read goes on."""
+    """F2, T6; one that is only read goes on."""
     async with called(tmp_path, lambda _: says(STORY, waits=0.05)) as (client, site):
         stream = await client.responses.create(model=MODEL, input="A story", stream=True)
         created = await anext(aiter(stream))
@@ -120,7 +120,7 @@ async def test_one_in_the_foreground_ends_with_its_caller(tmp_path: Path) -> Non
 
 
 async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
-    """U3"""
+    """U2"""
     async with called(tmp_path, [says("Hello!"), calls("where")]) as (client, site):
         theirs = await site.runtime.conversation(user="ada")
         turn = await theirs.send("Hi")

@@ -123,7 +123,7 @@ async def test_a_stream_of_a_type_is_one(tmp_path: Path) -> None:
 
 
 async def test_who_hangs_up_cancels_the_turn(tmp_path: Path) -> None:
-    """F2, T9: in a stream, and while waiting for the whole."""
+    """F2, T6: in a stream, and while waiting for the whole."""
     async with called(tmp_path, lambda _: says("A long story. " * 50, waits=0.05)) as (client, site):
         stream = await client.chat.completions.create(
             model=MODEL, messages=[user("Tell me a story")], stream=True

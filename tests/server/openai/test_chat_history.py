@@ -35,7 +35,7 @@ async def test_a_history_is_found_again(tmp_path: Path) -> None:
 
 
 async def test_another_ending_of_a_history_is_a_branch(tmp_path: Path) -> None:
-    """F1 × V1"""
+    """F1 × T10"""
     async with called(tmp_path, [says("Hello!"), says("Fine."), says("Well.")]) as (client, site):
         told: list[Any] = [user("Hi")]
         await client.chat.completions.create(model=MODEL, messages=told)
@@ -49,7 +49,7 @@ async def test_another_ending_of_a_history_is_a_branch(tmp_path: Path) -> None:
 
 
 async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path) -> None:
-    """F1, U3: as somebody else's model made it; what is not theirs, or not so, is not gone on with."""
+    """F1, S1: as somebody else's model made it; what is not theirs, or not so, is not gone on with."""
     called_before: Any = {
         "role": "assistant",
         "content": None,
@@ -83,7 +83,7 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
 
 
 async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
-    """F1 × U3: one's own, and nobody else's."""
+    """F1 × U2: one's own, and nobody else's."""
     async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
         mine = await site.conversation()
         for extra in (

@@ -81,7 +81,7 @@ async def test_results_may_come_after_a_restart(tmp_path: Path) -> None:
 
 
 async def test_what_is_said_beside_results_reaches_the_same_turn(tmp_path: Path) -> None:
-    """T8 × F2"""
+    """T13 × F2"""
     async with called(tmp_path, [calls("where"), says("In Rome, quickly.")]) as (client, site):
         first = await client.chat.completions.create(
             model=MODEL, messages=[user("Where am I?")], tools=[CHAT_TOOL]

@@ -47,7 +47,7 @@ async def test_a_wrong_key_and_an_unknown_model_are_the_sdks_own_errors(tmp_path
 
 
 async def test_a_branch_that_is_busy_says_when_to_try_again(tmp_path: Path) -> None:
-    """F3 × T2: a stock client tries again by itself, and gets through."""
+    """F3 × T4: a stock client tries again by itself, and gets through."""
     async with called(tmp_path, lambda _: says("A long story. " * 10, waits=0.02)) as (client, site):
         conversation = await site.conversation()
         await site.say("Hi", conversation)
@@ -124,7 +124,7 @@ async def test_what_responses_cannot_do_is_refused(tmp_path: Path, field: str, v
 
 
 async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_path: Path) -> None:
-    """F3, U1: foreign pages, foreign hosts, other types, too much, and no JSON."""
+    """F3, U2: foreign pages, foreign hosts, other types, too much, and no JSON."""
     async with served(tmp_path, [says("?")]) as site:
         path = "/v1/chat/completions"
         whole = json.dumps(CHAT).encode()
@@ -173,7 +173,7 @@ _PLACES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "body"), _PLACES)
 async def test_no_value_in_any_field_breaks_it(tmp_path: Path, path: str, body: str) -> None:
-    """U1, F3: whatever comes, it is answered or refused, and what was stored can be read and deleted."""
+    """U2, F3: whatever comes, it is answered or refused, and what was stored can be read and deleted."""
     random = Random(SEED)
     async with served(tmp_path, lambda _: says("Well.")) as site:
         for _ in range(VALUES):
