@@ -58,7 +58,7 @@ async def test_its_stream_may_be_left_and_followed_from_any_event_on(tmp_path: P
 
 
 async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
-    """S3 × F2: who was listening is told nothing wrong, and follows it again where it runs now."""
+    """S3 × F2: who was listening hears nothing wrong, and follows it again where it runs now."""
     gate = asyncio.Event()
 
     @tool(replay="safe")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,15 @@ async def test_an_answer_of_a_type_is_shown_when_it_fits(tmp_path: Path) -> None
     assert reply.choices[0].message.parsed == City(name="Rome", people=3)
 
 
+async def test_json_without_a_schema_is_an_object(tmp_path: Path) -> None:
+    """R8 × F2"""
+    async with called(tmp_path, [says("[1]"), says('{"a": 1}')]) as (client, _):
+        reply = await client.chat.completions.create(
+            model=MODEL, messages=[user("As JSON")], response_format={"type": "json_object"}
+        )
+    assert reply.choices[0].message.content == '{"a": 1}'
+
+
 async def test_a_stream_of_a_type_is_one(tmp_path: Path) -> None:
     """R8 × F2"""
     script = [says("{}"), says('{"name": "Rome", "people": 3}')]
@@ -165,6 +175,28 @@ async def test_a_turn_that_fails_is_an_error_in_openais_form(tmp_path: Path) -> 
         with pytest.raises(openai.InternalServerError, match="no such luck"):
             await eager.chat.completions.create(model=MODEL, messages=[user("Hi")])
         assert len(await conversations(site)) == 2
+
+
+async def test_a_limit_of_tokens_is_the_callers(tmp_path: Path) -> None:
+    """F1 × T7: an answer that came to it does not go on by itself."""
+    async with called(tmp_path, [says("To be", finish="length"), says(" or not")]) as (client, site):
+        reply = await client.chat.completions.create(
+            model=MODEL, messages=[user("Hi")], max_completion_tokens=2
+        )
+        assert (reply.choices[0].message.content, reply.choices[0].finish_reason) == ("To be", "length")
+        assert model_of(site.runtime).requests[0].options["max_tokens"] == 2
+
+
+async def test_a_turn_that_a_person_cancels_is_an_error(tmp_path: Path) -> None:
+    """F3 × T6"""
+    async with called(tmp_path, lambda _: says("A long story. " * 50, waits=0.05)) as (client, site):
+        asking = asyncio.create_task(client.chat.completions.create(model=MODEL, messages=[user("Hi")]))
+        await eventually(site.runtime.bus.turns)
+        (live,) = site.runtime.bus.turns()
+        await site.post(f"/api/turns/{live.log.id}/cancel")
+        with pytest.raises(openai.ConflictError) as cancelled:
+            await asking
+        assert cancelled.value.code == "cancelled"
 
 
 async def test_a_cut_off_answer_says_so(tmp_path: Path) -> None:

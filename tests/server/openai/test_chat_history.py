@@ -8,6 +8,7 @@ from typing import Any
 import openai
 import pytest
 
+from dragoman import Agent
 from dragoman.conversation.tree import Tree
 from dragoman.messages.parts import CallState
 from dragoman.wire.scripted import calls, says
@@ -21,10 +22,10 @@ async def test_a_history_is_found_again(tmp_path: Path) -> None:
     """F1: what was said here goes on where it was said, with the calls that the caller never saw."""
     script = [says("Adding. ") + calls("add", a=1, b=2), says("Three."), says("Four."), says("Five.")]
     async with called(tmp_path, script, tools=[add]) as (client, site):
-        told: list[Any] = [user("1+2?")]
+        history: list[Any] = [user("1+2?")]
         for _ in range(3):
-            reply = await client.chat.completions.create(model=MODEL, messages=told)
-            told += [
+            reply = await client.chat.completions.create(model=MODEL, messages=history)
+            history += [
                 {"role": "assistant", "content": reply.choices[0].message.content},
                 user("And one more?"),
             ]
@@ -37,11 +38,11 @@ async def test_a_history_is_found_again(tmp_path: Path) -> None:
 async def test_another_ending_of_a_history_is_a_branch(tmp_path: Path) -> None:
     """F1 × T10"""
     async with called(tmp_path, [says("Hello!"), says("Fine."), says("Well.")]) as (client, site):
-        told: list[Any] = [user("Hi")]
-        await client.chat.completions.create(model=MODEL, messages=told)
-        told.append({"role": "assistant", "content": "Hello!"})
-        await client.chat.completions.create(model=MODEL, messages=[*told, user("How are you?")])
-        await client.chat.completions.create(model=MODEL, messages=[*told, user("How is it?")])
+        history: list[Any] = [user("Hi")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        history.append({"role": "assistant", "content": "Hello!"})
+        await client.chat.completions.create(model=MODEL, messages=[*history, user("How are you?")])
+        await client.chat.completions.create(model=MODEL, messages=[*history, user("How is it?")])
         (conversation,) = await conversations(site)
         messages, _ = await site.runtime.store.messages(conversation)
         tree = Tree(messages)
@@ -55,7 +56,7 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
         "content": None,
         "tool_calls": [{"id": "x1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
     }
-    told: list[Any] = [
+    history: list[Any] = [
         user("Look"),
         called_before,
         result("x1", "a cat"),
@@ -63,7 +64,7 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
         user("Which colour?"),
     ]
     async with called(tmp_path, [says("Black.")]) as (client, site):
-        reply = await client.chat.completions.create(model=MODEL, messages=told)
+        reply = await client.chat.completions.create(model=MODEL, messages=history)
         assert reply.choices[0].message.content == "Black."
         (conversation,) = await conversations(site)
         messages, _ = await site.runtime.store.messages(conversation)
@@ -77,9 +78,9 @@ async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path)
         (call,) = messages[1].calls
         assert (call.state, call.result and call.result.text) == (CallState.COMPLETED, "a cat")
         with pytest.raises(openai.BadRequestError, match="no tool output"):
-            await client.chat.completions.create(model=MODEL, messages=[told[0], called_before, user("?")])
+            await client.chat.completions.create(model=MODEL, messages=[history[0], called_before, user("?")])
         with pytest.raises(openai.BadRequestError, match="x1"):
-            await client.chat.completions.create(model=MODEL, messages=told[:3])
+            await client.chat.completions.create(model=MODEL, messages=history[:3])
 
 
 async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
@@ -101,3 +102,24 @@ async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
             await client.chat.completions.create(
                 model=MODEL, messages=[user("Count")], metadata={"conversation": theirs}
             )
+
+
+async def test_a_history_with_another_agent_is_another_conversation(tmp_path: Path) -> None:
+    """F1 × R1: who answers is whom the caller names."""
+    agents = [Agent(name="pirate", prompt="Talk like a pirate.")]
+    async with called(tmp_path, [says("Arr!"), says("Well.")], agents=agents) as (client, site):
+        history: list[Any] = [user("Hi")]
+        await client.chat.completions.create(model="pirate", messages=history)
+        history += [{"role": "assistant", "content": "Arr!"}, user("Who are you?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        assert len(await conversations(site)) == 2
+        assert "pirate" not in model_of(site.runtime).requests[-1].system
+
+
+async def test_what_is_said_in_the_page_is_not_taken_for_a_history(tmp_path: Path) -> None:
+    """F1: only what came by this API is gone on with by its words."""
+    async with called(tmp_path, [says("Hello!"), says("Fine.")]) as (client, site):
+        await site.runtime.turn(await site.say("Hi")).result()
+        history: list[Any] = [user("Hi"), {"role": "assistant", "content": "Hello!"}, user("How are you?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        assert len(await conversations(site)) == 2

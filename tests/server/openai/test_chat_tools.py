@@ -56,9 +56,9 @@ async def test_a_stream_of_calls_is_read_by_the_sdk(tmp_path: Path) -> None:
         made = message.tool_calls or []
         assert [call.function.arguments for call in made] == ['{"exact": true}', "{}"]
         results: list[Any] = [result(call.id, "Rome") for call in made]
-        told: list[Any] = [user("Where am I?"), message.model_dump(exclude_none=True), *results]
+        history: list[Any] = [user("Where am I?"), message.model_dump(exclude_none=True), *results]
         stream = await client.chat.completions.create(
-            model=MODEL, messages=told, tools=[CHAT_TOOL], stream=True
+            model=MODEL, messages=history, tools=[CHAT_TOOL], stream=True
         )
         pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
     assert "".join(pieces) == "Rome."
@@ -72,10 +72,10 @@ async def test_results_may_come_after_a_restart(tmp_path: Path) -> None:
         )
     message = first.choices[0].message
     made = (message.tool_calls or [])[0]
-    told: list[Any] = [user("Where am I?"), message.model_dump(exclude_none=True)]
-    told.append(result(made.id, "Rome"))
+    history: list[Any] = [user("Where am I?"), message.model_dump(exclude_none=True)]
+    history.append(result(made.id, "Rome"))
     async with called(tmp_path, [says("In Rome.")]) as (client, site):
-        reply = await client.chat.completions.create(model=MODEL, messages=told, tools=[CHAT_TOOL])
+        reply = await client.chat.completions.create(model=MODEL, messages=history, tools=[CHAT_TOOL])
         assert reply.choices[0].message.content == "In Rome."
         assert len(await conversations(site)) == 1
 
@@ -88,9 +88,9 @@ async def test_what_is_said_beside_results_reaches_the_same_turn(tmp_path: Path)
         )
         message = first.choices[0].message
         made = (message.tool_calls or [])[0]
-        told: list[Any] = [user("Where am I?"), message.model_dump(exclude_none=True)]
-        told += [result(made.id, "Rome"), user("Be quick.")]
-        reply = await client.chat.completions.create(model=MODEL, messages=told, tools=[CHAT_TOOL])
+        history: list[Any] = [user("Where am I?"), message.model_dump(exclude_none=True)]
+        history += [result(made.id, "Rome"), user("Be quick.")]
+        reply = await client.chat.completions.create(model=MODEL, messages=history, tools=[CHAT_TOOL])
         assert reply.choices[0].message.content == "In Rome, quickly."
         last = model_of(site.runtime).requests[-1].messages
         assert "Be quick." in str(last[-1])

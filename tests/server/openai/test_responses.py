@@ -91,8 +91,8 @@ async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
     """F1"""
     async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
         one = await client.responses.create(model=MODEL, input=[user("Count")])
-        told: list[Any] = [user("Count"), *(item.model_dump() for item in one.output), user("Go on")]
-        two = await client.responses.create(model=MODEL, input=told)
+        history: list[Any] = [user("Count"), *(item.model_dump() for item in one.output), user("Go on")]
+        two = await client.responses.create(model=MODEL, input=history)
         assert two.output_text == "Two."
         assert len(await conversations(site)) == 1
 

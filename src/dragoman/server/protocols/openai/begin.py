@@ -47,7 +47,7 @@ class Wanted:
     options: TurnOptions
     conversation: str | None = None
     parent: str | None = None
-    metadata: Mapping[str, JsonValue] | None = None  # of the request, kept with the message
+    metadata: Mapping[str, JsonValue] | None = None  # of the request, stored with the message
 
 
 def options_for(
@@ -74,6 +74,7 @@ def options_for(
         agent=agent,
         system=system,
         options=options,
+        continuations=0 if "max_tokens" in options else None,  # the caller wants no more than that
         client_tools=tool_specs(body.tools),
     )
 
@@ -90,7 +91,7 @@ async def begin(context: Context, person: str, wanted: Wanted) -> ReplyPlace:
             lost = brought.outputs[0].call
             what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
             raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
-    said = await parts_of(brought.sent, context, person)
+    content = await parts_of(brought.sent, context, person)
     conversation, parent, new = wanted.conversation, wanted.parent, False
     if conversation is None:
         earlier: list[Entry] = [*brought.earlier, *brought.outputs]
@@ -100,7 +101,7 @@ async def begin(context: Context, person: str, wanted: Wanted) -> ReplyPlace:
     try:
         turn = await context.runtime.commands.send(
             conversation,
-            said,
+            content,
             parent=parent,
             options=wanted.options,
             metadata={MARK: dict(wanted.metadata or {})},

@@ -18,7 +18,7 @@ Content: TypeAlias = tuple[str | Attached, ...]
 
 
 @dataclass(slots=True, frozen=True)
-class UserSaid:
+class UserEntry:
     content: Content
 
 
@@ -30,7 +30,7 @@ class BroughtCall:
 
 
 @dataclass(slots=True, frozen=True)
-class AssistantSaid:
+class AssistantEntry:
     texts: tuple[str, ...] = ()
     calls: tuple[BroughtCall, ...] = ()
 
@@ -43,7 +43,7 @@ class CallOutput:
     content: Content
 
 
-Entry: TypeAlias = UserSaid | AssistantSaid | CallOutput
+Entry: TypeAlias = UserEntry | AssistantEntry | CallOutput
 
 
 @dataclass(slots=True)
@@ -55,10 +55,10 @@ class Brought:
 
     def add(self, entry: Entry) -> None:
         match (self.entries[-1] if self.entries else None, entry):
-            case (UserSaid(content=before), UserSaid(content=now)):
-                self.entries[-1] = UserSaid((*before, *now))
-            case (AssistantSaid(texts=texts, calls=calls), AssistantSaid()):
-                self.entries[-1] = AssistantSaid((*texts, *entry.texts), (*calls, *entry.calls))
+            case (UserEntry(content=before), UserEntry(content=now)):
+                self.entries[-1] = UserEntry((*before, *now))
+            case (AssistantEntry(texts=texts, calls=calls), AssistantEntry()):
+                self.entries[-1] = AssistantEntry((*texts, *entry.texts), (*calls, *entry.calls))
             case _:
                 self.entries.append(entry)
 
@@ -78,20 +78,20 @@ class Brought:
     @property
     def sent(self) -> Content:
         """What the person says now."""
-        contents = (entry.content for entry in self._now() if isinstance(entry, UserSaid))
+        contents = (entry.content for entry in self._now() if isinstance(entry, UserEntry))
         return tuple(piece for content in contents for piece in content)
 
     def check_outputs(self) -> None:
-        """Each call that is told of has its output."""
+        """Each call of the history has its output."""
         outputs = {entry.call for entry in self.entries if isinstance(entry, CallOutput)}
         for entry in self.entries:
-            for call in entry.calls if isinstance(entry, AssistantSaid) else ():
+            for call in entry.calls if isinstance(entry, AssistantEntry) else ():
                 if call.id not in outputs:
                     raise missing_output(call.id)
 
     def _now(self) -> list[Entry]:
         last = max(
-            (at for at, entry in enumerate(self.entries) if isinstance(entry, AssistantSaid)), default=-1
+            (at for at, entry in enumerate(self.entries) if isinstance(entry, AssistantEntry)), default=-1
         )
         return self.entries[last + 1 :]
 
@@ -125,9 +125,9 @@ async def messages_of(
         parts: Iterable[Part]
         role: Role
         match entry:
-            case UserSaid(content=content):
+            case UserEntry(content=content):
                 parts, role, turn = await parts_of(content, context, person), "user", new_id("turn")
-            case AssistantSaid(texts=texts, calls=calls):
+            case AssistantEntry(texts=texts, calls=calls):
                 settled = [await _settled(call, outputs, context, person) for call in calls]
                 parts, role = [*map(Text, filter(None, texts)), *settled], "assistant"
             case _:

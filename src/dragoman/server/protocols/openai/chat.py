@@ -48,8 +48,8 @@ async def create_completion(
     conversation = x_dragoman_conversation or metadata.get("conversation")
     if conversation is not None:
         await context.check_owner(conversation, person)
-    kept: dict[str, JsonValue] = {"metadata": {**metadata}}
-    place = await begin(context, person, Wanted(brought, options, conversation, metadata=kept))
+    to_store: dict[str, JsonValue] = {"metadata": {**metadata}}
+    place = await begin(context, person, Wanted(brought, options, conversation, metadata=to_store))
     row = await context.runtime.store.turn(place.turn)
     reader = await reader_of(context.runtime, place)
     with_usage = bool(body.stream and body.stream_options and body.stream_options.include_usage)

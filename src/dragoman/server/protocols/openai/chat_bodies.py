@@ -19,11 +19,11 @@ from dragoman.server.protocols.openai.bodies import (
     text_alone,
 )
 from dragoman.server.protocols.openai.brought import (
-    AssistantSaid,
+    AssistantEntry,
     Brought,
     BroughtCall,
     CallOutput,
-    UserSaid,
+    UserEntry,
 )
 from dragoman.server.protocols.openai.errors import ApiRefusal
 
@@ -134,13 +134,13 @@ class ChatBody(AnswerOptions):
                 case PromptMessage(content=content):
                     found.system.append(text_alone(content, param))
                 case UserMessage(content=content):
-                    found.add(UserSaid(read_content(content, param, limit)))
+                    found.add(UserEntry(read_content(content, param, limit)))
                 case ToolMessage(content=content, tool_call_id=call):
                     found.add(CallOutput(call, read_content(content, param, limit)))
                 case AssistantMessage():
                     text = text_alone(message.content, param) or message.refusal or ""
                     calls = [_call(call) for call in message.tool_calls or ()]
-                    found.add(AssistantSaid((text,) if text else (), tuple(calls)))
+                    found.add(AssistantEntry((text,) if text else (), tuple(calls)))
         if not found.outputs and not found.sent:
             what = "the last message is a user's, or the results of the calls before it"
             raise ApiRefusal(what, "messages", code="invalid_value")

@@ -37,7 +37,7 @@ _TYPES = {
 }
 _CODES = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
 _SOON, _LATER = "1", "30"  # seconds until it may be tried again
-# The SDKs repeat what failed with 409, 429 or 5xx by themselves, unless they are told not to.
+# The SDKs repeat what failed with 409, 429 or 5xx by themselves, unless a header says not to.
 NEVER_AGAIN = {"x-should-retry": "false"}
 
 
@@ -131,8 +131,8 @@ async def _answered(handle: Callable[[Request], Awaitable[Response]], request: R
     except Exception as error:
         number = new_id("err")
         log.error("%s: %s %s", number, request.method, request.url.path, exc_info=error)
-        told = f"something went wrong here that should not. The server's log has it as {number}."
-        return error_response(500, told, headers=NEVER_AGAIN)
+        message = f"something went wrong here that should not. The server's log has it as {number}."
+        return error_response(500, message, headers=NEVER_AGAIN)
 
 
 def _malformed(error: RequestValidationError) -> Response:
@@ -144,8 +144,8 @@ def _malformed(error: RequestValidationError) -> Response:
         unknown = f"unrecognized request argument supplied: {param}"
         return error_response(400, unknown, param, code="unknown_parameter")
     missing = fault["type"] == "missing"
-    told = (
+    message = (
         f"you must provide {param}" if missing else f"invalid value for {param or 'the body'}: {fault['msg']}"
     )
     code = "missing_required_parameter" if missing else "invalid_value"
-    return error_response(400, told, param or None, code=code)
+    return error_response(400, message, param or None, code=code)

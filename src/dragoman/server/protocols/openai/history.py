@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dragoman.errors import DragomanError
 from dragoman.messages.message import Message, Role
 from dragoman.server.protocols.openai.attachments import Attached
-from dragoman.server.protocols.openai.brought import AssistantSaid, Entry, UserSaid
+from dragoman.server.protocols.openai.brought import AssistantEntry, Entry, UserEntry
 from dragoman.store.store import Store
 
 MARK = "openai"  # in the metadata of what came by this API
@@ -23,10 +23,10 @@ class Utterance(NamedTuple):
 
 
 class Place(NamedTuple):
-    """How far into a history a message is: in which of its entries, and how many letters of that."""
+    """How far into a history a message is: in which of its entries, and how many characters of that."""
 
     entry: int
-    letters: int
+    characters: int
 
 
 async def find_parent(
@@ -82,8 +82,8 @@ def _next(
     if not words:
         return before
     if before.entry >= 0 and history[before.entry].role == "assistant":
-        fits = history[before.entry].words.startswith(words, before.letters)
-        return Place(before.entry, before.letters + len(words)) if fits else None
+        fits = history[before.entry].words.startswith(words, before.characters)
+        return Place(before.entry, before.characters + len(words)) if fits else None
     return _begun(history, before.entry + 1, Utterance("assistant", words), whole=False)
 
 
@@ -96,7 +96,7 @@ def _begun(history: Sequence[Utterance], entry: int, given: Utterance, *, whole:
 
 
 def _is_whole(history: Sequence[Utterance], place: Place) -> bool:
-    return place.entry < 0 or place.letters == len(history[place.entry].words)
+    return place.entry < 0 or place.characters == len(history[place.entry].words)
 
 
 def _words(message: Message) -> str:
@@ -111,11 +111,11 @@ def _utterances(entries: Sequence[Entry]) -> list[Utterance]:
     found: list[Utterance] = []
     for entry in entries:
         match entry:
-            case UserSaid(content=content):
+            case UserEntry(content=content):
                 texts = [piece for piece in content if isinstance(piece, str)]
                 files = [piece.hash for piece in content if isinstance(piece, Attached)]
                 found.append(Utterance("user", _joined(texts, files)))
-            case AssistantSaid(texts=written):
+            case AssistantEntry(texts=written):
                 words = _joined(written, ())
                 if words and found and found[-1].role == "assistant":
                     found[-1] = Utterance("assistant", found[-1].words + words)

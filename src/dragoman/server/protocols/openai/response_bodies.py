@@ -18,11 +18,11 @@ from dragoman.server.protocols.openai.bodies import (
     text_alone,
 )
 from dragoman.server.protocols.openai.brought import (
-    AssistantSaid,
+    AssistantEntry,
     Brought,
     BroughtCall,
     CallOutput,
-    UserSaid,
+    UserEntry,
 )
 from dragoman.server.protocols.openai.errors import ApiRefusal
 
@@ -138,13 +138,13 @@ class ResponseBody(AnswerOptions):
             param = f"input[{at}]"
             match item:
                 case MessageItem(role="user", content=content):
-                    found.add(UserSaid(read_content(content, param, limit)))
+                    found.add(UserEntry(read_content(content, param, limit)))
                 case MessageItem(role="assistant", content=content):
-                    found.add(AssistantSaid((text_alone(content, param),)))
+                    found.add(AssistantEntry((text_alone(content, param),)))
                 case MessageItem(content=content):
                     found.system.append(text_alone(content, param))
                 case FunctionCallItem(call_id=call, name=name, arguments=arguments):
-                    found.add(AssistantSaid(calls=(BroughtCall(call, name, arguments),)))
+                    found.add(AssistantEntry(calls=(BroughtCall(call, name, arguments),)))
                 case OutputItem(call_id=call, output=output):
                     found.add(CallOutput(call, read_content(output, param, limit)))
                 case _:

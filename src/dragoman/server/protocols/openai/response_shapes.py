@@ -31,7 +31,6 @@ class ResponseObject:
     head: dict[str, Any]
     output: list[dict[str, Any]] = field(default_factory=list)
     over: ReplyOver | None = None
-    queued: bool = False
     number: int = 0  # of the next event
     _text: list[str] = field(default_factory=list)
 
@@ -69,7 +68,7 @@ class ResponseObject:
     def status(self) -> str:
         match self.over:
             case None:
-                return "queued" if self.queued else "in_progress"
+                return "in_progress"
             case ReplyOver(outcome="error"):
                 return "failed"
             case ReplyOver(outcome="cancelled"):

@@ -38,12 +38,13 @@ async def parent_of(context: Context, place: ReplyPlace) -> str:
     """The message below which what follows a response hangs. Its turn has to be over."""
     messages = await messages_of_turn(context.runtime, place)
     tools = {spec.name for spec in (await options_of(context.runtime, place.turn)).client_tools}
-    for call in messages[-1].calls:
+    for call in messages[-1].calls if messages else ():
         if not call.state.settled and call.started is not None and call.tool in tools:
             raise missing_output(call.id)
-    if (await context.runtime.store.turn(place.turn)).live:
+    row = await context.runtime.store.turn(place.turn)
+    if row.live:
         raise TurnBusy(place.turn)
-    return messages[-1].id
+    return messages[-1].id if messages else row.message  # of an answer made once more there may be nothing
 
 
 async def new_object(context: Context, place: ReplyPlace) -> ResponseObject:
@@ -112,8 +113,8 @@ def _input(part: object) -> dict[str, Any] | None:
 def _head(
     place: ReplyPlace, options: TurnOptions, messages: Sequence[Message], first: Message, created: float
 ) -> dict[str, Any]:
-    kept = first.metadata.get(MARK)
-    asked: dict[str, Any] = kept if isinstance(kept, dict) else {}
+    request = first.metadata.get(MARK)
+    asked: dict[str, Any] = request if isinstance(request, dict) else {}
     asked_options = options.options
     return {
         "id": response_id(place),
