@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
 from tests.server.openai.callers import MODEL, called, conversations
+from tests.server.site import served
 
 STORY = "Once upon a time there was a dragoman. " * 5
 
@@ -83,6 +85,43 @@ async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert events[-1].type == "response.completed"
         assert events[-1].response.output_text == "Wait. It is over."
         assert all(event.sequence_number > after for event in events)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_server_that_stops_cancels_nothing(tmp_path: Path, *, streamed: bool) -> None:
+    """S3 × F2: it is not the caller who went, and the turn goes on when the server is back."""
+    gate = asyncio.Event()
+
+    @tool(replay="safe")
+    async def wait() -> str:
+        "Wait."
+        await gate.wait()
+        return "waited"
+
+    async with AsyncExitStack() as stack:
+        async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
+            url = f"{site.url}/v1"
+            client = await stack.enter_async_context(
+                AsyncOpenAI(base_url=url, api_key=site.key, max_retries=0)
+            )
+            asking = asyncio.create_task(_hear(client, streamed=streamed))
+            await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
+            (live,) = site.runtime.bus.turns()
+            await live.log.stored()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert streamed or isinstance(asking.exception(), openai.InternalServerError)
+    gate.set()
+    async with called(tmp_path, [says("It is over.")], tools=[wait]) as (client, _):
+        read = await ended(client, live.log.id.replace("turn_", "resp_"))
+        assert (read.status, read.output_text) == ("completed", "It is over.")
+
+
+async def _hear(client: AsyncOpenAI, *, streamed: bool) -> None:
+    if not streamed:
+        await client.responses.create(model=MODEL, input="Wait")
+        return
+    async for _ in await client.responses.create(model=MODEL, input="Wait", stream=True):
+        pass
 
 
 async def test_it_can_be_cancelled(tmp_path: Path) -> None:

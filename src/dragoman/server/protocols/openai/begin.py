@@ -141,6 +141,8 @@ async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | 
     maker = await _maker(context, person, wanted.brought.outputs[0].call)
     if maker is None or maker.turn is None:
         return None
+    if wanted.conversation not in (None, maker.conversation):
+        raise ApiRefusal("the outputs are of calls in another conversation", code="invalid_tool_output")
     calls = {call.id: call for call in maker.calls}
     if foreign := outputs.keys() - calls.keys():
         what = f"the outputs are of one reply's calls: {min(foreign)} is of another"
