@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion as SdkCompletion
@@ -20,6 +21,8 @@ from dragoman.server.protocols.openai.chat_shapes import ChatCompletion
 from dragoman.server.protocols.openai.reply import BROKEN, PartDelta, Piece, ReplyOver, ReplyReader
 from dragoman.server.protocols.openai.response_shapes import ResponseObject
 from tests.messages.test_fold import Cut
+
+pytestmark = pytest.mark.slow
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 HEAD: dict[str, Any] = {

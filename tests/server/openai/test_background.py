@@ -18,6 +18,8 @@ from tests.patience import PATIENCE, eventually
 from tests.server.openai.callers import MODEL, called, conversations
 from tests.server.site import served
 
+pytestmark = pytest.mark.slow
+
 STORY = "Once upon a time there was a dragoman. " * 5
 
 

@@ -18,6 +18,8 @@ from tests.patience import eventually
 from tests.runtimes import add, model_of
 from tests.server.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
 
+pytestmark = pytest.mark.slow
+
 # ── an answer ─────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -15,6 +15,8 @@ from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, model_of
 from tests.server.openai.callers import MODEL, called, conversations, result, user
 
+pytestmark = pytest.mark.slow
+
 # ── history ───────────────────────────────────────────────────────────────────────────────────────
 
 

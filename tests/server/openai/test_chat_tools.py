@@ -13,6 +13,8 @@ from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, model_of
 from tests.server.openai.callers import CHAT_TOOL, MODEL, called, conversations, result, user
 
+pytestmark = pytest.mark.slow
+
 # ── tools of the caller ───────────────────────────────────────────────────────────────────────────
 
 

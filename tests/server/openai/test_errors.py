@@ -18,7 +18,9 @@ from tests.server.site import served
 from tests.server.test_every_door import SEED
 from tests.sweeps import examples
 
-VALUES = examples(40)
+pytestmark = pytest.mark.slow
+
+VALUES = examples(16)
 
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [user("Hi")]}
 RESPONSE: dict[str, Any] = {"model": MODEL, "input": "Hi"}
@@ -170,7 +172,6 @@ _PLACES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("path", "body"), _PLACES)
 async def test_no_value_in_any_field_breaks_it(tmp_path: Path, path: str, body: str) -> None:
     """U2, F3: whatever comes, it is answered or refused, and what was stored can be read and deleted."""

@@ -14,10 +14,11 @@ from tests.server.openai.callers import MODEL
 from tests.server.site import served
 from tests.tools.mcp.npm import NODE, installed
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).resolve().parents[2] / "openai_node"
 
 
-@pytest.mark.slow
 async def test_the_sdk_for_node_talks_calls_and_comes_back(tmp_path: Path) -> None:
     """F2: tools that it runs itself, in a stream; responses after responses; the background; errors."""
     sdk = (await asyncio.to_thread(installed, HERE)) / "node_modules" / "openai" / "index.mjs"

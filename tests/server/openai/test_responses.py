@@ -17,6 +17,8 @@ from dragoman.wire.scripted import Line, calls, fails, says
 from tests.runtimes import add, model_of
 from tests.server.openai.callers import MODEL, RESPONSE_TOOL, called, conversations, user
 
+pytestmark = pytest.mark.slow
+
 
 def output(call: str, text: str) -> Any:
     return {"type": "function_call_output", "call_id": call, "output": text}
