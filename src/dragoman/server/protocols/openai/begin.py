@@ -65,7 +65,7 @@ def options_for(
         try:
             services.model(model)
         except NotFound:
-            raise NotFound("model", model, "/v1/models lists what there is") from None
+            raise NotFound("model", model, "the list of models has what there is") from None
         except DragomanError as error:
             raise ApiRefusal(str(error), "model", status=404, code="model_not_found") from error
     return turn_options(

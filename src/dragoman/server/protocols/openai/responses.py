@@ -119,8 +119,10 @@ async def delete_response(context: TheContext, person: Person, id: str) -> Respo
     if len(await context.runtime.store.turns(place.conversation)) > 1:
         what = f"the response is part of conversation {place.conversation}, which can only be deleted whole"
         return error_response(409, what, code="response_in_conversation", headers=NEVER_AGAIN)
+    inner = await context.runtime.store.within(place.conversation)
     await context.runtime.delete(place.conversation)
-    context.publisher.deleted(place.conversation, person)
+    for each in inner:
+        context.publisher.deleted(each, person)
     return json_response({"id": id, "object": "response", "deleted": True})
 
 
