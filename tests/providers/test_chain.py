@@ -162,9 +162,10 @@ async def test_nothing_is_asked_again_once_a_reply_has_begun(tmp_path: Path) -> 
         assert not two.bodies
 
 
-async def test_where_all_fail_the_last_error_is_told(tmp_path: Path) -> None:
+async def test_where_all_fail_every_error_is_told(tmp_path: Path) -> None:
+    """R5: the last one's, and what became of those before it."""
     async with _chain(tmp_path, [DOWN], [DOWN]) as (runtime, one, two):
-        with pytest.raises(ProviderError, match="no such key"):
+        with pytest.raises(ProviderError, match=r"no such key.*Before it: one/a could not answer.*no such"):
             await (await runtime.send("Hi")).result()
         assert (len(one.bodies), len(two.bodies)) == (1, 1)
 

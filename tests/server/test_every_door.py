@@ -203,16 +203,28 @@ async def ask_as_openai(site: Site, value: str) -> None:
 async def bring(site: Site, value: str, random: Random) -> None:
     """An export with one of its values replaced."""
     whole = json.dumps(EXPORT)
-    places = [
-        found.span() for found in re.finditer(r'(?<=: )("[^"]*"|[\d.]+|null|true|false|\{\}|\[\])', whole)
-    ]
-    first, last = random.choice(places)
+    first, last = random.choice([found.span() for found in re.finditer(VALUE, whole)])
     imported = await fine(site, "POST", "/api/import", whole[:first] + value + whole[last:])
     if imported.status == 201:
         id = imported.body["id"]
         begun = await fine(site, "POST", f"/api/conversations/{id}/turns", '{"text":"go on"}')
         if begun.status == 202:
             await ended(site, begun.body["turn"])
+
+
+async def speak(site: Site, path: str, request: Any, value: str, random: Random) -> None:
+    """A request of somebody else's protocol with one of its values replaced. What waits for a client that
+    does not come back is called off."""
+    whole = json.dumps(request).replace("NAME", str(random.random()))
+    first, last = random.choice([found.span() for found in re.finditer(VALUE, whole)])
+    async with in_time(path, value):
+        await fine(site, "POST", path, whole[:first] + value + whole[last:])
+
+
+async def call_off(site: Site) -> None:
+    for row in await site.runtime.store.live_turns():
+        await fine(site, "POST", f"/api/turns/{row.id}/cancel", "{}")
+        await ended(site, row.id)
 
 
 async def ended(site: Site, turn: str) -> None:
@@ -234,6 +246,38 @@ async def fine(site: Site, method: str, path: str, body: str | None = None) -> A
 
 VALUE = r'(?<=: )("[^"]*"|[\d.]+|null|true|false|\{\}|\[\])'  # of JSON, one that holds no other
 EXPORT: dict[str, Any] = {}
+AI_SDK: dict[str, Any] = {
+    "id": "NAME",
+    "messages": [
+        {"id": "a", "role": "user", "parts": [{"type": "text", "text": "hello"}]},
+        {"id": "b", "role": "assistant", "parts": [{"type": "text", "text": "hello to you"}]},
+        {
+            "id": "c",
+            "role": "user",
+            "parts": [
+                {"type": "text", "text": "and?"},
+                {"type": "file", "mediaType": "text/plain", "url": "data:text/plain;base64,aGVsbG8="},
+            ],
+        },
+    ],
+    "trigger": "submit-message",
+    "messageId": None,
+    "system": "be brief",
+    "options": {"temperature": 0.5},
+    "tools": {"where": {"description": "where", "parameters": {"type": "object", "properties": {}}}},
+}
+AG_UI: dict[str, Any] = {
+    "threadId": "NAME",
+    "runId": "run",
+    "messages": [
+        {"id": "a", "role": "user", "content": "hello"},
+        {"id": "b", "role": "assistant", "content": "hello to you"},
+        {"id": "c", "role": "user", "content": [{"type": "text", "text": "and?"}]},
+    ],
+    "tools": [{"name": "where", "description": "where", "parameters": {"type": "object"}}],
+    "context": [{"description": "place", "value": "Rome"}],
+    "resume": [],
+}
 TURNS = ("arguments", "raw", "usage", "text", "field", "mcp", "give", "report", "client", "ask", "plugin")
 
 
@@ -253,6 +297,8 @@ def doors(site: Site, random: Random) -> list[Callable[[str], Awaitable[None]]]:
         lambda value: settings(site, value),
         lambda value: ask_as_openai(site, value),
         lambda value: bring(site, value, random),
+        lambda value: speak(site, "/api/ai-sdk/chat", AI_SDK, value, random),
+        lambda value: speak(site, "/api/ag-ui", AG_UI, value, random),
     ]
 
 
@@ -304,6 +350,7 @@ async def test_hostile_values_through_every_door_leave_a_store_that_can_be_read(
             async with asyncio.TaskGroup() as group:
                 for _ in range(AT_ONCE):
                     group.create_task(worker())
+            await call_off(site)
         async with door(tmp_path, model.url) as site:
             ids = await listed(site)
             assert len(ids) > VALUES // 2

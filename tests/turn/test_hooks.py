@@ -53,7 +53,10 @@ async def test_an_error_at_the_start_ends_the_turn_and_cleans_up_what_had_starte
         turn = await runtime.send("go")
         with pytest.raises(RuntimeError, match="b fails"):
             await turn.result()
-        assert (await turn.turn()).state == "error"
+        failed = await turn.turn()
+        assert failed.state == "error"
+        assert failed.error is not None
+        assert failed.error.error == "plugin b, on_turn_start: RuntimeError: b fails"
         assert model_of(runtime).requests == []
     assert diary == ["a starts", "b starts", "a cleans up"]
 

@@ -81,12 +81,12 @@ class ModelChain:
         await self.models[0].prepare(tools)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
-        failed = ""
+        failed: list[str] = []
         *others, last = self._order()
         for name in others:
             model = self._served[name]
             began = False
-            yield [StepModel(model.name, self._reason(failed, name))]
+            yield [StepModel(model.name, self._reason(failed[-1:], name))]
             try:
                 async with aclosing(model.stream(_request_to(request, model), reply)) as batches:
                     async for events in batches:
@@ -97,16 +97,21 @@ class ModelChain:
                 if began or error.kind in _OWN_FAULT:
                     raise
                 self._rests[name] = self._clock() + REST
-                failed = f"{name} could not answer: {error}"
+                failed.append(f"{name} could not answer: {error}")
         model = self._served[last]
-        yield [StepModel(model.name, self._reason(failed, last))]
-        async with aclosing(model.stream(_request_to(request, model), reply)) as batches:
-            async for events in batches:
-                yield events
+        yield [StepModel(model.name, self._reason(failed[-1:], last))]
+        try:
+            async with aclosing(model.stream(_request_to(request, model), reply)) as batches:
+                async for events in batches:
+                    yield events
+        except ProviderError as error:
+            if failed:
+                error.hint = ". ".join(filter(None, (error.hint, f"Before it: {'; '.join(failed)}")))
+            raise
 
-    def _reason(self, failed: str, name: str) -> str:
+    def _reason(self, failed: Sequence[str], name: str) -> str:
         """Why it is this one's turn: which one before it failed, and which could not be asked at all."""
-        return "; ".join(filter(None, (failed, self._skipped.get(name, ""))))
+        return "; ".join(filter(None, (*failed, self._skipped.get(name, ""))))
 
     def _order(self) -> list[str]:
         """As they are named, those that rest at the end."""

@@ -18,7 +18,10 @@ from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
+from dragoman.server.protocols.ag_ui import routes as ag_ui
+from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
+from dragoman.server.protocols.readers import Readers
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import (
     calls,
@@ -93,6 +96,8 @@ def _included() -> tuple[BaseRoute, ...]:
         models,
         files,
         people,
+        ai_sdk,
+        ag_ui,
     )
     for noun in nouns:
         whole.include_router(noun.router, prefix="/api")
@@ -115,6 +120,7 @@ def api(
     app.state.context = Context(
         runtime=runtime,
         publisher=Publisher(runtime),
+        readers=Readers(runtime),
         who=who,
         upload_limit=upload_limit,
         model=model,

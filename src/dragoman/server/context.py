@@ -16,6 +16,7 @@ from dragoman.messages.parts import File, Text, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
+from dragoman.server.protocols.readers import Readers
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.access import may_see
@@ -30,6 +31,7 @@ class Context:
 
     runtime: Runtime
     publisher: Publisher
+    readers: Readers  # through other people's protocols
     who: Who
     upload_limit: int
     model: CurrentModel | None = None

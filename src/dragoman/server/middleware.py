@@ -24,6 +24,7 @@ from dragoman.trace_context import CURRENT, HEADER, parse_header
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
 IMPORT_LIMIT = 50_000_000
+_PROTOCOLS = ("/api/ai-sdk/", "/api/ag-ui")  # of clients that send all that was said each time
 _SLOWEST = 30.0  # seconds between two pieces of a body
 _SIGN_IN = "/api/login"
 _SIGN_IN_LIMIT = 10_000  # bytes
@@ -123,7 +124,8 @@ class Middleware:
             return _SIGN_IN_LIMIT
         if _is_openai(path):  # files come in it, as base64
             return JSON_LIMIT + self._upload_limit * 4 // 3
-        return IMPORT_LIMIT if path == "/api/import" else JSON_LIMIT
+        brings_history = path == "/api/import" or path.startswith(_PROTOCOLS)
+        return IMPORT_LIMIT if brings_history else JSON_LIMIT
 
 
 def person_in(scope: Scope) -> str | None:

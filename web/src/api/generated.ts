@@ -9,6 +9,23 @@ export interface components {
         AgentList: {
             items: components["schemas"]["AgentView"][];
         };
+        AgentMessage: {
+            /** @default  */
+            id?: string;
+            role: string;
+            content?: components["schemas"]["JsonValue"];
+            /** @default  */
+            toolCallId?: string;
+            error?: string | null;
+        };
+        AgentTool: {
+            name: string;
+            /** @default  */
+            description?: string;
+            parameters?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+        };
         AgentView: {
             name: string;
             description: string;
@@ -35,6 +52,12 @@ export interface components {
             by: string | null;
             /** @default 0 */
             at: number;
+        };
+        Approval: {
+            /** @default  */
+            id?: string;
+            approved?: boolean | null;
+            reason?: string | null;
         };
         /** @description Why a call ran: `kind` is rule, grant, answer or repeated; `origin` the file and line, or the grant. */
         Because: {
@@ -205,6 +228,29 @@ export interface components {
         Cancelled: {
             cancelled: boolean;
         };
+        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
+        ChatBody: {
+            id: string;
+            messages: components["schemas"]["UIMessage"][];
+            /**
+             * @default submit-message
+             * @enum {string}
+             */
+            trigger?: "submit-message" | "regenerate-message";
+            messageId?: string | null;
+            model?: string | null;
+            agent?: string | null;
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            system?: string | null;
+            /** @default {} */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default {} */
+            tools?: {
+                [key: string]: components["schemas"]["ClientTool"];
+            };
+        };
         /**
          * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
          *
@@ -231,11 +277,27 @@ export interface components {
             end: number | null;
             opaque: components["schemas"]["JsonValue"];
         };
+        /** @description As assistant-ui describes it, or with the schema under the SDK's own name. */
+        ClientTool: {
+            /** @default  */
+            description?: string;
+            parameters?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            inputSchema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+        };
         CompactionTrace: {
             reason: string;
             started: number;
             ended: number | null;
             usage: components["schemas"]["Usage"] | null;
+        };
+        ContextEntry: {
+            /** @default  */
+            description?: string;
+            value?: components["schemas"]["JsonValue"];
         };
         /** @description What is to be different. In `settings`, null takes one away. */
         ConversationChange: {
@@ -1109,6 +1171,12 @@ export interface components {
             /** @default false */
             failed?: boolean;
         };
+        ResumeEntry: {
+            interruptId: string;
+            /** @enum {string} */
+            status: "resolved" | "cancelled";
+            payload?: components["schemas"]["JsonValue"];
+        };
         Revert: {
             /**
              * @description leave the conversation where it is
@@ -1168,6 +1236,18 @@ export interface components {
         RuleView: {
             rule: components["schemas"]["Rule-Output"];
             agent: string | null;
+        };
+        RunAgentInput: {
+            threadId: string;
+            runId: string;
+            /** @default [] */
+            messages?: components["schemas"]["AgentMessage"][];
+            /** @default [] */
+            tools?: components["schemas"]["AgentTool"][];
+            /** @default [] */
+            context?: components["schemas"]["ContextEntry"][];
+            /** @default [] */
+            resume?: components["schemas"]["ResumeEntry"][];
         };
         /** @description Replies and calls that have these things in common. None: of all, or not known. */
         Spending: {
@@ -1508,6 +1588,33 @@ export interface components {
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
         };
+        UIMessage: {
+            /** @default  */
+            id?: string;
+            /** @enum {string} */
+            role: "system" | "user" | "assistant";
+            /** @default [] */
+            parts?: components["schemas"]["UIPart"][];
+        };
+        /** @description Of any kind: which fields count is told by `type` and `state`. */
+        UIPart: {
+            type: string;
+            /** @default  */
+            text?: string;
+            /** @default  */
+            url?: string;
+            /** @default  */
+            mediaType?: string;
+            filename?: string | null;
+            /** @default  */
+            toolCallId?: string;
+            /** @default  */
+            state?: string;
+            output?: components["schemas"]["JsonValue"];
+            /** @default  */
+            errorText?: string;
+            approval?: components["schemas"]["Approval"] | null;
+        };
         /** @description A turn that is not over. `interrupted`: nobody runs it; it can be continued, or cancelled. */
         UnfinishedTurn: {
             id: string;
@@ -1565,8 +1672,11 @@ export interface components {
     pathItems: never;
 }
 export type AgentList = components['schemas']['AgentList'];
+export type AgentMessage = components['schemas']['AgentMessage'];
+export type AgentTool = components['schemas']['AgentTool'];
 export type AgentView = components['schemas']['AgentView'];
 export type Answer = components['schemas']['Answer'];
+export type Approval = components['schemas']['Approval'];
 export type Because = components['schemas']['Because'];
 export type Begun = components['schemas']['Begun'];
 export type CallAnswered = components['schemas']['CallAnswered'];
@@ -1581,9 +1691,12 @@ export type CallState = components['schemas']['CallState'];
 export type CallTrace = components['schemas']['CallTrace'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
+export type ChatBody = components['schemas']['ChatBody'];
 export type CitationInput = components['schemas']['Citation-Input'];
 export type CitationOutput = components['schemas']['Citation-Output'];
+export type ClientTool = components['schemas']['ClientTool'];
 export type CompactionTrace = components['schemas']['CompactionTrace'];
+export type ContextEntry = components['schemas']['ContextEntry'];
 export type ConversationChange = components['schemas']['ConversationChange'];
 export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];
@@ -1648,6 +1761,7 @@ export type Remark = components['schemas']['Remark'];
 export type RequestTrace = components['schemas']['RequestTrace'];
 export type Rerun = components['schemas']['Rerun'];
 export type Result = components['schemas']['Result'];
+export type ResumeEntry = components['schemas']['ResumeEntry'];
 export type Revert = components['schemas']['Revert'];
 export type RevertView = components['schemas']['RevertView'];
 export type RuleInput = components['schemas']['Rule-Input'];
@@ -1655,6 +1769,7 @@ export type RuleOutput = components['schemas']['Rule-Output'];
 export type RuleDecision = components['schemas']['RuleDecision'];
 export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
+export type RunAgentInput = components['schemas']['RunAgentInput'];
 export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];
@@ -1683,6 +1798,8 @@ export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
+export type UiMessage = components['schemas']['UIMessage'];
+export type UiPart = components['schemas']['UIPart'];
 export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
 export type UploadLimits = components['schemas']['UploadLimits'];
 export type Usage = components['schemas']['Usage'];

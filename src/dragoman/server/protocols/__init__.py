@@ -1,1 +1,1 @@
-"""Other people's protocols: each a projection of our events, with no state of its own."""
+"""Other people's protocols: each a projection of our events and commands, with no state of its own."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from traceback import walk_tb
 
-from dragoman.errors import ProviderError
+from dragoman.errors import DragomanError, ProviderError
 from dragoman.messages.endings import INCOMPLETE
 from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd, call_end
 from dragoman.messages.message import Message
@@ -16,7 +17,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.outcomes import log_call, log_turn
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State, Turn
-from dragoman.turn.plugin import Appending
+from dragoman.turn.plugin import Appending, Plugin
 from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.steps.stream import received
 
@@ -131,7 +132,18 @@ def failure_of(error: Exception) -> TurnFailed:
     main = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
     if isinstance(main, ProviderError):
         return TurnFailed(str(main), main.kind, main.retryable)
-    return TurnFailed(f"{type(main).__name__}: {main}")
+    where = "" if isinstance(main, DragomanError) else _hook_that_failed(main)
+    return TurnFailed(f"{where}{type(main).__name__}: {main}")
+
+
+def _hook_that_failed(error: BaseException) -> str:
+    """Which plugin, and which of its hooks, by the frames the error passed: nobody counts them before one
+    fails."""
+    for frame, _ in walk_tb(error.__traceback__):
+        plugin = frame.f_locals.get("self")
+        if isinstance(plugin, Plugin) and frame.f_code.co_name in vars(Plugin):
+            return f"plugin {plugin.name}, {frame.f_code.co_name}: "
+    return ""
 
 
 def _open_questions(log: TurnLog, why: str) -> dict[str, str]:

@@ -6,12 +6,12 @@ import base64
 import binascii
 import hashlib
 import re
-import time
 from dataclasses import dataclass
 
 from dragoman.messages.parts import File
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.errors import ApiRefusal
+from dragoman.server.protocols.threads import store_file
 
 _WORD = "[A-Za-z0-9.+_-]{1,100}"
 _DATA_URL = re.compile(rf"data:({_WORD}/{_WORD})((?:;[^;,]{{0,100}})*?);base64,", re.IGNORECASE)
@@ -28,9 +28,7 @@ class Attached:
     hash: str
 
     async def stored(self, context: Context, person: str) -> File:
-        blob = await context.runtime.store.put_blob(self.data)
-        await context.runtime.store.add_upload(blob, person, time.time())
-        return File(self.media_type, blob=blob, name=self.name, size=len(self.data))
+        return await store_file(context, person, self.data, self.media_type, self.name)
 
 
 def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:

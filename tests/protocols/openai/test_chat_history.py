@@ -12,8 +12,8 @@ from dragoman import Agent
 from dragoman.conversation.tree import Tree
 from dragoman.messages.parts import CallState
 from dragoman.wire.scripted import calls, says
+from tests.protocols.openai.callers import MODEL, called, conversations, result, user
 from tests.runtimes import add, model_of
-from tests.server.openai.callers import MODEL, called, conversations, result, user
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
+from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, result, user
 from tests.runtimes import add, model_of
-from tests.server.openai.callers import CHAT_TOOL, MODEL, called, conversations, result, user
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from openai.types.responses import Response
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
-from tests.server.openai.callers import MODEL, called, conversations
+from tests.protocols.openai.callers import MODEL, called, conversations
 from tests.server.site import served
 
 pytestmark = pytest.mark.slow

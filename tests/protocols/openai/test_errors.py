@@ -12,8 +12,8 @@ import pytest
 from openai import AsyncOpenAI
 
 from dragoman.wire.scripted import says
+from tests.protocols.openai.callers import CHAT_TOOL, MODEL, RESPONSE_TOOL, called, conversations, user
 from tests.server.hostile_values import hostile
-from tests.server.openai.callers import CHAT_TOOL, MODEL, RESPONSE_TOOL, called, conversations, user
 from tests.server.site import served
 from tests.server.test_every_door import SEED
 from tests.sweeps import examples

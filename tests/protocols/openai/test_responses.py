@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from dragoman import Agent
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, fails, says
+from tests.protocols.openai.callers import MODEL, RESPONSE_TOOL, called, conversations, user
 from tests.runtimes import add, model_of
-from tests.server.openai.callers import MODEL, RESPONSE_TOOL, called, conversations, user
 
 pytestmark = pytest.mark.slow
 

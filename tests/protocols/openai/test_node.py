@@ -10,13 +10,13 @@ import pytest
 
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE
-from tests.server.openai.callers import MODEL
+from tests.protocols.openai.callers import MODEL
 from tests.server.site import served
 from tests.tools.mcp.npm import NODE, installed
 
 pytestmark = pytest.mark.slow
 
-HERE = Path(__file__).resolve().parents[2] / "openai_node"
+HERE = Path(__file__).resolve().parents[1] / "openai_node"
 
 
 async def test_the_sdk_for_node_talks_calls_and_comes_back(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from dragoman import Agent
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, fails, says
 from tests.patience import eventually
+from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
 from tests.runtimes import add, model_of
-from tests.server.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,88 @@
+"""What an AG-UI client posts: `RunAgentInput`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from dragoman.messages.parts import canonical
+from dragoman.messages.request import ToolSpec
+from dragoman.turn.facts import TurnOptions
+from dragoman.turn.send import turn_options
+
+
+class _Loose(BaseModel):
+    """Clients send more than is known here, and newer ones more still."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class Source(_Loose):
+    type: str = ""
+    value: str = ""
+    media_type: Annotated[str, Field(alias="mimeType", max_length=200)] = ""
+
+
+class ContentPart(_Loose):
+    """A text, or something with a source."""
+
+    type: str
+    text: str = ""
+    source: Source | None = None
+
+
+class AgentMessage(_Loose):
+    id: str = ""
+    role: str
+    content: JsonValue = None
+    call: Annotated[str, Field(alias="toolCallId")] = ""
+    error: str | None = None
+
+    @property
+    def parts(self) -> list[ContentPart]:
+        if isinstance(self.content, str):
+            return [ContentPart(type="text", text=self.content)]
+        return [ContentPart.model_validate(part) for part in self.content or []]  # type: ignore[union-attr]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+
+class AgentTool(_Loose):
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
+
+
+class ContextEntry(_Loose):
+    description: str = ""
+    value: JsonValue = None
+
+
+class ResumeEntry(_Loose):
+    interrupt: Annotated[str, Field(alias="interruptId")]
+    status: Literal["resolved", "cancelled"]
+    payload: JsonValue = None
+
+
+class RunAgentInput(_Loose):
+    thread: Annotated[str, Field(alias="threadId")]
+    run: Annotated[str, Field(alias="runId", max_length=500)]
+    messages: Annotated[list[AgentMessage], Field(max_length=10_000)] = []
+    tools: Annotated[list[AgentTool], Field(max_length=512)] = []
+    context: Annotated[list[ContextEntry], Field(max_length=1000)] = []
+    resume: Annotated[list[ResumeEntry], Field(max_length=1000)] = []
+
+    def turn_options(self, agent: str | None) -> TurnOptions:
+        """The tools are the client's own; what it says of its context comes after the prompts."""
+        said = [one.text for one in self.messages if one.role in ("system", "developer")]
+        said += [f"{one.description}: {_words(one.value)}" for one in self.context]
+        brought = [ToolSpec(tool.name, tool.description, tool.parameters or {}) for tool in self.tools]
+        system = "\n\n".join(text for text in said if text) or None
+        return turn_options(agent=agent, system=system, client_tools=brought)
+
+
+def _words(value: JsonValue) -> str:
+    return value if isinstance(value, str) else canonical(value)

@@ -1,0 +1,287 @@
+"""A turn as the events of an AG-UI run. A turn that waits ends its run; the next one brings what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.messages import events as e
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Reasoning, Text, ToolCall, ToolResult, canonical
+from dragoman.messages.questions import Question
+from dragoman.messages.usage import Usage
+from dragoman.turn.live.log import Snapshot
+from dragoman.turn.machine import State
+
+RunEvent: TypeAlias = dict[str, JsonValue]
+
+VERSION = "1.0"
+_YES_OR_NO: JsonValue = {
+    "type": "object",
+    "properties": {
+        "approved": {"type": "boolean"},
+        "reason": {"type": "string"},
+        "arguments": {"type": "object"},
+    },
+    "required": ["approved"],
+}
+_RELEASE: JsonValue = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "text": {"type": "string"}},
+    "required": ["approved"],
+}
+
+
+class Run:
+    """One run: from the client's request to the turn's end, or to where it waits for somebody."""
+
+    def __init__(self, thread: str, run: str) -> None:
+        self._named: RunEvent = {"threadId": thread, "runId": run}
+        self._message = ""  # the reply that is being written
+        self._step: str | None = None
+        self._open: tuple[str, str] | None = None  # "text" or "reasoning", and the id it is written under
+        self._parts = 0
+        self._written: dict[str, str] = {}  # calls whose arguments are being written → as far as they are
+        self._shown: set[str] = set()  # calls that the client has whole
+        self._unsettled: set[str] = set()
+        self._asked: dict[str, Question | e.CallAsked] = {}
+        self._handed_out: dict[str, None] = {}  # calls that the client is to run, in order
+        self._state = ""
+        self._model = ""
+
+    def begin(self) -> RunEvent:
+        return {"type": "RUN_STARTED", **self._named, "protocolVersion": VERSION}
+
+    @property
+    def waits(self) -> bool:
+        waiting = {asked.call for asked in self._asked.values()} | self._handed_out.keys()
+        return self._state == State.WAITING and bool(waiting) and self._unsettled <= waiting
+
+    def was_brought(self, id: str) -> None:
+        """The client has answered this question, or run this call: it is not what the turn waits for now."""
+        self._asked.pop(id, None)
+        self._handed_out.pop(id, None)
+
+    # ── what has been said already ────────────────────────────────────────────────────────────────
+
+    def replay(self, snapshot: Snapshot) -> Iterator[RunEvent]:
+        """The turn so far. What is still being written stays open."""
+        self._state = snapshot.state
+        for message in snapshot.messages:
+            if message.role == "assistant":
+                yield from self._say(message)
+                if message.finish is not None:
+                    yield from self._close()
+        for question in snapshot.questions:
+            self._asked[question.id] = question
+
+    def _say(self, message: Message) -> Iterator[RunEvent]:
+        yield from self._close()
+        self._message, self._parts = message.id, 0
+        for part in message.parts:
+            yield from self._close()
+            match part:
+                case Text(text=text):
+                    yield from self._write("text", text)
+                case Reasoning(text=text):
+                    yield from self._write("reasoning", text)
+                case ToolCall() if part.arguments or message.finish is not None:
+                    yield from self._show(part.id, part.tool, part.arguments)
+                    if part.result is not None and part.state.settled:
+                        yield from self._settle(part.id, part.result)
+                    else:
+                        self._unsettled.add(part.id)
+
+    # ── what happens ──────────────────────────────────────────────────────────────────────────────
+
+    def events(self, event: e.Event) -> Iterator[RunEvent]:
+        match event:
+            case e.TurnState(state=state):
+                self._state = state
+            case e.StepStart():
+                yield from self._start_step(event)
+            case e.StepModel(model=model):
+                self._model = model
+            case e.StepEnd():
+                yield from self._end_step()
+            case e.TextStart() | e.ReasoningStart() | e.TextEnd() | e.ReasoningEnd() | e.MessageEnd():
+                yield from self._close()
+            case e.TextDelta(text=text):
+                yield from self._write("text", text)
+            case e.ReasoningDelta(text=text):
+                yield from self._write("reasoning", text)
+            case e.MessageAdded(message=message) if message.role == "assistant":
+                yield from self._say(message)
+                yield from self._close()
+            case e.Notice(text=text, kind=kind):
+                yield _custom("notice", {"kind": kind, "text": text})
+            case e.ItemAdded(kind=kind, text=text):
+                yield _custom("item", {"kind": kind, "text": text})
+            case e.TurnEnd():
+                yield from self._end(event)
+            case _:
+                yield from self._call_events(event)
+
+    def _call_events(self, event: e.Event) -> Iterator[RunEvent]:
+        match event:
+            case e.CallInputStart(call=call, tool=tool):
+                yield from self._close()
+                yield self._start_call(call, tool)
+            case e.CallInputDelta(call=call, text=text):
+                yield from self._write_arguments(call, text)
+            case e.CallInputEnd(call=call, tool=tool, arguments=arguments):
+                self._unsettled.add(call)
+                yield from self._show(call, tool, arguments or {})
+            case e.CallAsked(call=call, tool=tool, question=question, arguments=arguments):
+                yield from self._show(call, tool, arguments)
+                self._asked[question] = event
+            case e.CallAnswered(question=question):
+                self._asked.pop(question, None)
+            case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
+                yield from self._show(call, tool, arguments)
+                if client:
+                    self._handed_out[call] = None
+            case e.CallProgress(call=call, value=value):
+                yield _custom("progress", {"call": call, "value": value})
+            case e.CallEnd(call=call, tool=tool, arguments=arguments, result=result, original=original):
+                yield from self._show(call, tool, arguments)
+                if original is not None:  # the protocol has no word for it
+                    yield _custom("call.edited", {"call": call, "arguments": arguments})
+                yield from self._settle(call, result)
+            case _:
+                pass
+
+    def pause(self) -> Iterator[RunEvent]:
+        """The run is over, and the turn is not."""
+        yield from self._end_step()
+        if self._asked:
+            interrupts: JsonValue = [_interrupt(id, asked) for id, asked in self._asked.items()]
+            outcome: JsonValue = {"type": "interrupt", "interrupts": interrupts}
+        else:
+            outcome = {"type": "success", "pendingToolCallIds": [*self._handed_out]}
+        yield {"type": "RUN_FINISHED", **self._named, "outcome": outcome}
+
+    def _end(self, end: e.TurnEnd) -> Iterator[RunEvent]:
+        yield from self._end_step()
+        used: JsonValue = [_usage(end.usage, self._model)]
+        if end.error is not None:
+            yield {"type": "RUN_ERROR", "message": end.error, "usage": used}
+            return
+        kind = "cancelled" if end.state == "cancelled" else "success"
+        yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": kind}, "usage": used}
+
+    # ── pieces ────────────────────────────────────────────────────────────────────────────────────
+
+    def _start_step(self, step: e.StepStart) -> Iterator[RunEvent]:
+        yield from self._end_step()
+        again = "" if step.attempt == 1 else f", attempt {step.attempt}"
+        self._message = step.message if step.attempt == 1 else f"{step.message}-attempt-{step.attempt}"
+        self._step = f"step {step.step}{again}"
+        self._parts, self._model = 0, step.model
+        yield {"type": "STEP_STARTED", "stepName": self._step}
+
+    def _end_step(self) -> Iterator[RunEvent]:
+        yield from self._close()
+        for call in list(self._written):
+            yield from self._end_arguments(call)
+        if self._step is not None:
+            yield {"type": "STEP_FINISHED", "stepName": self._step}
+            self._step = None
+
+    def _write(self, kind: str, text: str) -> Iterator[RunEvent]:
+        if not text:
+            return
+        if self._open is None or self._open[0] != kind:
+            yield from self._close()
+            self._parts += 1
+            id = self._message if kind == "text" and self._parts == 1 else f"{self._message}-{self._parts}"
+            self._open = (kind, id)
+            yield from _opening(kind, id)
+        name = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
+        yield {"type": name, "messageId": self._open[1], "delta": text}
+
+    def _close(self) -> Iterator[RunEvent]:
+        if self._open is not None:
+            kind, id = self._open
+            self._open = None
+            if kind == "text":
+                yield {"type": "TEXT_MESSAGE_END", "messageId": id}
+            else:
+                yield {"type": "REASONING_MESSAGE_END", "messageId": id}
+                yield {"type": "REASONING_END", "messageId": id}
+
+    def _start_call(self, call: str, tool: str) -> RunEvent:
+        self._written[call] = ""
+        named: RunEvent = {"toolCallId": call, "toolCallName": tool, "parentMessageId": self._message}
+        return {"type": "TOOL_CALL_START", **named}
+
+    def _write_arguments(self, call: str, text: str) -> Iterator[RunEvent]:
+        """As they come, where they come as JSON. Calls written as text are shown when they are whole."""
+        if call in self._written and (self._written[call] or text.lstrip().startswith("{")):
+            self._written[call] += text
+            yield {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": text}
+
+    def _show(self, call: str, tool: str, arguments: JsonValue) -> Iterator[RunEvent]:
+        if call in self._shown:
+            return
+        yield from self._close()
+        if call not in self._written:
+            yield self._start_call(call, tool)
+        if not self._written[call]:
+            yield {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": canonical(arguments)}
+        yield from self._end_arguments(call)
+
+    def _end_arguments(self, call: str) -> Iterator[RunEvent]:
+        del self._written[call]
+        self._shown.add(call)
+        yield {"type": "TOOL_CALL_END", "toolCallId": call}
+
+    def _settle(self, call: str, result: ToolResult) -> Iterator[RunEvent]:
+        self._handed_out.pop(call, None)
+        self._unsettled.discard(call)
+        told: RunEvent = {"messageId": f"{call}-result", "toolCallId": call, "content": result.text}
+        yield {"type": "TOOL_CALL_RESULT", **told, "role": "tool"}
+
+
+def _opening(kind: str, id: str) -> Iterator[RunEvent]:
+    if kind == "text":
+        yield {"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}
+    else:
+        yield {"type": "REASONING_START", "messageId": id}
+        yield {"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}
+
+
+def _interrupt(id: str, asked: Question | e.CallAsked) -> JsonValue:
+    schemas = {"tool": asked.schema or {}, "review": _RELEASE}
+    return {
+        "id": id,
+        "reason": asked.kind,
+        "message": asked.text,
+        "toolCallId": asked.call,
+        "responseSchema": schemas.get(asked.kind, _YES_OR_NO),
+        "metadata": {
+            "tool": asked.tool,
+            "arguments": asked.arguments,
+            "because": asked.because,
+            "choices": [*asked.choices],
+            "diff": asked.diff,
+        },
+    }
+
+
+def _custom(name: str, value: JsonValue) -> RunEvent:
+    return {"type": "CUSTOM", "name": f"dragoman.{name}", "value": value}
+
+
+def _usage(usage: Usage, model: str) -> JsonValue:
+    return {
+        "model": model,
+        "inputTokens": usage.input,
+        "outputTokens": usage.output,
+        "totalTokens": usage.input + usage.output,
+        "reasoningTokens": usage.reasoning,
+        "cachedInputTokens": usage.cached,
+        "cacheWriteInputTokens": usage.cache_written,
+    }

@@ -1,0 +1,198 @@
+"""Routes for AG-UI: a run of the agent that is set, or of the one that is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from fastapi import APIRouter
+from pydantic import JsonValue, ValidationError
+from starlette.responses import Response
+
+from dragoman.errors import AlreadyAnswered, BadRequest, NotFound
+from dragoman.messages.parts import Part, Text, ToolResult
+from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
+from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.protocols.ag_ui.bodies import AgentMessage, ContentPart, ResumeEntry, RunAgentInput
+from dragoman.server.protocols.ag_ui.events import Run, RunEvent
+from dragoman.server.protocols.threads import Said, attach, begin_conversation, conversation_of, say
+from dragoman.server.stream import EventStream
+from dragoman.store.store import TurnRow
+from dragoman.turn.handles import TurnHandle
+
+router = APIRouter(tags=["AG-UI"])
+
+PROTOCOL = "ag-ui"
+_STREAM: dict[int | str, dict[str, object]] = {
+    200: {"description": "Events of a run", "content": {"text/event-stream": {}}}
+}
+
+
+@router.post("/ag-ui", response_class=Response, responses=_STREAM)
+async def run(context: TheContext, person: Person, body: RunAgentInput) -> Response:
+    """Something new, what a run waited for, or a run that is under way, once more."""
+    return await _run(context, person, body, None)
+
+
+@router.post("/ag-ui/{agent}", response_class=Response, responses=_STREAM)
+async def run_agent(context: TheContext, person: Person, agent: str, body: RunAgentInput) -> Response:
+    """The same of an agent of this name."""
+    return await _run(context, person, body, agent)
+
+
+async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
+    conversation = await conversation_of(context, person, body.thread, PROTOCOL)
+    projection = Run(body.thread, body.run)
+    live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
+    if live and (body.resume or _brings(body.messages)):
+        turn = context.runtime.turn(live[-1].id)
+        snapshot = await turn.snapshot()
+        here = context.runtime.bus.here(turn.id) is not None
+        for _ in projection.replay(snapshot):
+            pass  # the client has these events
+        await _bring(context, person, body, projection)
+        return _respond(context, turn, projection, after=snapshot.last if here else 0)
+    if live and _last_said(body.messages) == await _question_of(context, live[-1]):
+        await context.runtime.driver.adopt(live[-1].id)
+        return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
+    if body.resume:
+        raise BadRequest("nothing waits in this thread: what is resumed is over")
+    row = await _start(context, person, body, conversation, agent)
+    return _respond(context, context.runtime.turn(row.id), projection, after=0)
+
+
+async def _question_of(context: Context, turn: TurnRow) -> str:
+    return (await context.runtime.store.message(turn.message)).text
+
+
+def _last_said(messages: Sequence[AgentMessage]) -> str | None:
+    return next((one.text for one in reversed(messages) if one.role == "user"), None)
+
+
+def _brings(messages: Sequence[AgentMessage]) -> bool:
+    return bool(messages) and messages[-1].role == "tool"
+
+
+async def _start(
+    context: Context, person: str, body: RunAgentInput, conversation: str | None, agent: str | None
+) -> TurnRow:
+    options = body.turn_options(agent)
+    place = next((n for n, one in reversed([*enumerate(body.messages)]) if one.role == "user"), None)
+    if place is None:
+        raise BadRequest("there is no message of a person to answer")
+    content = await _content(context, person, body.messages[place])
+    before = body.messages[:place]
+    if conversation is None:
+        history = [
+            Said("user" if one.role == "user" else "assistant", await _content(context, person, one))
+            for one in before
+            if one.role in ("user", "assistant")
+        ]
+        conversation = await begin_conversation(context, person, body.thread, PROTOCOL, history)
+        return await say(context, person, conversation, content, after=None, first=False, options=options)
+    answers = [one.id for one in before if one.role == "assistant"]
+    after = await _last_known(context, person, conversation, answers)
+    return await say(context, person, conversation, content, after=after, first=not answers, options=options)
+
+
+async def _last_known(
+    context: Context, person: str, conversation: str, messages: Sequence[str]
+) -> TurnRow | None:
+    for id in reversed(messages):
+        with suppress(NotFound):
+            message = await context.message(id, person)
+            if message.conversation == conversation and message.turn is not None:
+                return await context.turn(message.turn, person)
+    return None
+
+
+async def _content(context: Context, person: str, message: AgentMessage) -> tuple[Part, ...]:
+    try:
+        found = message.parts
+    except (ValidationError, TypeError) as error:
+        raise BadRequest("the content of a message is a text, or a list of parts") from error
+    return tuple([await _part(context, person, part) for part in found])
+
+
+async def _part(context: Context, person: str, part: ContentPart) -> Part:
+    if part.source is None:
+        return Text(part.text)
+    source = part.source
+    data = f"data:{source.media_type};base64,{source.value}"
+    return await attach(context, person, data if source.type == "data" else source.value, source.media_type)
+
+
+# ── what a run waited for ─────────────────────────────────────────────────────────────────────────
+
+
+async def _bring(context: Context, person: str, body: RunAgentInput, projection: Run) -> None:
+    """Answers to interrupts, and results of calls. What is settled already, is."""
+    for entry in body.resume:
+        asked = await context.question(entry.interrupt, person)
+        given = replace(_answer(asked, entry), by=context.user(person))
+        with suppress(AlreadyAnswered):
+            await context.runtime.answer(asked.id, given)
+        projection.was_brought(asked.id)
+    for message in reversed(body.messages):
+        if message.role != "tool":
+            break
+        with suppress(AlreadyAnswered, NotFound):
+            call = await context.call(message.call, person)
+            if not call.state.settled:
+                failed = message.error is not None
+                result = ToolResult(message.error if message.error is not None else message.text)
+                await context.runtime.commands.deliver(message.call, result, failed=failed)
+        projection.was_brought(message.call)
+
+
+def _answer(asked: Question, entry: ResumeEntry) -> Answer:
+    payload: dict[str, JsonValue] = entry.payload if isinstance(entry.payload, dict) else {}
+    yes = entry.status == "resolved" and payload.get("approved") is True
+    reason = payload.get("reason")
+    why = reason if isinstance(reason, str) else None
+    if asked.kind == "review":
+        text = payload.get("text")
+        return release(text if isinstance(text, str) else None) if yes else withhold(why)
+    if asked.kind == "tool":
+        return reply(entry.payload) if entry.status == "resolved" else reject(why)
+    edited = payload.get("arguments")
+    return allow_once(edited if isinstance(edited, dict) else None) if yes else reject(why)
+
+
+# ── the stream ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _respond(context: Context, turn: TurnHandle, projection: Run, *, after: int | None) -> Response:
+    chunks = _written(context, turn.id, _events(turn, projection, after))
+    return EventStream(chunks, context.publisher.streams)
+
+
+async def _written(
+    context: Context, turn: str, events: AsyncIterator[RunEvent]
+) -> AsyncGenerator[bytes, None]:
+    with context.readers.reading(turn):
+        async for event in events:
+            yield f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+
+
+async def _events(turn: TurnHandle, projection: Run, after: int | None) -> AsyncIterator[RunEvent]:
+    """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
+    yield projection.begin()
+    if after is None:
+        snapshot = await turn.snapshot()
+        after = snapshot.last
+        for told in projection.replay(snapshot):
+            yield told
+        if projection.waits:
+            for told in projection.pause():
+                yield told
+            return
+    async for event in turn.events(after):
+        for told in projection.events(event):
+            yield told
+        if projection.waits:
+            for told in projection.pause():
+                yield told
+            return

@@ -1,0 +1,89 @@
+"""What `useChat` sends: the messages as it shows them, of which the last one says what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from dragoman.messages.questions import Mode
+from dragoman.messages.request import ToolSpec
+from dragoman.turn.facts import TurnOptions
+from dragoman.turn.send import turn_options
+
+
+class _Loose(BaseModel):
+    """Clients send more than is known here, and newer ones more still."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Approval(_Loose):
+    id: str = ""
+    approved: bool | None = None
+    reason: str | None = None
+
+
+class UIPart(_Loose):
+    """Of any kind: which fields count is told by `type` and `state`."""
+
+    type: Annotated[str, Field(max_length=200)]
+    text: str = ""
+    url: str = ""
+    media_type: Annotated[str, Field(alias="mediaType", max_length=200)] = ""
+    filename: Annotated[str | None, Field(max_length=255)] = None
+    call: Annotated[str, Field(alias="toolCallId")] = ""
+    state: str = ""
+    output: JsonValue = None
+    error: Annotated[str, Field(alias="errorText")] = ""
+    approval: Approval | None = None
+
+
+class UIMessage(_Loose):
+    id: str = ""
+    role: Literal["system", "user", "assistant"]
+    parts: Annotated[list[UIPart], Field(max_length=10_000)] = []
+
+    @property
+    def calls(self) -> Iterator[UIPart]:
+        return (part for part in self.parts if part.call and part.type.startswith(("tool-", "dynamic-tool")))
+
+
+class ClientTool(_Loose):
+    """As assistant-ui describes it, or with the schema under the SDK's own name."""
+
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
+    schema_: Annotated[dict[str, JsonValue] | None, Field(alias="inputSchema")] = None
+
+
+class ChatBody(_Loose):
+    """The fields of `DefaultChatTransport`, and what an application may add with its `body` option."""
+
+    id: str
+    messages: Annotated[list[UIMessage], Field(min_length=1, max_length=10_000)]
+    trigger: Literal["submit-message", "regenerate-message"] = "submit-message"
+    message: Annotated[str | None, Field(alias="messageId")] = None
+    model: str | None = None
+    agent: str | None = None
+    mode: Mode | None = None
+    system: str | None = None
+    options: dict[str, JsonValue] = {}
+    tools: Annotated[dict[str, ClientTool], Field(max_length=512)] = {}
+
+    def turn_options(self) -> TurnOptions:
+        brought = [
+            ToolSpec(name, tool.description, tool.parameters or tool.schema_ or {})
+            for name, tool in self.tools.items()
+        ]
+        said = [part.text for message in self.messages if message.role == "system" for part in message.parts]
+        system = "\n\n".join(text for text in (self.system, *said) if text) or None
+        return turn_options(
+            model=self.model,
+            agent=self.agent,
+            mode=self.mode,
+            system=system,
+            options=self.options,
+            client_tools=brought,
+        )

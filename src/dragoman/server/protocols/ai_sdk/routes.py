@@ -1,0 +1,257 @@
+"""Routes for `useChat`: a message and its answer as a stream, the rest of one after a reload, and an end.
+
+`/ai-sdk/chat` is for versions 6 and 7. Version 5 has no word for approvals: at `/ai-sdk/v5/chat` the stream
+stays open meanwhile, and questions are answered at `/questions/ID/answer`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from dragoman.errors import AlreadyAnswered, BadRequest, NotFound, TurnBusy
+from dragoman.messages.parts import Part, Text, ToolResult, canonical
+from dragoman.messages.questions import allow_once, reject
+from dragoman.server import shapes
+from dragoman.server.context import Context, Person, TheContext
+from dragoman.server.protocols.ai_sdk.bodies import ChatBody, UIMessage
+from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
+from dragoman.server.protocols.threads import Said, attach, begin_conversation, conversation_of, say
+from dragoman.server.stream import EventStream
+from dragoman.store.store import TurnRow
+from dragoman.turn.facts import options_in
+from dragoman.turn.handles import TurnHandle
+
+router = APIRouter(tags=["AI SDK"])
+
+PROTOCOL = "ai-sdk"
+_HEADER = "x-vercel-ai-ui-message-stream"
+_STREAM: dict[int | str, dict[str, object]] = {
+    200: {"description": "Chunks of a UI message", "content": {"text/event-stream": {}}}
+}
+_REST: dict[int | str, dict[str, object]] = {**_STREAM, 204: {"description": "Nothing is being written"}}
+_DONE = b"data: [DONE]\n\n"
+
+
+@router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
+async def chat(context: TheContext, person: Person, body: ChatBody) -> Response:
+    """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
+    return await _chat(context, person, body, approvals=True)
+
+
+@router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
+async def chat_v5(context: TheContext, person: Person, body: ChatBody) -> Response:
+    """The same for version 5, which knows no approvals."""
+    return await _chat(context, person, body, approvals=False)
+
+
+@router.get("/ai-sdk/chat/{id}/stream", response_class=Response, responses=_REST)
+async def resume(context: TheContext, person: Person, id: str) -> Response:
+    """The answer that is being written, from its beginning. 204 where there is none."""
+    return await _resume(context, person, id, approvals=True)
+
+
+@router.get("/ai-sdk/v5/chat/{id}/stream", response_class=Response, responses=_REST)
+async def resume_v5(context: TheContext, person: Person, id: str) -> Response:
+    return await _resume(context, person, id, approvals=False)
+
+
+@router.post("/ai-sdk/chat/{id}/stop")
+async def stop(context: TheContext, person: Person, id: str) -> shapes.Cancelled:
+    """Stop what is being written in this chat, at once."""
+    turn = await _live_turn(context, person, id)
+    cancelled = turn is not None and await context.runtime.commands.cancel(turn.id, "stopped")
+    if turn is not None:
+        context.publisher.changed(turn.conversation)
+    return shapes.Cancelled(cancelled)
+
+
+async def _chat(context: Context, person: str, body: ChatBody, *, approvals: bool) -> Response:
+    last = body.messages[-1]
+    if body.trigger == "submit-message" and last.role == "assistant":
+        row = await context.turn(last.id, person)
+        turn = context.runtime.turn(row.id)
+        snapshot = await turn.snapshot()
+        here = context.runtime.bus.here(row.id) is not None
+        brought = await _brought(context, row.id)
+        stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
+        for _ in stream.replay(snapshot):
+            pass  # the client has these chunks
+        await _bring(context, person, last, stream)
+        if not row.live:
+            return _respond(context, row.id, _over(stream))
+        return _respond(context, row.id, _follow(turn, stream, snapshot.last if here else 0))
+    row = await _start(context, person, body)
+    brought = await _brought(context, row.id)
+    stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
+    return _respond(context, row.id, _follow(context.runtime.turn(row.id), stream, 0))
+
+
+async def _resume(context: Context, person: str, id: str, *, approvals: bool) -> Response:
+    row = await _live_turn(context, person, id)
+    if row is None:
+        return Response(status_code=204)
+    await context.runtime.driver.adopt(row.id)  # 409 where it cannot go on here
+    stream = UIMessageStream(
+        row.id, row.conversation, brought=await _brought(context, row.id), approvals=approvals
+    )
+    return _respond(context, row.id, _from_the_start(context.runtime.turn(row.id), stream))
+
+
+async def _live_turn(context: Context, person: str, name: str) -> TurnRow | None:
+    conversation = await conversation_of(context, person, name, PROTOCOL)
+    live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
+    return live[-1] if live else None
+
+
+async def _brought(context: Context, turn: str) -> set[str]:
+    options = options_in(await context.runtime.store.facts(turn))
+    return {spec.name for spec in options.client_tools}
+
+
+# ── something new ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def _start(context: Context, person: str, body: ChatBody) -> TurnRow:
+    """The turn that answers the last message, or answers it once more."""
+    commands = context.runtime.commands
+    conversation = await conversation_of(context, person, body.id, PROTOCOL)
+    asked = next((one for one in reversed(body.messages) if one.role == "user"), None)
+    if asked is None:
+        raise BadRequest("there is no message of a person to answer")
+    options = body.turn_options()
+    if body.trigger == "regenerate-message" and conversation is not None:
+        again = await _turn_to_repeat(context, person, conversation, body.message)
+        if again is not None:
+            turn = await commands.rerun(again.message, options=options)
+            context.publisher.changed(conversation)
+            return await context.runtime.store.turn(turn)
+    content = await _content(context, person, asked)
+    before = body.messages[: body.messages.index(asked)]
+    if conversation is None:
+        history = [
+            Said(one.role, await _content(context, person, one)) for one in before if one.role != "system"
+        ]
+        conversation = await begin_conversation(context, person, body.id, PROTOCOL, history)
+        return await say(context, person, conversation, content, after=None, first=False, options=options)
+    answers = [one.id for one in before if one.role == "assistant"]
+    after = await _last_known(context, person, conversation, answers)
+    return await say(context, person, conversation, content, after=after, first=not answers, options=options)
+
+
+async def _last_known(
+    context: Context, person: str, conversation: str, turns: Sequence[str]
+) -> TurnRow | None:
+    for id in reversed(turns):
+        with suppress(NotFound):
+            turn = await context.turn(id, person)
+            if turn.conversation == conversation:
+                return turn
+    return None
+
+
+async def _turn_to_repeat(
+    context: Context, person: str, conversation: str, message: str | None
+) -> TurnRow | None:
+    if message is not None:
+        with suppress(NotFound):
+            row = await context.turn(message, person)
+            if row.live:
+                raise TurnBusy(row.id)
+            return row
+    turns = await context.runtime.store.turns(conversation)
+    return turns[-1] if turns else None
+
+
+async def _content(context: Context, person: str, message: UIMessage) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    for part in message.parts:
+        if part.type == "text":
+            parts.append(Text(part.text))
+        elif part.type == "file":
+            parts.append(await attach(context, person, part.url, part.media_type, part.filename))
+    return tuple(parts)
+
+
+# ── what a call was waiting for ───────────────────────────────────────────────────────────────────
+
+
+async def _bring(context: Context, person: str, message: UIMessage, stream: UIMessageStream) -> None:
+    """Answers and results in a message that the client has gone on with. What is settled already, is."""
+    commands = context.runtime.commands
+    for part in message.calls:
+        with suppress(AlreadyAnswered, NotFound):
+            approval = part.approval
+            if part.state == "approval-responded" and approval is not None and approval.approved is not None:
+                await context.question(approval.id, person)
+                stream.was_brought(approval.id)
+                given = allow_once() if approval.approved else reject(approval.reason)
+                await context.runtime.answer(approval.id, replace(given, by=context.user(person)))
+            elif part.state in ("output-available", "output-error"):
+                call = await context.call(part.call, person)
+                stream.was_brought(call.id)
+                if call.state.settled:
+                    continue
+                failed = part.state == "output-error"
+                output = part.error if failed else part.output
+                text = output if isinstance(output, str) else canonical(output)
+                value = None if isinstance(output, str) else output
+                await commands.deliver(part.call, ToolResult(text, value=value), failed=failed)
+
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _respond(context: Context, turn: str, chunks: AsyncIterator[Chunk]) -> Response:
+    response = EventStream(_written(context, turn, chunks), context.publisher.streams)
+    response.headers[_HEADER] = "v1"
+    return response
+
+
+async def _written(context: Context, turn: str, chunks: AsyncIterator[Chunk]) -> AsyncGenerator[bytes, None]:
+    with context.readers.reading(turn):
+        async for chunk in chunks:
+            yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+        yield _DONE
+
+
+async def _follow(turn: TurnHandle, stream: UIMessageStream, after: int) -> AsyncIterator[Chunk]:
+    """The rest of the message: until the turn ends, or waits for this client."""
+    yield stream.begin()
+    async for chunk in _events(turn, stream, after):
+        yield chunk
+
+
+async def _from_the_start(turn: TurnHandle, stream: UIMessageStream) -> AsyncIterator[Chunk]:
+    """All that was said in it, then the rest."""
+    yield stream.begin()
+    snapshot = await turn.snapshot()
+    for chunk in stream.replay(snapshot):
+        yield chunk
+    if stream.waits_for_client:
+        for chunk in stream.pause():
+            yield chunk
+        return
+    async for chunk in _events(turn, stream, snapshot.last):
+        yield chunk
+
+
+async def _events(turn: TurnHandle, stream: UIMessageStream, after: int) -> AsyncIterator[Chunk]:
+    async for event in turn.events(after):
+        for chunk in stream.chunks(event):
+            yield chunk
+        if stream.waits_for_client:
+            for chunk in stream.pause():
+                yield chunk
+            return
+
+
+async def _over(stream: UIMessageStream) -> AsyncIterator[Chunk]:
+    """There is nothing more of it."""
+    yield stream.begin()
+    yield {"type": "finish"}

@@ -1,0 +1,144 @@
+"""AG-UI's own client, as published, against a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from dragoman import Agent
+from dragoman.messages import events as e
+from dragoman.messages.parts import CallState
+from dragoman.server.protocols.ag_ui.events import Run, RunEvent
+from dragoman.wire.scripted import calls, fails, says, thinks
+from tests.protocols.published import needs_clients, read_by_client, run_client
+from tests.protocols.turns import turns
+from tests.runtimes import add, calls_of, model_of
+from tests.server.site import Site, served
+
+pytestmark = [pytest.mark.slow, needs_clients]
+STORY = ("Once upon a time. " * 40).strip()
+
+
+async def at_the_client(site: Site, scene: str, agent: str = "") -> dict[str, Any]:
+    return await run_client("ag_ui.mjs", f"{site.url}/api/ag-ui{agent}", site.key, scene)
+
+
+def said(shown: dict[str, Any], role: str = "assistant") -> list[str]:
+    return [
+        message["content"]
+        for message in shown["messages"]
+        if message["role"] == role and message.get("content")
+    ]
+
+
+async def test_thoughts_calls_and_an_answer_are_shown(tmp_path: Path) -> None:
+    """F2"""
+    script = [thinks("Let me add.") + says("One moment.") + calls("add", a=1, b=2), says("It is 3.")]
+    async with served(tmp_path, script, tools=[add]) as site:
+        shown = await at_the_client(site, "chat")
+    assert (said(shown), said(shown, "reasoning"), said(shown, "tool")) == (
+        ["One moment.", "It is 3."],
+        ["Let me add."],
+        ["3"],
+    )
+    made = [call for message in shown["messages"] for call in message.get("toolCalls", ())]
+    assert [(call["function"]["name"], call["function"]["arguments"]) for call in made] == [
+        ("add", '{"a": 1, "b": 2}')
+    ]
+    assert (shown["outcomes"], shown["usage"][0]["inputTokens"]) == (["success"], 20)
+
+
+async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path) -> None:
+    """F1: the thread's own name stands for it."""
+    async with served(tmp_path, [says("First."), says("Second.")]) as site:
+        shown = await at_the_client(site, "two")
+        (conversation,) = await site.runtime.conversations()
+        stored, _ = await site.runtime.store.messages(conversation.id)
+    assert said(shown) == ["First.", "Second."]
+    assert [message.text for message in stored] == ["Hello", "First.", "And?", "Second."]
+
+
+@pytest.mark.parametrize(
+    ("scene", "state", "result"),
+    [
+        ("allow", CallState.COMPLETED, "3"),
+        ("edit", CallState.COMPLETED, "30"),
+        ("refuse", CallState.REJECTED, "not today"),
+    ],
+)
+async def test_an_interrupt_is_answered_and_the_turn_goes_on(
+    tmp_path: Path, scene: str, state: CallState, result: str
+) -> None:
+    """F2, P4: in the protocol's own words; also with other arguments."""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as site:
+        shown = await at_the_client(site, scene)
+        (conversation,) = await site.runtime.conversations()
+        stored, _ = await site.runtime.store.messages(conversation.id)
+    (call,) = calls_of(stored)
+    assert call.result is not None
+    assert (call.state, result in call.result.text) == (state, True)
+    assert (said(shown), shown["outcomes"]) == (["Done."], ["interrupt", "success"])
+
+
+async def test_a_tool_of_the_client_is_run_by_the_client(tmp_path: Path) -> None:
+    """F2, C6"""
+    async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
+        shown = await at_the_client(site, "tool")
+        (conversation,) = await site.runtime.conversations()
+        assert len(await site.runtime.store.turns(conversation.id)) == 1
+    assert (said(shown), shown["outcomes"]) == (["In Rome."], ["success", "success"])
+
+
+async def test_who_lost_the_connection_and_asks_the_same_gets_the_whole_answer(tmp_path: Path) -> None:
+    """F2, E2: of the turn that runs, not of another one."""
+    async with served(tmp_path, [says(STORY, waits=0.05)]) as site:
+        shown = await at_the_client(site, "again")
+        (conversation,) = await site.runtime.conversations()
+        assert len(await site.runtime.store.turns(conversation.id)) == 1
+    assert said(shown) == [STORY]
+
+
+async def test_who_aborts_and_says_something_else_gets_an_answer(tmp_path: Path) -> None:
+    """F2, T6"""
+    async with served(tmp_path, [says(STORY, waits=0.05), says("Gladly.")]) as site:
+        shown = await at_the_client(site, "abort")
+        (conversation,) = await site.runtime.conversations()
+        turns = await site.runtime.store.turns(conversation.id)
+    assert (said(shown)[-1], [turn.state for turn in turns]) == ("Gladly.", ["cancelled", "completed"])
+
+
+async def test_what_fails_is_an_error_of_the_run(tmp_path: Path) -> None:
+    """F3"""
+    async with served(tmp_path, [fails(RuntimeError("no more words"), after="So far ")]) as site:
+        shown = await at_the_client(site, "chat")
+    assert "no more words" in shown["errors"][0]
+
+
+async def test_an_agent_is_run_by_its_name(tmp_path: Path) -> None:
+    """F1"""
+    critic = Agent(name="critic", prompt="You are a critic.")
+    async with served(tmp_path, [says("Weak.")], agents=[critic]) as site:
+        shown = await at_the_client(site, "chat", "/critic")
+        (request,) = model_of(site.runtime).requests
+    assert (said(shown), "You are a critic." in request.system) == (["Weak."], True)
+
+
+def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
+    """F1, W1: what its own schema and checks take, and all of the text."""
+    told: list[tuple[list[RunEvent], str]] = []
+
+    @given(turns())
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    def tell(events: list[e.Event]) -> None:
+        run = Run("thread", "run")
+        written = [run.begin(), *(told for event in events for told in run.events(event))]
+        if written[-1]["type"] != "RUN_ERROR":
+            text = "".join(event.text for event in events if isinstance(event, e.TextDelta))
+            told.append((written, text))
+
+    tell()
+    read = read_by_client("ag_ui_reads.mjs", [events for events, _ in told])
+    assert ["".join(texts) for texts in read] == [text for _, text in told]

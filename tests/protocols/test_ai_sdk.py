@@ -1,0 +1,179 @@
+"""The AI SDK's own chat, as published, against a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dragoman.messages import events as e
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState
+from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
+from dragoman.wire.scripted import calls, fails, says, thinks
+from tests.protocols.published import needs_clients, read_by_client, run_client
+from tests.protocols.turns import turns
+from tests.runtimes import add, calls_of
+from tests.server.site import Site, served
+
+pytestmark = [pytest.mark.slow, needs_clients]
+VERSIONS = ["5", "6", "7"]
+STORY = "Once upon a time. " * 40
+
+
+async def at_the_chat(site: Site, version: str, scene: str) -> dict[str, Any]:
+    """What the chat shows in the end."""
+    where = "/api/ai-sdk/v5/chat" if version == "5" else "/api/ai-sdk/chat"
+    return await run_client("ai_sdk.mjs", version, site.url + where, site.key, scene)
+
+
+async def path_of(site: Site, conversation: str) -> list[Message]:
+    """What was said last, and before it."""
+    tree = await (await site.runtime.conversation(conversation)).tree()
+    return list(tree.path((await site.runtime.store.conversation(conversation)).leaf))
+
+
+def parts(shown: dict[str, Any], *types: str) -> list[dict[str, Any]]:
+    """Of the last message, those of these types."""
+    return [part for part in shown["messages"][-1]["parts"] if not types or part["type"] in types]
+
+
+def text(shown: dict[str, Any]) -> str:
+    return "".join(part["text"] for part in parts(shown, "text"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_thoughts_calls_and_an_answer_are_shown(tmp_path: Path, version: str) -> None:
+    """F2"""
+    script = [thinks("Let me add.") + says("One moment.") + calls("add", a=1, b=2), says("It is 3.")]
+    async with served(tmp_path, script, tools=[add]) as site:
+        shown = await at_the_chat(site, version, "chat")
+    assert (shown["status"], shown["errors"], text(shown)) == ("ready", [], "One moment.It is 3.")
+    assert [part["text"] for part in parts(shown, "reasoning")] == ["Let me add."]
+    (call,) = parts(shown, "dynamic-tool")
+    assert (call["toolName"], call["state"]) == ("add", "output-available")
+    assert (call["input"], call["output"]) == ({"a": 1, "b": 2}, 3)
+    assert shown["messages"][-1]["metadata"]["usage"]["input"] == 20
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_second_message_is_said_in_the_same_conversation(tmp_path: Path, version: str) -> None:
+    """F1: the chat's own name stands for it."""
+    async with served(tmp_path, [says("First."), says("Second.")]) as site:
+        shown = await at_the_chat(site, version, "two")
+        (conversation,) = await site.runtime.conversations()
+        tree = await path_of(site, conversation.id)
+    assert [message["role"] for message in shown["messages"]] == ["user", "assistant"] * 2
+    assert [message.text for message in tree] == ["Hello", "First.", "And?", "Second."]
+
+
+@pytest.mark.parametrize("version", ["6", "7"])
+@pytest.mark.parametrize("scene", ["allow", "refuse"])
+async def test_an_approval_is_asked_for_and_answered(tmp_path: Path, version: str, scene: str) -> None:
+    """F2, P4: in the protocol's own words, and the turn goes on."""
+    script = [calls("add", a=1, b=2), says("Done.")]
+    async with served(tmp_path, script, tools=[add], allow=()) as site:
+        shown = await at_the_chat(site, version, scene)
+        (conversation,) = await site.runtime.conversations()
+        stored = await path_of(site, conversation.id)
+    (call,) = calls_of(stored)
+    (part,) = parts(shown, "dynamic-tool")
+    if scene == "allow":
+        assert (call.state, part["state"], part["output"]) == (CallState.COMPLETED, "output-available", 3)
+    else:
+        assert (call.state, part["state"]) == (CallState.REJECTED, "output-denied")
+        assert call.result is not None
+        assert "not today" in call.result.text
+    assert (text(shown), len(shown["messages"])) == ("Done.", 2)
+
+
+async def test_where_the_protocol_has_no_approvals_the_stream_waits(tmp_path: Path) -> None:
+    """F3: version 5. The question comes as data, and is answered over the API."""
+    async with served(tmp_path, [calls("add", a=1, b=2), says("Done.")], tools=[add], allow=()) as site:
+        shown = await at_the_chat(site, "5", "asked")
+    assert (shown["asked"], text(shown)) == (200, "Done.")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_tool_of_the_page_is_run_by_the_page(tmp_path: Path, version: str) -> None:
+    """F2, C6: once."""
+    async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
+        shown = await at_the_chat(site, version, "tool")
+    assert (shown["ran"], text(shown)) == ([{}], "In Rome.")
+    (part,) = parts(shown, "tool-where")
+    assert (part["state"], part["output"]) == ("output-available", "Rome")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_page_that_is_loaded_again_gets_the_whole_answer(tmp_path: Path, version: str) -> None:
+    """F2, E2"""
+    async with served(tmp_path, [says(STORY.strip(), waits=0.05)]) as site:
+        shown = await at_the_chat(site, version, "reload")
+    assert (text(shown), len(parts(shown, "text"))) == (STORY.strip(), 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_who_stops_and_says_something_else_gets_an_answer(tmp_path: Path, version: str) -> None:
+    """F2, T6: what was hung up on is cancelled."""
+    async with served(tmp_path, [says(STORY, waits=0.05), says("Gladly.")]) as site:
+        shown = await at_the_chat(site, version, "stop")
+        (conversation,) = await site.runtime.conversations()
+        turns = await site.runtime.store.turns(conversation.id)
+    assert (text(shown), [turn.state for turn in turns]) == ("Gladly.", ["cancelled", "completed"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("scene", "said"), [("again", ["Hello"]), ("edit", ["Hello", "And?"])])
+async def test_an_answer_is_made_once_more(tmp_path: Path, version: str, scene: str, said: list[str]) -> None:
+    """F2: as a version, beside the first one."""
+    async with served(tmp_path, [says("First."), says("Second.")]) as site:
+        shown = await at_the_chat(site, version, scene)
+        (conversation,) = await site.runtime.conversations()
+        stored, _ = await site.runtime.store.messages(conversation.id)
+    assert text(shown) == "Second."
+    assert [message.text for message in stored if message.role == "user"] == said
+    assert [message.text for message in stored if message.role == "assistant"] == ["First.", "Second."]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_file_of_a_message_is_stored(tmp_path: Path, version: str) -> None:
+    """M3"""
+    async with served(tmp_path, [says("It says hello.")]) as site:
+        await at_the_chat(site, version, "file")
+        (conversation,) = await site.runtime.conversations()
+        first, *_ = await path_of(site, conversation.id)
+        (file,) = first.files
+        assert file.blob is not None
+        assert await site.runtime.store.blob(file.blob) == b"hello"
+    assert (first.text, file.name, file.media_type) == ("Read it.", "a.txt", "text/plain")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_what_fails_is_an_error_of_the_chat(tmp_path: Path, version: str) -> None:
+    """F3"""
+    async with served(tmp_path, [fails(RuntimeError("no more words"), after="So far ")]) as site:
+        shown = await at_the_chat(site, version, "two")
+    assert any("no more words" in error for error in shown["errors"])
+
+
+def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:
+    """F1, W1: what their own schema and reader take, and all of the text."""
+    told: list[tuple[bool, list[Chunk], str]] = []
+
+    @given(turns(), st.booleans())
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    def tell(events: list[e.Event], approvals: bool) -> None:
+        stream = UIMessageStream("turn_1", "conv_1", brought=(), approvals=approvals)
+        chunks = [stream.begin(), *(chunk for event in events for chunk in stream.chunks(event))]
+        texts = "".join(event.text for event in events if isinstance(event, e.TextDelta))
+        told.append((approvals, chunks, texts))
+
+    tell()
+    read = read_by_client(
+        "ai_sdk_reads.mjs", [{"approvals": approvals, "chunks": chunks} for approvals, chunks, _ in told]
+    )
+    expected = [text for approvals, _, text in told for _ in range(2 if approvals else 3)]
+    assert ["".join(texts) for texts in read] == expected

@@ -1,0 +1,45 @@
+"""Turns that nobody reads any more."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from dragoman.server.protocols.readers import Readers
+from dragoman.wire.scripted import says
+from tests.runtimes import runtime_with
+
+STORY = says("Once upon a time. " * 400, waits=0.05)
+
+
+async def test_a_turn_that_nobody_comes_back_for_is_cancelled(tmp_path: Path) -> None:
+    """T6: its reader has hung up, and that is all it can say."""
+    async with runtime_with(tmp_path, [STORY]) as runtime:
+        readers = Readers(runtime, grace=0.01)
+        turn = await runtime.send("Tell me.")
+        with suppress(ConnectionError), readers.reading(turn.id):
+            raise ConnectionError
+        assert (await turn.result()).state == "cancelled"
+
+
+async def test_who_comes_back_finds_it_running(tmp_path: Path) -> None:
+    """E2: a page that is loaded again hangs up, too."""
+    async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
+        readers = Readers(runtime, grace=60)
+        turn = await runtime.send("Tell me.")
+        with suppress(ConnectionError), readers.reading(turn.id):
+            raise ConnectionError
+        with readers.reading(turn.id):
+            assert (await turn.result()).state == "completed"
+        assert not await readers.stop_if_left(turn.id)
+
+
+async def test_who_says_something_else_meanwhile_does_not_wait_for_it(tmp_path: Path) -> None:
+    """T6"""
+    async with runtime_with(tmp_path, [STORY]) as runtime:
+        readers = Readers(runtime, grace=60)
+        turn = await runtime.send("Tell me.")
+        with suppress(ConnectionError), readers.reading(turn.id):
+            raise ConnectionError
+        assert await readers.stop_if_left(turn.id)
+        assert (await turn.result()).state == "cancelled"
