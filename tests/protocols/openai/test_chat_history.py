@@ -11,6 +11,7 @@ import pytest
 from dragoman import Agent
 from dragoman.conversation.tree import Tree
 from dragoman.messages.parts import CallState
+from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import calls, says
 from tests.protocols.openai.callers import MODEL, called, conversations, result, user
 from tests.runtimes import add, model_of
@@ -125,3 +126,20 @@ async def test_what_is_said_in_the_page_is_not_taken_for_a_history(tmp_path: Pat
         history: list[Any] = [user("Hi"), {"role": "assistant", "content": "Hello!"}, user("How are you?")]
         await client.chat.completions.create(model=MODEL, messages=history)
         assert len(await conversations(site)) == 2
+
+
+async def test_the_same_words_of_somebody_else_are_somebody_elses(tmp_path: Path) -> None:
+    """F1 × U2"""
+    async with called(tmp_path, lambda _: says("Hello!")) as (client, site):
+        await site.runtime.store.add_person("ada", key_hash("a key of ada"), 1.0)
+        ada = client.with_options(api_key="a key of ada")
+        history: list[Any] = [user("Hi")]
+        for caller in (client, ada):
+            await caller.chat.completions.create(model=MODEL, messages=history)
+        history += [{"role": "assistant", "content": "Hello!"}, user("How are you?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        turns = {
+            one.owner: len(await site.runtime.store.turns(one.id))
+            for one in await site.runtime.conversations()
+        }
+    assert turns == {"local": 2, "ada": 1}
