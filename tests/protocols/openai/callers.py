@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
+from dragoman import tool
 from dragoman.wire.scripted import Script
 from tests.server.site import Site, served
 
@@ -45,3 +47,15 @@ def result(call: str, text: str) -> Any:
 
 async def conversations(site: Site) -> list[str]:
     return [one.id for one in await site.runtime.conversations()]
+
+
+def waiting(gate: asyncio.Event) -> Any:
+    """A tool that runs until the gate is open."""
+
+    @tool(replay="safe")
+    async def wait() -> str:
+        "Wait."
+        await gate.wait()
+        return "waited"
+
+    return wait

@@ -15,7 +15,7 @@ from openai.types.responses import Response
 from dragoman import tool
 from dragoman.wire.scripted import calls, says
 from tests.patience import PATIENCE, eventually
-from tests.protocols.openai.callers import MODEL, called, conversations
+from tests.protocols.openai.callers import MODEL, called, conversations, waiting
 from tests.server.site import served
 
 pytestmark = pytest.mark.slow
@@ -32,44 +32,44 @@ async def ended(client: AsyncOpenAI, id: str) -> Response:
 
 async def test_one_in_the_background_is_polled(tmp_path: Path) -> None:
     """F2: nobody has to listen."""
-    async with called(tmp_path, lambda _: says(STORY, waits=0.01)) as (client, _):
+    gate = asyncio.Event()
+    async with called(tmp_path, [calls("wait"), says(STORY)], tools=[waiting(gate)]) as (client, _):
         begun = await client.responses.create(model=MODEL, input="A story", background=True)
         assert (begun.status, begun.background) == ("in_progress", True)
+        gate.set()
         assert (await ended(client, begun.id)).output_text == STORY
 
 
 async def test_its_stream_may_be_left_and_followed_from_any_event_on(tmp_path: Path) -> None:
-    """F2, S3: what comes is what would have come, while it runs and when it is over."""
-    async with called(tmp_path, lambda _: says(STORY, waits=0.02)) as (client, _):
+    """F2, S3: what comes is what would have come, while it runs; when it is over, its end has everything."""
+    gate = asyncio.Event()
+    script = [says(STORY) + calls("wait"), says("The end.")]
+    async with called(tmp_path, script, tools=[waiting(gate)]) as (client, _):
         stream = await client.responses.create(model=MODEL, input="A story", background=True, stream=True)
-        seen = []
+        heard: list[Any] = []
         async for event in stream:
-            seen.append(event)
-            if len(seen) == 7:
+            heard.append(event)
+            if event.type == "response.output_item.done":
                 break
         await stream.close()
-        assert seen[0].type == "response.created"
-        id = seen[0].response.id
-        rest = await client.responses.retrieve(id, stream=True, starting_after=seen[-1].sequence_number)
-        seen += [event async for event in rest]
+        id, seen = heard[0].response.id, heard[:7]
+        async for event in await client.responses.retrieve(id, stream=True, starting_after=6):
+            seen.append(event)
+            gate.set()
+        assert seen[: len(heard)] == heard
         assert [event.sequence_number for event in seen] == [*range(len(seen))]
         deltas = [event.delta for event in seen if event.type == "response.output_text.delta"]
-        assert "".join(deltas) == STORY
+        assert "".join(deltas) == f"{STORY}The end."
         late = await client.responses.retrieve(id, stream=True, starting_after=seen[-2].sequence_number)
         (last,) = [event async for event in late]
         assert last.type == "response.completed"
-        assert last.response.output_text == STORY
+        assert last.response.output_text == f"{STORY}The end."
 
 
 async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
     """S3 × F2: who was listening hears nothing wrong, and follows it again where it runs now."""
     gate = asyncio.Event()
-
-    @tool(replay="safe")
-    async def wait() -> str:
-        "Wait."
-        await gate.wait()
-        return "waited"
+    wait = waiting(gate)
 
     async with called(tmp_path, [says("Wait. ") + calls("wait")], tools=[wait]) as (client, _):
         stream = await client.responses.create(model=MODEL, input="Wait", background=True, stream=True)
@@ -93,12 +93,7 @@ async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
 async def test_a_server_that_stops_cancels_nothing(tmp_path: Path, *, streamed: bool) -> None:
     """S3 × F2: it is not the caller who went, and the turn goes on when the server is back."""
     gate = asyncio.Event()
-
-    @tool(replay="safe")
-    async def wait() -> str:
-        "Wait."
-        await gate.wait()
-        return "waited"
+    wait = waiting(gate)
 
     async with AsyncExitStack() as stack:
         async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
@@ -147,7 +142,8 @@ async def test_it_can_be_cancelled(tmp_path: Path) -> None:
 
 async def test_one_in_the_foreground_ends_with_its_caller(tmp_path: Path) -> None:
     """F2, T6; one that is only read goes on."""
-    async with called(tmp_path, lambda _: says(STORY, waits=0.05)) as (client, site):
+    wait = waiting(asyncio.Event())
+    async with called(tmp_path, [calls("wait")], tools=[wait]) as (client, _):
         stream = await client.responses.create(model=MODEL, input="A story", stream=True)
         created = await anext(aiter(stream))
         assert created.type == "response.created"
@@ -156,8 +152,7 @@ async def test_one_in_the_foreground_ends_with_its_caller(tmp_path: Path) -> Non
         await watching.close()
         assert (await client.responses.retrieve(created.response.id)).status == "in_progress"
         await stream.close()
-        await eventually(lambda: not site.runtime.bus.turns())
-        assert (await client.responses.retrieve(created.response.id)).status == "cancelled"
+        assert (await ended(client, created.response.id)).status == "cancelled"
 
 
 async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:

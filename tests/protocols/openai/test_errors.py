@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from random import Random
@@ -11,8 +12,16 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from dragoman.wire.scripted import says
-from tests.protocols.openai.callers import CHAT_TOOL, MODEL, RESPONSE_TOOL, called, conversations, user
+from dragoman.wire.scripted import calls, says
+from tests.protocols.openai.callers import (
+    CHAT_TOOL,
+    MODEL,
+    RESPONSE_TOOL,
+    called,
+    conversations,
+    user,
+    waiting,
+)
 from tests.server.hostile_values import hostile
 from tests.server.site import served
 from tests.server.test_every_door import SEED
@@ -50,13 +59,16 @@ async def test_a_wrong_key_and_an_unknown_model_are_the_sdks_own_errors(tmp_path
 
 async def test_a_branch_that_is_busy_says_when_to_try_again(tmp_path: Path) -> None:
     """F3 × T4: a stock client tries again by itself, and gets through."""
-    async with called(tmp_path, lambda _: says("A long story. " * 10, waits=0.02)) as (client, site):
+    gate = asyncio.Event()
+    script = [calls("wait"), says("One."), says("Two.")]
+    async with called(tmp_path, script, tools=[waiting(gate)]) as (client, site):
         conversation = await site.conversation()
         await site.say("Hi", conversation)
         named: dict[str, Any] = {"metadata": {"conversation": conversation}}
         with pytest.raises(openai.ConflictError) as busy:
             await client.chat.completions.create(**CHAT, **named)
         assert busy.value.response.headers["retry-after"] == "1"
+        gate.set()
         patient = client.with_options(max_retries=10)
         reply = await patient.chat.completions.create(**CHAT, **named)
         assert reply.choices[0].finish_reason == "stop"
