@@ -10,8 +10,6 @@ RUNS   := $(VENV)/.runs
 TOOLS  := .tools
 PAGE   := src/dragoman/server/page/index.html
 NPM    := web/node_modules/.package-lock.json
-# Clients of other people's protocols, as they are published: the tests drive them.
-CLIENTS := tests/protocols/clients/node_modules/.package-lock.json
 # npm and Vite run by the Node that is a Python package.
 NODE   := cd web && PATH="$(CURDIR)/$(BIN):$$PATH"
 # Most of the time tests wait for other processes: more run at once than there are cores.
@@ -20,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres clients format facts fuzz soak chaos upgrade cluster bench bench-fleet eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench bench-fleet eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -51,18 +49,12 @@ $(PAGE): $(shell find web -type f -not -path '*/node_modules/*' -not -path '*/te
 	@$(NODE) npm run --silent build -- --logLevel warn
 	@touch $@
 
-$(CLIENTS): tests/protocols/clients/package.json tests/protocols/clients/package-lock.json | $(READY)
-	@cd tests/protocols/clients && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	@touch $@
-
-clients: $(CLIENTS)    # published clients, for the tests of protocols
-
 page: $(PAGE)    ## build the page, if its sources are newer
 
 run: $(RUNS)     ## the page, on the best model there is: the one in the box if there is no other
 	@$(BIN)/dragoman serve
 
-test: $(READY) $(NPM) $(PAGE) $(CLIENTS) browser postgres    ## every check and every test
+test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check and every test
 	@$(MAKE) --no-print-directory --jobs=2 $(SYNC) checks
 	@$(PYTEST) -n $(WORKERS)
 

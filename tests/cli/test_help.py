@@ -37,8 +37,17 @@ def test_the_shell_completes_conversations_and_models(stage: Path) -> None:
 
 
 def test_every_command_has_an_example() -> None:
-    names = "run chat serve models tools doctor list show search export import rm decode parse explain demo"
-    more = (("questions",), ("answer",), ("config", "show"), ("config", "check"), ("people", "add"))
+    names = (
+        "run chat serve acp models tools doctor list show search export import rm decode parse explain demo"
+    )
+    more = (
+        ("questions",),
+        ("answer",),
+        ("config", "show"),
+        ("config", "check"),
+        ("people", "add"),
+        ("mcp", "serve"),
+    )
     stores = (("store", "copy"), ("store", "migrate"))
     for command in (*((one,) for one in names.split()), *more, *stores):
         ended = CliRunner().invoke(app, [*command, "--help"])

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-import shutil
+import os
 import subprocess
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.npm import NODE, TESTS, installed
 from tests.patience import PATIENCE
 
-CLIENTS = Path(__file__).parent / "clients"
-needs_clients = pytest.mark.skipif(
-    not (CLIENTS / "node_modules").is_dir() or shutil.which("node") is None,
-    reason="published clients are not installed: make clients",
-)
+CLIENTS = "protocols/clients"
 
 
 async def run_client(script: str, *arguments: str) -> dict[str, Any]:
     """What it prints in the end."""
     process = await asyncio.create_subprocess_exec(
-        *("node", script, *arguments),
-        cwd=CLIENTS,
+        *(NODE, str(await asyncio.to_thread(_placed, script)), *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -42,8 +40,7 @@ async def run_client(script: str, *arguments: str) -> dict[str, Any]:
 def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
     """What it makes of each."""
     read = subprocess.run(
-        ["node", script],
-        cwd=CLIENTS,
+        [NODE, _placed(script)],
         input="\n".join(json.dumps(stream) for stream in streams),
         text=True,
         capture_output=True,
@@ -52,3 +49,19 @@ def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
     )
     assert read.returncode == 0, read.stderr
     return [json.loads(line) for line in read.stdout.split("\n") if line]
+
+
+@cache
+def _placed(script: str) -> Path:
+    """The script beside the packages it imports: Node looks for them from where it lies."""
+    try:
+        folder = installed(CLIENTS)
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        pytest.skip(f"npm cannot install the published clients here: {error}")
+    text = (TESTS / CLIENTS / script).read_bytes()
+    placed = folder / f"{hashlib.sha256(text).hexdigest()[:16]}-{script}"
+    if not placed.exists():
+        written = placed.with_suffix(f".{os.getpid()}")
+        written.write_bytes(text)
+        written.replace(placed)  # others may run it by now
+    return placed

@@ -13,12 +13,12 @@ from dragoman.messages import events as e
 from dragoman.messages.parts import CallState
 from dragoman.server.protocols.ag_ui.events import Run, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks
-from tests.protocols.published import needs_clients, read_by_client, run_client
+from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import turns
 from tests.runtimes import add, calls_of, model_of
 from tests.server.site import Site, served
 
-pytestmark = [pytest.mark.slow, needs_clients]
+pytestmark = pytest.mark.slow
 STORY = ("Once upon a time. " * 40).strip()
 
 

@@ -14,12 +14,12 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState
 from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
-from tests.protocols.published import needs_clients, read_by_client, run_client
+from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import turns
 from tests.runtimes import add, calls_of
 from tests.server.site import Site, served
 
-pytestmark = [pytest.mark.slow, needs_clients]
+pytestmark = pytest.mark.slow
 VERSIONS = ["5", "6", "7"]
 STORY = "Once upon a time. " * 40
 

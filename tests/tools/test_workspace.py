@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import ToolContext, ToolFailed, tool
-from dragoman.tools.workspace import inside
+from dragoman.tools.workspace import OPEN_FILES, inside, read_if_there, read_inside, replace_inside
 from tests.tools.bench import Bench
 
 
@@ -103,3 +105,67 @@ async def test_a_tool_reaches_its_files_through_the_context(workspace: Path) -> 
     assert (await bench.run(read, {"path": "a.txt"})).result.text == "a"
     assert (await bench.run(read, {"path": "secret"})).result.text == "secret leads out of the workspace"
     assert "no workspace" in (await Bench().run(read, {"path": "a.txt"})).result.text
+
+
+# ── as an editor has them ─────────────────────────────────────────────────────────────────────────
+
+
+class PlayedBuffers:
+    """An editor with one text open, which writes, or leaves it to us."""
+
+    def __init__(self, text: str | None, *, writes: bool = True) -> None:
+        self.text = text
+        self.writes = writes
+
+    def read(self, path: Path) -> str | None:
+        return self.text
+
+    def write(self, path: Path, text: str) -> bool:
+        if self.writes:
+            path.write_bytes(f"by the editor: {text}".encode())
+        return self.writes
+
+
+@contextmanager
+def open_in_editor(text: str | None, *, writes: bool = True) -> Iterator[None]:
+    token = OPEN_FILES.set(PlayedBuffers(text, writes=writes))
+    try:
+        yield
+    finally:
+        OPEN_FILES.reset(token)
+
+
+@pytest.mark.parametrize(
+    ("saved", "open_as", "read"),
+    [
+        (b"a\r\nb\r\n", "a\nb\n", b"a\r\nb\r\n"),  # nothing was changed: editors have line ends of their own
+        (b"a\r\nb\r\n", "a\nc\n", b"a\r\nc\r\n"),
+        (b"a\nb\n", "a\nc\n", b"a\nc\n"),
+        (b"a\n", None, b"a\n"),
+        (b"", "new", b"new"),
+    ],
+)
+def test_what_an_editor_has_open_is_what_is_read(
+    tmp_path: Path, saved: bytes, open_as: str | None, read: bytes
+) -> None:
+    """F2: with the line ends of the file."""
+    (tmp_path / "a.txt").write_bytes(saved)
+    with open_in_editor(open_as):
+        assert read_inside(tmp_path, "a.txt", 100) == read
+        assert read_if_there(tmp_path, "a.txt", 100) == read
+    assert (tmp_path / "a.txt").read_bytes() == saved
+
+
+def test_an_editor_writes_where_it_can(tmp_path: Path) -> None:
+    """F2: what it cannot, we do; it is given no way out of the workspace, nor through a link."""
+    with open_in_editor(None):
+        replace_inside(tmp_path, "a.txt", 100, lambda old: b"new", create=True)
+    assert (tmp_path / "a.txt").read_bytes() == b"by the editor: new"
+    with open_in_editor(None, writes=False):
+        replace_inside(tmp_path, "a.txt", 100, lambda old: b"ours", create=True)
+    assert (tmp_path / "a.txt").read_bytes() == b"ours"
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    with open_in_editor("x"), pytest.raises(ToolFailed):
+        replace_inside(tmp_path, "link.txt", 100, lambda old: b"new", create=True)
+    with open_in_editor("x"), pytest.raises(ToolFailed):
+        read_inside(tmp_path, "../outside.txt", 100)

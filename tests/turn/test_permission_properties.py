@@ -51,7 +51,8 @@ touched = st.lists(st.sampled_from(PLACES), min_size=1, max_size=3)
 
 
 def denied(place: str, authority: Authority) -> bool:
-    layers = [authority.rules, authority.bounds, authority.grants, *authority.outer]
+    given = [rule for rule in authority.grants if rule.action == "deny"]  # whatever was allowed later
+    layers = [authority.rules, authority.bounds, given, *authority.outer]
     return any(decide("go", (place,), layer).action == "deny" for layer in layers)
 
 

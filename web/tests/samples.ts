@@ -28,7 +28,7 @@ const DEFAULTS: { [T in TurnEvent["type"]]?: object } = {
 export const event = (sketch: Sketch): TurnEvent => ({ seq: 0, turn: "", ...DEFAULTS[sketch.type], ...sketch }) as TurnEvent;
 export const events = (...sketches: Sketch[]): TurnEvent[] => sketches.map(event);
 
-export const USAGE: Usage = { input: 1, output: 1, cached: 0, cache_written: 0, reasoning: 0, cost: null };
+export const USAGE: Usage = { input: 1, output: 1, cached: 0, cache_written: 0, reasoning: 0, cost: null, images: 0, seconds: 0, characters: 0 };
 
 export function message(id: string, parent: string | null, role: Message["role"], more: Partial<Message> = {}): Message {
   return { ...emptyMessage(id, "conv_1", parent, role, "turn_1"), turn: null, ...more };

@@ -13,7 +13,7 @@ import { tasksOf } from "../src/conversation/todo";
 import { zh } from "../src/i18n/zh";
 import { call, message, question, result } from "./samples";
 
-const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost });
+const usage = (cost: number | null, input = 10): Usage => ({ input, output: 0, cached: 0, cache_written: 0, reasoning: 0, cost, images: 0, seconds: 0, characters: 0 });
 
 describe("figures", () => {
   it.each([

@@ -20,24 +20,34 @@ _QUESTION = "Do you trust it?  [y] yes, use it  [n] no, go on without it  [q] qu
 
 
 def load_settings(
-    config: Path | None, flags: Mapping[str, object] | None = None, *, trust: bool = False, asks: bool = False
+    config: Path | None,
+    flags: Mapping[str, object] | None = None,
+    *,
+    trust: bool = False,
+    asks: bool = False,
+    start: Path | None = None,
 ) -> Settings:
     """As `read_settings`. ConfigError says the first thing that is wrong."""
-    settings, errors = read_settings(config, flags, trust=trust, asks=asks)
+    settings, errors = read_settings(config, flags, trust=trust, asks=asks, start=start)
     if errors:
         raise ConfigError(errors[0])
     return settings
 
 
 def read_settings(
-    config: Path | None, flags: Mapping[str, object] | None = None, *, trust: bool = False, asks: bool = False
+    config: Path | None,
+    flags: Mapping[str, object] | None = None,
+    *,
+    trust: bool = False,
+    asks: bool = False,
+    start: Path | None = None,
 ) -> tuple[Settings, list[str]]:
-    """The settings that hold here, and what is wrong with them.
+    """The settings that hold here, or in the folder `start`, and what is wrong with them.
 
     `trust`: the person says that the folder is trusted this time. `asks`: the command would act on what it
     finds, so they are asked, if they are at the terminal. What is left out is named on standard error.
     """
-    settings, errors = read(config, flags=flags, decide=_decide(trust=trust, asks=asks))
+    settings, errors = read(config, start=start, flags=flags, decide=_decide(trust=trust, asks=asks))
     for left_out in settings.sources.left_out:
         if asks or SETTINGS in left_out.contents.files or not left_out.contents.files:
             print(f"· {describe(left_out)}", file=sys.stderr)

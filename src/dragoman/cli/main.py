@@ -11,6 +11,7 @@ import typer
 from dragoman.cli.flags import (
     config,
     conversations,
+    editors,
     files,
     inspection,
     mcp,
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for commands in (talking, turns, setup, inspection, conversations, files):
+for commands in (talking, editors, turns, setup, inspection, conversations, files):
     app.add_typer(commands.app)
 for name, group in {"mcp": mcp, "config": config, "people": people, "store": store}.items():
     app.add_typer(group.app, name=name, rich_help_panel=setup.PANEL)

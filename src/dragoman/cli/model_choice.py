@@ -19,7 +19,7 @@ from dragoman.providers.local.weights import Progress, is_fetched
 from dragoman.providers.models import AUTO, Models
 from dragoman.runtime import Runtime
 
-_TOO_MANY = ("shell", "browser")  # groups that the model in the box would call for everything
+_TOO_MANY = ("shell", "browser", "media")  # groups that the model in the box would call for everything
 
 
 @dataclass(slots=True, frozen=True)

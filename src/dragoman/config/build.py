@@ -19,6 +19,7 @@ from dragoman.config.tables import AgentTable
 from dragoman.config.trust.contents import CODE, expand, inspect_paths
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import installed, load_installed
+from dragoman.messages.media import ModelType
 from dragoman.messages.questions import Rule
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.chain import names_in
@@ -27,6 +28,7 @@ from dragoman.store.address import StoreAddress, StoreFile, is_url, store_addres
 from dragoman.store.blobs.place import folder_of
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.builtin.media import media_group
 from dragoman.tools.custom import load_folder
 from dragoman.tools.permissions import literal, parse_rule
 from dragoman.tools.skills import Skills
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from dragoman.providers.models import Models
     from dragoman.tools.mcp.servers import McpServer
 
-DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser")
+DEFAULT_TOOLS = ("basics", "files", "shell", "web", "browser", "media")
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,8 +107,8 @@ def turns_of(settings: Settings) -> dict[str, Any]:
 def build_runtime(
     settings: Settings,
     *,
-    model: Models | Model,
-    tools: Iterable[Tool | Group] = (),
+    model: Models | Model | Callable[[str | None], Model],
+    tools: Iterable[Tool | Group | Source] = (),
     without: Iterable[str] = (),
     store: Path | None = None,
     **more: Any,
@@ -125,7 +127,7 @@ def build_runtime(
         model=model,
         tools=[
             *tools,
-            *_named_tools(settings, set(without)),
+            *_named_tools(settings, set(without), model),
             *_load_own_tools(folders, warnings),
             *_find_skills(settings, warnings),
             *_mcp_sources(settings, workspace),
@@ -228,13 +230,23 @@ def _runtime_options(values: Mapping[str, Any], prompt: ProjectPrompt | None) ->
     return passed
 
 
-def _named_tools(settings: Settings, without: set[str]) -> list[Tool | Group | Source]:
-    """The built-in groups, and what installed packages bring, that the settings name."""
+def _named_tools(settings: Settings, without: set[str], model: object) -> list[Tool | Group | Source]:
+    """The built-in groups, and what installed packages bring, that the settings name. Of tools that need a
+    model of another type, those for which there is one."""
     names = settings.values.get("tools", list(DEFAULT_TOOLS))
     for name in names:
         _check_group(settings, name)
     chosen = [name for name in dict.fromkeys(names) if name not in without]
-    return [one for name in chosen for one in ([BUILTIN[name]()] if name in BUILTIN else _installed(name))]
+    made = {name: BUILTIN[name]() for name in chosen if name in BUILTIN and name != "media"}
+    find_types: Callable[[], set[ModelType]] = getattr(model, "types", set)  # one model alone has no others
+    if "media" in chosen and (types := find_types()):
+        made["media"] = media_group(types)
+    return [
+        one
+        for name in chosen
+        if name in made or name not in BUILTIN
+        for one in ([made[name]] if name in made else _installed(name))
+    ]
 
 
 def _installed(name: str) -> list[Any]:

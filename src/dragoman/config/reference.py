@@ -175,7 +175,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "blobs": ComputedDefault("`folder` beside a file, `database` in PostgreSQL"),
         "migrate": True,
         "workspace": ComputedDefault("the folder of the settings"),
-        "tools": ("basics", "files", "shell", "web", "browser"),
+        "tools": ("basics", "files", "shell", "web", "browser", "media"),
         "snapshots": None,  # a table here, and a word for a runtime
     },
     "snapshots": {
@@ -251,6 +251,8 @@ _PROVIDER = {
 }
 _TRAITS = {
     "context": "tokens it can take",
+    "type": "what it does: it talks, makes or changes pictures, writes down or speaks",
+    "unit_prices": "dollars for an `image`, a `minute` heard, `million_characters` spoken",
     "modalities": "what it can be shown",
     "tools": "`native`, or the dialect in which it writes its calls",
     "spills": "the dialect in which calls slip into its text all the same, or `none`",

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, Citation, ToolCall, ToolResult
+from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolCall, ToolResult
 from dragoman.messages.usage import Usage
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -183,6 +183,33 @@ class ItemAdded:
 
 
 @dataclass(slots=True)
+class FileAdded:
+    """A picture or a sound that the model made: a whole part of the reply, at once.
+
+    A wire puts its bytes into a data: address; a turn stores them before anybody hears of it.
+    """
+
+    file: File
+    seq: int = 0
+    type: Literal["file.added"] = "file.added"
+
+
+@dataclass(slots=True)
+class FilePartial:
+    """How far a file of the reply has come: for display alone, and readers may drop it.
+
+    Without an `offset` it is the file as it looks by now, in place of what came before; with one, the piece
+    of it that begins at that byte. The whole follows as a `FileAdded`. Nothing of this is part of a message.
+    """
+
+    file: File
+    index: int = 0  # which of the files of the reply, where several are under way
+    offset: int | None = None
+    seq: int = 0
+    type: Literal["file.partial"] = "file.partial"
+
+
+@dataclass(slots=True)
 class CallInputStart:
     call: str
     tool: str
@@ -341,6 +368,8 @@ Event: TypeAlias = (
     | TextEnd
     | TextCited
     | ItemAdded
+    | FileAdded
+    | FilePartial
     | CallInputStart
     | CallInputDelta
     | CallInputEnd
@@ -355,3 +384,14 @@ Event: TypeAlias = (
 )
 
 EVENT: Codec[Event] = Codec(Annotated[Event, Field(discriminator="type")])
+
+
+def question_in(event: Event) -> str | None:
+    """The id of what a person is asked, also by a call that works in a conversation of its own."""
+    match event:
+        case CallAsked(question=question):
+            return question
+        case CallProgress(value={"asks": str(question)}):
+            return question
+        case _:
+            return None

@@ -10,7 +10,16 @@ from pydantic import JsonValue
 
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Citation, Error, Part, ProviderItem, Reasoning, Text, ToolCall
+from dragoman.messages.parts import (
+    CallState,
+    Citation,
+    Error,
+    Part,
+    ProviderItem,
+    Reasoning,
+    Text,
+    ToolCall,
+)
 from dragoman.messages.replace_fast import replace_fast
 
 
@@ -106,6 +115,9 @@ class Draft:
             ProviderItem(event.kind, event.text, event.wire, self._message.model, event.opaque)
         )
 
+    def _add_file(self, event: e.FileAdded) -> None:
+        self._parts.append(replace(event.file, made_by=self._message.model))
+
     def _start_call(self, event: e.CallInputStart) -> None:
         self._calls[event.call] = len(self._parts)
         self._parts.append(ToolCall(event.call, event.tool, provider_id=event.provider_id))
@@ -141,7 +153,12 @@ class Draft:
         )
 
     def _add_data(self, event: e.ProviderData) -> None:
-        """Log probabilities are kept with the message, token by token; the rest is for whoever listens."""
+        """Log probabilities are kept with the message, token by token, and so is what is known of a
+        transcript beside its words; the rest is for whoever listens."""
+        if isinstance(transcript := event.data.get("transcript"), dict):
+            self._message = replace(
+                self._message, metadata={**self._message.metadata, "transcript": transcript}
+            )
         chances = event.data.get("logprobs")
         tokens = chances.get("content") if isinstance(chances, dict) else chances
         if isinstance(tokens, list):
@@ -207,6 +224,7 @@ _FOLD: dict[type, Callable[[Draft, Any], None]] = {
     e.TextEnd: Draft._end_text,
     e.TextCited: Draft._cite,
     e.ItemAdded: Draft._add_item,
+    e.FileAdded: Draft._add_file,
     e.CallInputStart: Draft._start_call,
     e.CallInputEnd: Draft._end_call,
     e.CallAsked: Draft._ask_call,

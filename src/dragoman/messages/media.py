@@ -12,6 +12,12 @@ from dragoman.messages.parts import File
 Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
 """What models can be shown. `file` is a document such as a PDF."""
 
+ModelType: TypeAlias = Literal["chat", "image-gen", "image-edit", "audio-stt", "audio-tts"]
+"""What a model does: it talks, makes pictures, changes pictures, writes down what is spoken, or speaks."""
+
+CHAT: ModelType = "chat"
+MODEL_TYPES: tuple[ModelType, ...] = ("chat", "image-gen", "image-edit", "audio-stt", "audio-tts")
+
 _SAME = {
     "image/jpg": "image/jpeg",
     "image/pjpeg": "image/jpeg",
@@ -68,6 +74,12 @@ def media_type(file: File) -> str:
         said = inside[1]
     plain = said.partition(";")[0].strip().lower()
     return _SAME.get(plain, plain)
+
+
+def type_of(model: object) -> ModelType:
+    """What a model does. One of one's own may not say it: it talks."""
+    type: ModelType = getattr(model, "type", CHAT)
+    return type
 
 
 def is_text(file: File) -> bool:

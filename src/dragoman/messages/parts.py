@@ -93,13 +93,19 @@ class ProviderItem:
 
 @dataclass(slots=True, frozen=True)
 class File:
-    """An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`)."""
+    """An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+
+    Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
+    with it to that model alone.
+    """
 
     media_type: str
     blob: str | None = None
     url: str | None = None
     name: str | None = None
     size: int | None = None
+    made_by: str | None = None
+    signature: str | None = None
     type: Literal["file"] = "file"
 
 

@@ -11,7 +11,8 @@ _MOST = 2**53  # larger numbers are no longer whole in every reader
 class Usage:
     """Tokens of one or more requests. `input` counts cached tokens too, `output` counts reasoning too.
 
-    `cost` is in US dollars; None means that the price is unknown, which is not the same as free.
+    `cost` is in US dollars; None means that the price is unknown, which is not the same as free. Models that
+    make pictures, listen or speak are paid by other measures: pictures, seconds heard, characters spoken.
     """
 
     input: int = 0
@@ -20,6 +21,9 @@ class Usage:
     cache_written: int = 0
     reasoning: int = 0
     cost: float | None = None
+    images: int = 0
+    seconds: float = 0.0
+    characters: int = 0
 
     @classmethod
     def claimed(
@@ -44,11 +48,16 @@ class Usage:
         )
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing was used that could cost anything."""
+        return not (self.total or self.images or self.seconds or self.characters)
+
+    @property
     def total(self) -> int:
         return self.input + self.output
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum. Its cost is known only if each part that used tokens has a known cost."""
+        """The sum. Its cost is known only if each part that used anything has a known cost."""
         return Usage(
             self.input + other.input,
             self.output + other.output,
@@ -56,6 +65,9 @@ class Usage:
             self.cache_written + other.cache_written,
             self.reasoning + other.reasoning,
             _sum_of_costs(self, other),
+            self.images + other.images,
+            self.seconds + other.seconds,
+            self.characters + other.characters,
         )
 
 
@@ -66,9 +78,9 @@ def _count(claim: object) -> int:
 
 
 def _sum_of_costs(one: Usage, other: Usage) -> float | None:
-    if not one.total:
+    if one.is_empty:
         return other.cost
-    if not other.total:
+    if other.is_empty:
         return one.cost
     if one.cost is None or other.cost is None:
         return None

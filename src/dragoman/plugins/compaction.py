@@ -59,6 +59,8 @@ class Compaction(Plugin):
             await append.and_request("Your reply was cut off. Go on exactly where it stopped.")
 
     async def on_before_request(self, request: Request, turn: TurnView) -> None:
+        if not turn.talks or not turn.can_complete:
+            return  # what is sent is not the conversation, or there is nobody to sum it up
         last = next((message for message in reversed(turn.messages) if message.role == "assistant"), None)
         if last is not None and last.finish == "context" and self._may_sum_up(turn):
             await self._sum_up(request, turn, "the context is full", _CUT_REPLY)
@@ -92,7 +94,9 @@ class Compaction(Plugin):
 
     def _may_sum_up(self, turn: TurnView) -> bool:
         """Once a turn is enough: what does not help then would be tried for ever."""
-        return self.threshold is not None and not any(summary_of(one) is not None for one in turn.messages)
+        if self.threshold is None or not turn.talks or not turn.can_complete:
+            return False
+        return not any(summary_of(one) is not None for one in turn.messages)
 
     def _clear(self, request: Request) -> None:
         """Leave out what older calls returned. The newest results stay."""

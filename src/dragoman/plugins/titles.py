@@ -27,7 +27,7 @@ class Titles(Plugin):
             await turn.set_title(title)
 
     async def on_turn_end(self, turn: TurnView) -> None:
-        if not self.by_model:
+        if not self.by_model or not turn.can_complete:
             return
         first = all(message.turn == turn.id for message in turn.path)
         answered = any(message.role == "assistant" for message in turn.messages)

@@ -16,15 +16,17 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import ANY, NATIVE
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import import_point, installed
-from dragoman.messages.media import Modality
+from dragoman.messages.media import CHAT, Modality, ModelType
 from dragoman.providers.addresses import fill_address
 from dragoman.providers.facts import facts_of
 from dragoman.providers.tables import (
+    NONE,
     VARIANT,
     AuthKind,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
+    UnitPrices,
     any_fits,
     check_tables,
     first_fitting,
@@ -49,6 +51,7 @@ class Traits:
     tools: str = NATIVE  # or the dialect in which it writes its calls
     spills: str = ANY.name  # the dialect in which calls slip into its text all the same, or "none"
     reasoning: ReasoningStyle = "tags"
+    type: ModelType = CHAT  # what it does
     file: str | None = None  # of a model that we serve ourselves
     adapter: str | None = None  # that taught it to call tools in the lines of `local/prompt.py`
     note: str = ""  # what a person should know before they trust it
@@ -56,6 +59,7 @@ class Traits:
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)  # options by name
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
+    unit_prices: UnitPrices = field(default_factory=UnitPrices)
     listed: bool = field(default=False, compare=False)  # somebody said what it takes; else its wire decides
 
 
@@ -148,6 +152,8 @@ class Catalog:
         # of a model whose context is known, what it takes beside text would be said as well
         known["listed"] = "modalities" in known or any("context" in layer for layer in layers[2:])
         known["modalities"] = tuple(known.get("modalities", ("text",)))
+        if known.get("type", CHAT) != CHAT:
+            return media_traits(known["type"], merge_traits(*layers[1:3], layers[4]))
         return Traits(**known)
 
     def with_provider(self, provider: Provider) -> Catalog:
@@ -157,6 +163,28 @@ class Catalog:
         serving = [name for name, one in self.providers.items() if first_fitting(one.models, model)]
         names = " or ".join(f"{name}/{model}" for name in serving[:3])
         return f"did you mean {names}?" if names else "write it as PROVIDER/MODEL, such as openai/gpt-5.4"
+
+
+def media_traits(type: ModelType, known: TraitsTable) -> Traits:
+    """Of a model that does not talk. What it takes follows from what it does; but one that makes pictures may
+    be able to change them as well."""
+    taken: dict[ModelType, tuple[Modality, ...]] = {
+        "image-edit": ("text", "image"),
+        "audio-stt": ("text", "audio"),
+        "image-gen": ("text", "image") if "image" in known.get("modalities", ()) else ("text",),
+    }
+    return Traits(
+        type=type,
+        modalities=taken.get(type, ("text",)),
+        spills=NONE,
+        reasoning="apart",
+        note=known.get("note", ""),
+        options=known.get("options", {}),
+        variants=known.get("variants", {}),
+        extra=known.get("extra", {}),
+        unit_prices=known.get("unit_prices", {}),
+        listed=True,
+    )
 
 
 def split_variant(name: str) -> tuple[str, str | None]:

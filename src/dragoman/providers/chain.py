@@ -11,9 +11,9 @@ from contextlib import aclosing
 
 from pydantic import JsonValue
 
-from dragoman.errors import ProviderError
+from dragoman.errors import ConfigError, ProviderError
 from dragoman.messages.events import Event, StepModel
-from dragoman.messages.parts import File
+from dragoman.messages.parts import File, Part
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.providers.catalog import split_variant
 from dragoman.providers.served import ServedModel
@@ -60,6 +60,9 @@ class ModelChain:
         contexts = [model.context for model in models if model.context is not None]
         self.context = min(contexts, default=None)
         self.traits = models[0].traits
+        self.type = models[0].type
+        if any(model.type != self.type for model in models):
+            raise ConfigError(f"the models of the chain {self.name!r} are of different types")
         self.prompt = models[0].prompt
         self.default_options = models[0].default_options
         self.variant: Mapping[str, JsonValue] = {}  # each has its own
@@ -72,6 +75,9 @@ class ModelChain:
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
         for model in self.models:
             model.check_options(options)
+
+    def check_message(self, parts: Sequence[Part], earlier: Sequence[Sequence[Part]] = ()) -> None:
+        self.models[0].check_message(parts, earlier)
 
     def check_files(self, files: Sequence[File]) -> None:
         self.models[0].check_files(files)

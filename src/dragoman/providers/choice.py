@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from dragoman.errors import ConfigError
+from dragoman.messages.media import CHAT
 from dragoman.providers.catalog import Catalog
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.keys import Keys
@@ -37,9 +38,10 @@ async def choose(
     if named:
         return ModelChoice(named, "it is named")
     for server in await servers():
-        if server.models:
+        talking = [name for name in server.models if _talks(catalog, server.provider, name)]
+        if talking:
             title = catalog.providers[server.provider].title if server.provider in catalog.providers else ""
-            name = f"{server.provider}/{server.models[0]}"
+            name = f"{server.provider}/{talking[0]}"
             return ModelChoice(name, f"{title or server.provider} runs at {server.base_url}")
     for provider in catalog.providers.values():
         if provider.local or provider.default is None:
@@ -56,3 +58,9 @@ async def choose(
         "there is no model to talk to: no local server runs and no key is set. Start one such as Ollama, set "
         "a key such as OPENAI_API_KEY, or install the model in the box: pip install xllamacpp"
     )
+
+
+def _talks(catalog: Catalog, provider: str, model: str) -> bool:
+    """A server may have others: those that listen or speak do not answer."""
+    known = catalog.providers.get(provider)
+    return known is None or catalog.traits(known, model).type == CHAT

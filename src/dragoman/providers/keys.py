@@ -43,6 +43,10 @@ class Keys:
     def __repr__(self) -> str:
         return f"Keys(given for {', '.join(self._given) or 'nobody'})"
 
+    def at_hand(self) -> Keys:
+        """The same without the keyring, which may be slow, or locked and ask the person."""
+        return Keys(self._given, environment=self.environment, use_keyring=False)
+
     def find(self, provider: Provider) -> Key | None:
         if given := self._given.get(provider.name):
             return Key(given, "the API key", "given")

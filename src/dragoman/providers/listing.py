@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from dragoman.errors import ProviderError
+from dragoman.messages.media import ModelType
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient
 
@@ -26,6 +27,18 @@ _CONTEXTS = (
     "max_input_tokens",
 )
 
+# What servers call the type of a model, those that say it: Together under `type`, Speaches and others in the
+# words of Hugging Face under `task`.
+_TYPES: dict[str, ModelType] = {
+    "image": "image-gen",
+    "text-to-image": "image-gen",
+    "image-to-image": "image-edit",
+    "transcribe": "audio-stt",
+    "automatic-speech-recognition": "audio-stt",
+    "audio": "audio-tts",
+    "text-to-speech": "audio-tts",
+}
+
 
 @dataclass(slots=True, frozen=True)
 class ListedModel:
@@ -33,6 +46,7 @@ class ListedModel:
 
     id: str
     context: int | None = None
+    type: ModelType | None = None  # where the server says that it does something else than talk
 
 
 async def list_models(
@@ -79,4 +93,9 @@ def _models(listed: list[JsonValue]) -> Iterator[ListedModel]:
         seen.add(name)
         limits = [one.get(field) for field in _CONTEXTS] if isinstance(one, dict) else []
         context = next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
-        yield ListedModel(name.removeprefix("models/"), context)
+        yield ListedModel(name.removeprefix("models/"), context, _type(one))
+
+
+def _type(listed: JsonValue) -> ModelType | None:
+    words = [listed.get("type"), listed.get("task")] if isinstance(listed, dict) else []
+    return next((_TYPES[word] for word in words if isinstance(word, str) and word in _TYPES), None)

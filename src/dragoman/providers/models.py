@@ -14,7 +14,15 @@ from pydantic import JsonValue
 from dragoman.dialects.dialect import NATIVE
 from dragoman.dialects.dialect import dialect as named_dialect
 from dragoman.errors import BadRequest, ConfigError, NotFound
-from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog, split_variant
+from dragoman.messages.media import CHAT, MODEL_TYPES, ModelType
+from dragoman.providers.catalog import (
+    Catalog,
+    Provider,
+    Traits,
+    load_catalog,
+    media_traits,
+    split_variant,
+)
 from dragoman.providers.chain import ModelChain, chain_name, names_in
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.providers.keys import Keys
@@ -24,17 +32,27 @@ from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
-from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_images, openai_responses
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
 from dragoman.wire.auth.token import TokenAuth, TokenSource
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.learned import Learned
+from dragoman.wire.openai_audio.speech import OpenAISpeech
+from dragoman.wire.openai_audio.transcription import OpenAITranscription
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 from dragoman.wire.wire import Model, Wire
 
 AUTO = "auto"
 _log = logging.getLogger("dragoman.providers")
+
+MEDIA_WIRES: dict[ModelType, Callable[..., Wire]] = {
+    "image-gen": openai_images.WIRE,
+    "image-edit": partial(openai_images.WIRE, edits=True),
+    "audio-stt": OpenAITranscription,
+    "audio-tts": OpenAISpeech,
+}
+_IMITATED = ("openai_chat", "openai_responses")  # who speaks one of these may speak those, too
 
 WIRES: dict[str, Callable[..., Wire]] = {
     "openai_chat": openai_chat.WIRE,
@@ -85,6 +103,7 @@ class Models:
         self._servers: dict[str, LlamaServer] = {}
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
+        self._types: dict[str, ModelType] = {}  # as their servers list them
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,6 +126,50 @@ class Models:
     def forget_blobs(self, read: ReadBlob) -> None:
         """That place is there no longer."""
         self._attachments.forget(read)
+
+    def note_types(self, types: Mapping[str, ModelType]) -> None:
+        """What servers say their models do. What the catalog says of one wins."""
+        self._types.update(types)
+        for name in types:
+            self._models.pop(name, None)
+
+    def traits(self, provider: Provider, model: str) -> Traits:
+        """What is known of a model, by the catalog or by its server's own list."""
+        traits = self.catalog.traits(provider, model)
+        listed = self._types.get(f"{provider.name}/{model}", CHAT)
+        if traits.type == CHAT and listed != CHAT:
+            return media_traits(listed, {})
+        return traits
+
+    def types(self) -> set[ModelType]:
+        """What models that can be asked here do, beside those that talk."""
+        return {type for type in MODEL_TYPES if type != CHAT and self.of_type(type)}
+
+    def of_type(self, type: ModelType) -> list[str]:
+        """The models of a type that can be asked here, by name: those of the settings before all others."""
+        own: list[str] = []
+        others: list[str] = []
+        for provider in self.catalog.providers.values():
+            typed = [
+                model
+                for model in provider.models
+                if not {"*", "?", "["} & set(model) and _does(self.traits(provider, model), type)
+            ]
+            if typed and self._is_reached(provider):
+                for model in typed:
+                    (own if model in provider.own else others).append(f"{provider.name}/{model}")
+        listed = [name for name, one in self._types.items() if one == type]
+        return list(dict.fromkeys((*own, *others, *listed)))
+
+    def _is_reached(self, provider: Provider) -> bool:
+        """Whether its models can be asked, as far as that is known without opening a keyring for it."""
+        if any(name.partition("/")[0] == provider.name for name in self._models):
+            return True
+        try:
+            reach(provider, self.keys.at_hand())
+        except ConfigError:
+            return False
+        return True
 
     def __call__(self, name: str | None = None) -> ServedModel | ModelChain:
         """The model of this name, or the chain. NotFound names the nearest; ConfigError says which key is
@@ -153,10 +216,10 @@ class Models:
     def _build(self, name: str) -> ServedModel:
         base, variant = split_variant(name)
         provider, model = self.catalog.find(base)
-        traits = self.catalog.traits(provider, model)
+        traits = self.traits(provider, model)
         if self._dialect != AUTO:
             traits = replace(traits, tools=self._dialect)
-        encoding = wire(provider.wire, quirks=provider.quirks)
+        encoding = _wire_for(provider, traits)
         learned = self._learned.setdefault(base, Learned())  # its variants are the same model
         answering: Model
         if provider.name == PROVIDER:
@@ -176,7 +239,7 @@ class Models:
                 model=model,
                 name=base,
                 context=traits.context,
-                extra=provider.extra,
+                extra=provider.extra if traits.type == CHAT else provider.extra is True,
                 attachments=self._attachments,
                 learned=learned,
             )
@@ -184,7 +247,8 @@ class Models:
             answering,
             traits,
             variant=_variant(base, variant, traits),
-            price=partial(cost_of, provider=provider.prices, model=model),
+            price=partial(cost_of, provider=provider.prices, model=model, units=traits.unit_prices),
+            others=self.of_type,
             fallback=LAST_RESORT if self._dialect == AUTO else None,
             wire=provider.wire,
             learned=learned,
@@ -215,6 +279,23 @@ class Models:
         if not isinstance(endpoint.auth, TokenAuth):
             return endpoint
         return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
+
+
+def _does(traits: Traits, type: ModelType) -> bool:
+    """Whether a model is of a type. One that makes pictures may be able to change them, too."""
+    both = type == "image-edit" and traits.type == "image-gen" and "image" in traits.modalities
+    return traits.type == type or both
+
+
+def _wire_for(provider: Provider, traits: Traits) -> Wire:
+    if traits.type == CHAT:
+        return wire(provider.wire, quirks=provider.quirks)
+    if provider.wire not in _IMITATED:
+        raise ConfigError(
+            f"{provider.title} speaks {provider.wire}, which has no models of the type {traits.type}: "
+            "one that talks makes its pictures in the answer"
+        )
+    return MEDIA_WIRES[traits.type](quirks=provider.quirks)
 
 
 class _NotSetUp(ConfigError):

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from dragoman.messages.usage import Usage
+from dragoman.providers.media import unit_cost
+from dragoman.providers.tables import UnitPrices
 
 
 @dataclass(slots=True, frozen=True)
@@ -19,8 +21,13 @@ class Price:
     output: float
 
 
-async def cost_of(usage: Usage, provider: str | None, model: str) -> float | None:
-    """What the tokens cost. `provider` is its name in the price list; without one the price is unknown."""
+async def cost_of(
+    usage: Usage, provider: str | None, model: str, units: UnitPrices | None = None
+) -> float | None:
+    """What the tokens cost. `provider` is its name in the price list; without one the price is unknown.
+    `units` are the prices of what is paid for by other measures: where there are some, they count alone."""
+    if units and usage.cost is None:
+        return unit_cost(usage, units)
     if usage.cost is not None or provider is None or not usage.total:
         return usage.cost
     if not library.cache_info().currsize:

@@ -18,11 +18,12 @@ from dragoman.dialects.disguise import disguise
 from dragoman.dialects.reader import DialectReader, explain
 from dragoman.errors import BadRequest, ProviderError
 from dragoman.messages.events import Event, MessageEnd, Notice
-from dragoman.messages.media import IN_WORDS, Modality, is_text, modality
+from dragoman.messages.media import CHAT, IN_WORDS, Modality, is_text, modality
 from dragoman.messages.parts import File, Part, ToolCall, ToolResult
 from dragoman.messages.request import OutputSpec, Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
 from dragoman.providers.catalog import Traits
+from dragoman.providers.media import Others, check_media_message, measured
 from dragoman.providers.tables import NONE
 from dragoman.wire.files import files_of, without_files
 from dragoman.wire.learned import MOST_LESSONS, Learned, is_broken_file
@@ -68,8 +69,10 @@ class ServedModel:
         fallback: str | None = LAST_RESORT,
         wire: str = "",
         learned: Learned | None = None,
+        others: Others = lambda wanted: (),
     ) -> None:
         self.name = model.name
+        self.type = traits.type
         self.context = traits.context
         self.traits = traits
         self.prompt = traits.prompt
@@ -79,6 +82,7 @@ class ServedModel:
         self._price = price
         self._fallback = fallback
         self._wire = wire
+        self._others = others
         self._learned = learned or Learned()
         self._habits = Habits(traits.reasoning == "inside", spills=traits.spills)
 
@@ -93,12 +97,30 @@ class ServedModel:
         if (prepare := getattr(self._model, "prepare", None)) is not None:  # not all have one
             await prepare(tools)
 
+    def check_message(self, parts: Sequence[Part], earlier: Sequence[Sequence[Part]] = ()) -> None:
+        """M2: BadRequest where it could not answer this. `earlier` are the messages before, newest first."""
+        if self.type == CHAT:
+            self.check_files([part for part in parts if isinstance(part, File)])
+        else:
+            check_media_message(
+                self.name,
+                self.type,
+                takes=self.traits.modalities,
+                parts=parts,
+                earlier=earlier,
+                others=self._others,
+            )
+
     def check_files(self, files: Sequence[File]) -> None:
         for file in files:
             if not self._takes(kind := modality(file)):
+                hearing = self._others("audio-stt")[:1] if kind == "audio" else ()
+                instead = (
+                    f"have {hearing[0]} write it down first" if hearing else "say in words what is in it"
+                )
                 raise BadRequest(
                     f"{self.name} cannot be shown {file.name or 'this file'} ({file.media_type}): choose a "
-                    f"model that takes {IN_WORDS[kind]}, or say in words what is in it. If it does take "
+                    f"model that takes {IN_WORDS[kind]}, or {instead}. If it does take "
                     f"{IN_WORDS[kind]}, its entry in dragoman.toml needs "
                     f'modalities = ["text", "{kind}"]'
                 )
@@ -124,7 +146,7 @@ class ServedModel:
                     raise
                 if (lesson := self._learn_from(error, request)) is not None:
                     yield [Notice(f"{self.name} {lesson}", "learned")]
-                elif is_broken_file(error.message) and not all(map(is_text, files_of(request))):
+                elif self._could_do_without_files(error, request):
                     request = without_files(request, lambda file: not is_text(file), UNREADABLE)
                     yield [Notice(f"{self.name} could not read a file: {error.message}", "unreadable_file")]
                 elif self._learned.lessons == lessons:  # else it was learned while this request was under way
@@ -132,6 +154,11 @@ class ServedModel:
         async with aclosing(self._read_reply(request, reply)) as batches:
             async for events in batches:
                 yield events
+
+    def _could_do_without_files(self, error: ProviderError, request: Request) -> bool:
+        if self.type != CHAT or not is_broken_file(error.message):
+            return False
+        return not all(map(is_text, files_of(request)))
 
     async def _read_reply(self, request: Request, reply: str) -> AsyncGenerator[Sequence[Event], None]:
         language = self._language(request)
@@ -142,7 +169,8 @@ class ServedModel:
                 if reader is not None:
                     events = [seen for event in batch for seen in reader.feed(event)]
                 if events:
-                    yield await self._with_price(events) if isinstance(events[-1], MessageEnd) else events
+                    ends = isinstance(events[-1], MessageEnd)
+                    yield await self._with_price(events, request) if ends else events
         if reader is not None:
             self._learn(reader)
 
@@ -180,10 +208,11 @@ class ServedModel:
         """What is asked for, over what the catalog has for this model."""
         return without_removed(merge_options(self.traits.options, self.variant, options))
 
-    async def _with_price(self, events: Sequence[Event]) -> Sequence[Event]:
+    async def _with_price(self, events: Sequence[Event], request: Request) -> Sequence[Event]:
         *others, end = events
         assert isinstance(end, MessageEnd)
-        return [*others, replace(end, usage=replace(end.usage, cost=await self._price(end.usage)))]
+        usage = measured(end.usage, self.type, request)
+        return [*others, replace(end, usage=replace(usage, cost=await self._price(usage)))]
 
     # ── calls as text ─────────────────────────────────────────────────────────────────────────────
 
@@ -205,6 +234,8 @@ class ServedModel:
         return self._fallback if refused and self._fallback is not None else self.traits.tools
 
     def _learn_from(self, error: ProviderError, request: Request) -> str | None:
+        if self.type != CHAT:  # what it is sent is all there is: nothing of it can be left out
+            request = replace(request, messages=())
         may_write_calls = request.dialect is None and self._tools == NATIVE and self._fallback is not None
         return self._learned.learn(error, request, wire=self._wire, may_write_calls=may_write_calls)
 

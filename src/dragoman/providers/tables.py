@@ -26,7 +26,7 @@ from typing_extensions import TypedDict  # pydantic wants this one on Python 3.1
 from dragoman.dialects.dialect import NAMES as DIALECTS
 from dragoman.dialects.dialect import NATIVE
 from dragoman.errors import ConfigError
-from dragoman.messages.media import Modality
+from dragoman.messages.media import Modality, ModelType
 from dragoman.wire.options import merge_options
 from dragoman.wire.quirks import Quirks
 
@@ -67,9 +67,19 @@ ReasoningStyle: TypeAlias = Literal["apart", "tags", "inside"]
 
 
 @with_config(extra="forbid", strict=True)
+class UnitPrices(TypedDict, total=False):
+    """Dollars, for models that are not paid by the token."""
+
+    image: Annotated[float, Field(ge=0)]
+    minute: Annotated[float, Field(ge=0)]  # of sound that is heard
+    million_characters: Annotated[float, Field(ge=0)]  # of text that is spoken
+
+
+@with_config(extra="forbid", strict=True)
 class TraitsTable(TypedDict, total=False):
     """What is known of a model, as far as one place says it."""
 
+    type: ModelType  # what it does: it talks, if nothing else is said
     context: Annotated[int, Field(gt=0)]
     modalities: list[Modality]
     tools: Annotated[str, _dialect_or(NATIVE)]
@@ -82,6 +92,7 @@ class TraitsTable(TypedDict, total=False):
     options: dict[str, JsonValue]  # of every request, under those of the conversation
     variants: dict[Annotated[str, AfterValidator(_variant)], dict[str, JsonValue]]  # options by name
     extra: dict[str, JsonValue]  # goes into every body as it is
+    unit_prices: UnitPrices
 
 
 @with_config(extra="forbid", strict=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import JsonValue, WithJsonSchema
 
 from dragoman.dialects.dialect import NAMES, NATIVE
+from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
@@ -217,6 +218,8 @@ class ModelView:
     ready: bool = True
     missing: str | None = None
     price: Price | None = None  # dollars for a million tokens; None where it is not known
+    type: ModelType = "chat"  # what it does
+    unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
 
 
 @dataclass(slots=True)
@@ -235,6 +238,9 @@ class ModelList:
     default: str | None
     items: list[ModelView]
     providers: list[ProviderView] = field(default_factory=list)
+    options: dict[str, Any] = field(
+        default_factory=dict
+    )  # JSON schemas, by the type of a model that is no chat
 
 
 @dataclass(slots=True)

@@ -13,9 +13,10 @@ from typing import Any, Generic, Literal, TypeAlias, get_args, overload
 from pydantic import BaseModel, JsonValue
 from typing_extensions import TypeVar
 
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, ToolFailed
+from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, File
+from dragoman.messages.parts import Arguments, File, Part
 from dragoman.messages.questions import Rule
 from dragoman.messages.request import Request, ToolSpec
 from dragoman.tools.docstring import summary
@@ -53,6 +54,10 @@ class ToolOutput:
     attachments: tuple[File, ...] = ()
 
 
+async def _no_model(type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]) -> Message:
+    raise ToolFailed(f"no model of the type {type} can be asked here")
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class ToolContext(Generic[Deps]):
     """What a running call may know and do. Take it by writing a parameter of this type; of
@@ -70,6 +75,8 @@ class ToolContext(Generic[Deps]):
     permits: Callable[[str], bool]  # whether what the tool found, such as a file below a folder, may be shown
     require_permission: Callable[..., Any]  # (pattern, question): asks a person if no rule allows it
     complete: Callable[[Request], Awaitable[Message]]  # asks the model something beside the conversation
+    ask_model: Callable[[ModelType, Sequence[Part], dict[str, JsonValue]], Awaitable[Message]] = _no_model
+    files: Callable[[], Sequence[File]] = lambda: ()  # of the conversation, the newest first
     seen_version: Callable[[str], str | None] = lambda path: None  # of a file this conversation knows
     workspace: Path | None = None
     deps: Deps = None  # type: ignore[assignment]  # of `send` or `Runtime`: None where neither has any

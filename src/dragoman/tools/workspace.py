@@ -6,13 +6,29 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Protocol
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
 from dragoman.workspace.folder import DEEPEST, Entry, OpenFolder, open_folder
 
 _writing = threading.Lock()  # two calls that saw the same version may not both replace it
+
+
+class OpenFiles(Protocol):
+    """Files as an editor has them open: its text counts as the file's, also where it is not saved yet."""
+
+    def read(self, path: Path) -> str | None:
+        """What the editor has of it. None where it has nothing."""
+
+    def write(self, path: Path, text: str) -> bool:
+        """Have the editor write and save it. False where it cannot; ToolFailed where it will not."""
+
+
+OPEN_FILES: ContextVar[OpenFiles | None] = ContextVar("open_files", default=None)
+"""Set around a tool that works on files as an editor has them (`cli/acp/editor.py`)."""
 
 
 def inside(workspace: Path | None, path: str) -> Path:
@@ -74,7 +90,7 @@ def read_inside(workspace: Path | None, path: str, most: int) -> bytes:
     """The bytes of a regular file, if they are at most so many."""
     above, name = _file(path)
     with _explained(workspace, path), _open_folder(workspace, above) as folder:
-        return folder.read(name, most)
+        return _as_open(workspace, path, folder.read(name, most))
 
 
 def read_if_there(workspace: Path | None, path: str, most: int) -> bytes | None:
@@ -83,7 +99,7 @@ def read_if_there(workspace: Path | None, path: str, most: int) -> bytes | None:
     with _explained(workspace, path):
         try:
             with _open_folder(workspace, above) as folder:
-                return folder.read(name, most)
+                return _as_open(workspace, path, folder.read(name, most))
         except FileNotFoundError:
             return None
 
@@ -121,11 +137,11 @@ def replace_inside(
     above, name = _file(path)
     with _writing, _explained(workspace, path), _open_folder(workspace, above, create=create) as folder:
         try:
-            old = folder.read(name, most)
+            old = _as_open(workspace, path, folder.read(name, most))
         except FileNotFoundError:
             old = None
         new = change(old)
-        if new != old:
+        if new != old and not _written_by_editor(workspace, path, new):
             folder.put(name, new, mode if old is None else folder.mode(name))
         return new
 
@@ -151,6 +167,34 @@ def walk(
         folders = [entry.name for entry in entries if entry.kind == "folder" and entry.name not in skip]
         if len(top) + len(below) < DEEPEST:
             waiting += [(*below, name) for name in reversed(folders)]
+
+
+# ── as an editor has them ─────────────────────────────────────────────────────────────────────────
+
+
+def _as_open(workspace: Path | None, path: str, saved: bytes) -> bytes:
+    """The bytes of a file, or what they would be if the editor saved what it has of it."""
+    files = OPEN_FILES.get()
+    text = files.read(_root(workspace).joinpath(*steps_of(path))) if files is not None else None
+    if text is None:
+        return saved
+    plain, ends = saved.replace(b"\r\n", b"\n"), saved.count(b"\n")
+    open_as = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
+    if open_as == plain:
+        return saved  # editors hand out line ends of their own
+    crlf = ends > 0 and ends == saved.count(b"\r\n")
+    return open_as.replace(b"\n", b"\r\n") if crlf else open_as
+
+
+def _written_by_editor(workspace: Path | None, path: str, data: bytes) -> bool:
+    files = OPEN_FILES.get()
+    if files is None:
+        return False
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return files.write(_root(workspace).joinpath(*steps_of(path)), text)
 
 
 # ── step by step ──────────────────────────────────────────────────────────────────────────────────

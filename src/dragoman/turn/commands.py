@@ -16,7 +16,6 @@ from dragoman.errors import (
     BadRequest,
     ConfigError,
     DragomanError,
-    NotFound,
     StoreUnavailable,
     ToolFailed,
     TurnBusy,
@@ -26,7 +25,7 @@ from dragoman.errors import (
 from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, File, Part, ToolResult
+from dragoman.messages.parts import CallState, Part, ToolResult
 from dragoman.messages.questions import MODES, VERDICTS, Action, Answer, Grant, Question, Rule
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
@@ -43,6 +42,7 @@ from dragoman.turn.handoff import NAME as HAND_OFF
 from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
+from dragoman.turn.message_checks import check_added, check_message, check_repeated, check_typed_answer
 from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
@@ -106,7 +106,7 @@ class Commands:
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
         again = await self._as_before(old.turn or question.turn, options)
-        return await self._start(old.conversation, again, inputs, again=question.id)
+        return await self._start(old.conversation, again, inputs, again=question)
 
     async def _as_before(self, turn: str | None, options: TurnOptions | None) -> TurnOptions:
         """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
@@ -125,7 +125,7 @@ class Commands:
         inputs: TurnInputs,
         *,
         message: Message | None = None,
-        again: str | None = None,
+        again: Message | None = None,
         root: bool = False,
         queue: bool = False,
     ) -> str:
@@ -134,14 +134,21 @@ class Commands:
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
             raise ConfigError("checks of an output cannot go to another process: put them into its type")
         info = await self._store.conversation(conversation)
-        options = self._settled(options, info, message.files if message is not None else ())
+        options, model = self._settled(options, info)
+        if again is not None:
+            await check_repeated(self._store, model, again)
+        elif message is not None:
+            above = message.parent or (None if root else info.leaf)
+            await check_message(self._store, model, message, above)
         turn = new_id("turn")
         if message is not None:
             message = replace(message, turn=turn)
         at = self._services.clock()
-        fact = TurnStarted(message.id if message else str(again), options, at)
+        asked = message or again
+        assert asked is not None
+        fact = TurnStarted(asked.id, options, at)
         body = FACT.dump(fact)
-        start = Start(turn, conversation, body, at, message, again, root, queue)
+        start = Start(turn, conversation, body, at, message, again.id if again else None, root, queue)
         beginning = asyncio.create_task(self._begin(start, fact, inputs))
         await asyncio.shield(beginning)  # who is cancelled here has begun it: it must not lie there unowned
         return turn
@@ -160,11 +167,9 @@ class Commands:
                 return
         await self._driver.begin_queued(start.turn)
 
-    def _settled(
-        self, options: TurnOptions, conversation: Conversation, files: Sequence[File]
-    ) -> TurnOptions:
-        """All that the turn works with, to be kept with it. What can be known to be wrong is refused, before
-        anything is stored."""
+    def _settled(self, options: TurnOptions, conversation: Conversation) -> tuple[TurnOptions, Model]:
+        """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
+        refused, before anything is stored."""
         settings = {**conversation.settings, **options.over}
         agent = self._services.agent(options.agent or _text(settings.get("agent")))
         model = self._services.model(options.model or _text(settings.get("model")) or agent.model)
@@ -175,7 +180,7 @@ class Commands:
             check_dialect(options.dialect)
         if (check := getattr(model, "check_options", None)) is not None:  # a model of one's own may have none
             check(options_of(self._services, agent, model, settings, options.options))
-        _check_files(model, files)
+        check_typed_answer(model, options)
         plugins = [plugin.name for plugin in self._services.plugins]
         if unknown := sorted(set(options.disabled) - set(plugins)):
             known = ", ".join(plugins)
@@ -183,13 +188,14 @@ class Commands:
         required = {plugin.name for plugin in self._services.plugins if plugin.required}
         if needed := sorted(required & set(options.disabled)):
             raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
-        return replace(
+        settled = replace(
             options,
             workspace=self._services.folder,
             settings=settings,
             started_with=model.name,
             traceparent=trace.header if (trace := CURRENT.get()) is not None else None,
         )
+        return settled, model
 
     def _user_message(self, conversation: str, said: str | Sequence[Part], parent: str | None) -> Message:
         return user_message(conversation, said, parent, self._services.clock())
@@ -198,7 +204,7 @@ class Commands:
         """Another message for a turn that has not begun yet."""
         for queued in await self._store.queued(turn=turn):
             message = self._user_message(queued.conversation, said, None)
-            await self._check_files_for(turn, message)
+            await check_added(self._services, turn, message)
             if await self._store.change_queued(turn, message.parts):
                 return
         row = await self._store.turn(turn)
@@ -210,7 +216,7 @@ class Commands:
         """Say something to a running turn: its next request contains it."""
         row = await self._store.turn(turn)
         message = self._user_message(row.conversation, said, None)
-        await self._check_files_for(turn, message)
+        await check_added(self._services, turn, message)
         body = {"message": MESSAGE.to_json(message)}
         if not await self._store.post(turn, "steer", body):
             raise TurnEnded(turn, (await self._store.turn(turn)).state)
@@ -334,16 +340,6 @@ class Commands:
         if wants_object and not isinstance(answer.value, dict):
             raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
 
-    async def _check_files_for(self, turn: str, message: Message) -> None:
-        """M2: of the model the turn was started with, if it is here; of one that waits in a queue, of its
-        conversation's."""
-        if not message.files:
-            return
-        name = options_in(await self._store.facts(turn)).started_with
-        name = name or _text((await self._store.conversation(message.conversation)).settings.get("model"))
-        with suppress(NotFound, ConfigError):
-            _check_files(self._services.model(name), message.files)
-
     async def _tool(self, name: str, turn: str) -> Tool | None:
         if name == HAND_OFF:
             return handoff_tool(self._services, Agent(handoffs=tuple(self._services.agents)))
@@ -384,12 +380,6 @@ class Commands:
             return ()  # it will not run
         exact, wider = tool.always(fitted), tool.always_wider(fitted)
         return tuple(rule for rule in answer.rules if rule in (*exact, *wider)) or exact
-
-
-def _check_files(model: Model, files: Sequence[File]) -> None:
-    """M2: what a model cannot be shown is refused before anything is stored."""
-    if files and (check := getattr(model, "check_files", None)) is not None:  # one's own may have none
-        check(files)
 
 
 def _text(setting: JsonValue) -> str | None:

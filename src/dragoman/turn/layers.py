@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
+from dragoman.messages.media import CHAT, type_of
 from dragoman.turn.agent import Agent
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.facts import options_in
@@ -25,9 +26,10 @@ def option_layers(
     services: Services, agent: Agent, model: Model, settings: Mapping[str, Any], sent: Options
 ) -> list[tuple[str, Options]]:
     variant: Options = getattr(model, "variant", {})  # a model of one's own may have none
+    talks = type_of(model) == CHAT  # what is set for all is set for those who talk
     return [
-        ("settings", services.options),
-        (f"agent {agent.name}", agent.options),
+        ("settings", services.options if talks else {}),
+        (f"agent {agent.name}", agent.options if talks else {}),
         ("the model's variant", variant),
         ("conversation", settings.get("options") or {}),
         ("this send", sent),
@@ -111,7 +113,8 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     tools = list({**offer.tools, **client_tools_of(sent, services.bounds)})
     if agent.handoffs:
         tools.append(HAND_OFF)
-    if (sent.mode or settings.get("mode") or agent.mode or services.mode) == "off":
+    talks = type_of(model) == CHAT
+    if not talks or (sent.mode or settings.get("mode") or agent.mode or services.mode) == "off":
         tools = []
     hooks = Hooks(services.plugins, sent.disabled)
     changing = dict.fromkeys([*hooks.system_prompt, *hooks.request_params, *hooks.before_request])
@@ -119,7 +122,9 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
         turn,
         model.name,
         agent.name,
-        tuple(system_layers(services, agent, model, settings, sent=sent.system, rules=offer.rules)),
+        tuple(system_layers(services, agent, model, settings, sent=sent.system, rules=offer.rules))
+        if talks
+        else (),
         tuple((name, value, givers[name]) for name, value in held.items()),
         tuple(tools),
         tuple(name for name, on in switches.items() if not on),

@@ -12,6 +12,7 @@ from dragoman.conversation.tree import Conversation
 from dragoman.messages.boundary import check_json
 from dragoman.messages.events import MessageAdded, Notice
 from dragoman.messages.ids import new_id
+from dragoman.messages.media import CHAT, type_of
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Summary, ToolCall
 from dragoman.messages.request import Request
@@ -84,6 +85,16 @@ class TurnView:
     @property
     def model(self) -> str:
         return self._model.name
+
+    @property
+    def talks(self) -> bool:
+        """Whether the model is one to talk with, and not one that makes pictures, listens or speaks."""
+        return type_of(self._model) == CHAT
+
+    @property
+    def can_complete(self) -> bool:
+        """Whether there is a model that could be asked something beside the conversation."""
+        return type_of(self._side_model) == CHAT
 
     @property
     def context(self) -> int | None:

@@ -32,6 +32,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     framing: FramingName = "sse"
     body: Mapping[str, JsonValue] = field(default_factory=dict)  # over what the wire writes; None removes
+    form: bool = False  # the body is a form with files in it (`wire/forms.py`), and not JSON
     header_fields: Mapping[str, str] = field(default_factory=dict)  # of the body, that it takes as headers
     whole_names: bool = False  # a slash in a model's name is no step of the path
     lists: str | None = "models"  # the path under which it lists its models

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import ProviderError
 from dragoman.messages.events import Event
-from dragoman.wire.framing import FRAMINGS, FramingName
+from dragoman.wire.framing import FRAMINGS, FramingName, Unsplit
 from dragoman.wire.provider_errors import error_in_body
 from dragoman.wire.surrogates import read_json
 from dragoman.wire.transport_errors import (
@@ -35,6 +35,7 @@ ERROR_SECONDS = 10.0  # for the body of an error, once its status is known
 DONE = b"[DONE]"  # how OpenAI and its imitators end a stream
 LONGEST_REPLY = 128_000_000  # bytes: more than any model says, and less than hurts
 LONGEST_LINE = 32_000_000  # bytes of one event: a picture fits
+LARGE_BODY = 1 << 20  # bytes: what is larger is read in a thread
 
 
 class Exchange:
@@ -91,12 +92,13 @@ class Exchange:
                     self._unread = await response.content.readany()
             if not accepted:
                 failure = self._rejection(response, await read_bounded(response))
-            elif is_no_stream(self._unread):
+            elif self._is_whole(response):
                 page = self._unread.lstrip().startswith(b"<")
                 size = ERROR_BODY if page else LONGEST_LINE
                 seconds = self._between_chunks
                 body = await read_bounded(response, self._unread, seconds=seconds, largest=size)
-                failure = self._take_whole(body)
+                large = len(body) > LARGE_BODY  # pictures: not while others wait for their events
+                failure = await asyncio.to_thread(self._take_whole, body) if large else self._take_whole(body)
         except (OSError, client_error()) as error:  # TimeoutError is an OSError
             failure = unreachable(error, self._url, self._first_byte)
         if failure is not None:
@@ -105,6 +107,12 @@ class Exchange:
         if self._whole is not None:
             self._deadline = asyncio.get_running_loop().time() + self._whole
         self._stall_timer = _StallTimer(self._between_chunks, self.close)
+
+    def _is_whole(self, response: aiohttp.ClientResponse) -> bool:
+        """Whether what comes is no stream. A sound may begin with any byte: there only its type can tell."""
+        if self._framing is Unsplit:
+            return response.content_type in ("application/json", "application/problem+json", "text/html")
+        return is_no_stream(self._unread)
 
     def _take_whole(self, body: bytes) -> ProviderError | None:
         """What came is no stream: it may be a reply in one piece, of a server that does not stream."""
@@ -146,7 +154,9 @@ class Exchange:
             if (failure := self._out_of_bounds(chunk)) is not None:
                 self._failure = failure
                 break
-            if events := self._decode(chunk):
+            # the end of a picture: it is not read while others wait for their events
+            large = self._frames.pending > LARGE_BODY and b"\n" in chunk
+            if events := await asyncio.to_thread(self._decode, chunk) if large else self._decode(chunk):
                 self.began = self.began or begins_reply(events)
                 return events
         if self._failure is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -34,6 +35,15 @@ def files_of(request: Request) -> Iterator[File]:
             for file in result_files(part) if isinstance(part, ToolCall) else (part,):
                 if isinstance(file, File):
                     yield file
+
+
+def file_at(address: str, number: int = 1) -> File | None:
+    """A picture that a model made, by the address that holds it or where it is. None without one."""
+    found = re.match(r"data:([\w.+/-]+)[;,]", address[:200])
+    if found is None and not address.startswith(("http://", "https://")):
+        return None
+    type = found[1] if found is not None else "image/png"
+    return File(type, url=address, name=f"{type.partition('/')[0]}-{number}.{type.partition('/')[2]}")
 
 
 def is_there(file: File) -> bool:
@@ -86,9 +96,27 @@ def without_files(request: Request, cannot_take: Callable[[File], bool], why: st
         return part
 
     messages = (
-        RequestMessage(message.role, tuple(map(readable, message.parts))) for message in request.messages
+        split
+        for message in request.messages
+        for split in _by_role(message, tuple(map(readable, message.parts)), cannot_take, why)
     )
     return replace(request, messages=tuple(messages))
+
+
+def _by_role(
+    message: RequestMessage, parts: tuple[Part, ...], cannot_take: Callable[[File], bool], why: str
+) -> Iterator[RequestMessage]:
+    """The message, with what is said of the files it made behind it: in the words of the assistant itself,
+    models would imitate that."""
+    made = [part for part in message.parts if isinstance(part, File) and cannot_take(part)]
+    if message.role == "user" or not made:
+        yield RequestMessage(message.role, parts)
+        return
+    lines = "\n".join(in_words(file, why) for file in made)
+    own = tuple(new for old, new in zip(message.parts, parts, strict=True) if old not in made)
+    if own:
+        yield RequestMessage(message.role, own)
+    yield RequestMessage("user", (Text(f"[Made by the assistant]\n{lines}"),))
 
 
 def _coded(blob: str, coded: Mapping[str, str]) -> str:

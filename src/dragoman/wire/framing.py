@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 from dragoman.wire.aws_events import AwsEventSplitter
 from dragoman.wire.sse import Splitter
 
-FramingName: TypeAlias = Literal["sse", "aws_events"]
+FramingName: TypeAlias = Literal["sse", "aws_events", "bytes"]
 
 
 class Framing(Protocol):
@@ -22,4 +22,20 @@ class Framing(Protocol):
         """What is left when the stream ends."""
 
 
-FRAMINGS: dict[FramingName, Callable[[], Framing]] = {"sse": Splitter, "aws_events": AwsEventSplitter}
+class Unsplit:
+    """A reply that is a file, such as a sound: each piece as it comes."""
+
+    pending = 0
+
+    def feed(self, chunk: bytes) -> Iterable[bytes]:
+        return (chunk,)
+
+    def end(self) -> Iterable[bytes]:
+        return ()
+
+
+FRAMINGS: dict[FramingName, Callable[[], Framing]] = {
+    "sse": Splitter,
+    "aws_events": AwsEventSplitter,
+    "bytes": Unsplit,
+}

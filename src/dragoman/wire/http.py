@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import JsonValue
 
 from dragoman.errors import BadRequest, ConfigError, ProviderError
-from dragoman.messages.events import Event, StepRetry
+from dragoman.messages.events import Event, FileAdded, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
@@ -26,14 +26,16 @@ from dragoman.trace_context import trace_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
+from dragoman.wire.downloads import LARGEST, fetch_made
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
+from dragoman.wire.forms import write_form
 from dragoman.wire.learned import Learned, fields_of, may_teach
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
 from dragoman.wire.strict import restore_calls
 from dragoman.wire.transport_errors import host_of, unreachable
-from dragoman.wire.wire import Decoder, Wire
+from dragoman.wire.wire import Decoder, MediaWire, Wire
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
     import ssl
@@ -256,7 +258,10 @@ class HttpModel:
         return f"HttpModel({self.name!r}, {self._wire.name}, {host_of(self._endpoint.base_url)})"
 
     def check_options(self, options: Mapping[str, JsonValue]) -> None:
-        check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
+        if isinstance(self._wire, MediaWire):
+            self._wire.check_options(options, model=self.name, strict=self._extra is not True)
+        else:
+            check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
 
     def check_files(self, files: Sequence[File]) -> None:
         for file in files:
@@ -281,6 +286,9 @@ class HttpModel:
             try:
                 await exchange.open()
                 while events := await exchange.read():
+                    for event in events:
+                        if type(event) is FileAdded:
+                            await fetch_made(event, endpoint.base_url, self._download)
                     yield restore_calls(events, request.tools)
                 return
             except ProviderError as error:
@@ -296,6 +304,10 @@ class HttpModel:
             yield [StepRetry(attempt, retry.attempts, round(wait, 3), failure.message, failure.status)]
             await self._client.sleep(wait)
 
+    async def _download(self, url: str) -> bytes:
+        """What lies at an address in a reply. The key does not go there."""
+        return await self._client.get(url, largest=LARGEST)
+
     async def _addressed(self, request: Request) -> tuple[Endpoint, bytes]:
         """The request as bytes, and where they go. What takes long is done in a thread."""
         self.check_options(request.options)
@@ -309,10 +321,18 @@ class HttpModel:
         self, request: Request, attachments: Attachments, writer: Callable[[dict[str, JsonValue]], bytes]
     ) -> tuple[Endpoint, bytes]:
         body = self._encode(request, attachments)
-        return self._endpoint.with_headers_of(body), writer(body)
+        endpoint = self._endpoint.with_headers_of(body)
+        if isinstance(self._wire, MediaWire):
+            endpoint = self._wire.endpoint(request, endpoint)
+        if not endpoint.form:
+            return endpoint, writer(body)
+        data, type = write_form(body)
+        return replace(endpoint, headers={**endpoint.headers, "Content-Type": type}), data
 
     def _complete(self, request: Request) -> Request:
         request = with_tool_choice(request)
+        if isinstance(self._wire, MediaWire):
+            request = self._wire.select(request)
         if own := own_fields(request.options, self._wire.options):
             request = replace(request, extra=with_extra(own, request.extra))
         return request

@@ -87,10 +87,10 @@ def _step(
         if parts:
             yield RequestMessage(role, tuple(parts))
         return
-    own = tuple(part for part in parts if not isinstance(part, File))
+    own = tuple(part for part in parts if not isinstance(part, File) or speaks(part))
     if any(isinstance(part, Text | ToolCall) or speaks(part) for part in own):  # no thoughts alone
         yield RequestMessage(role, own)
-    if made := tuple(part for part in parts if isinstance(part, File)):
+    if made := tuple(part for part in parts if isinstance(part, File) and part not in own):
         yield RequestMessage("user", (Text("[Made by the assistant]"), *made))
     for call in own if files_apart else ():
         if isinstance(call, ToolCall) and (files := result_files(call)):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
@@ -122,15 +122,24 @@ def without_removed(options: Options) -> Body:
 # ── checks ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_options(options: Options, *, model: str, words: Collection[str], extra: Extra) -> None:
-    """BadRequest where an option has the wrong type, or nobody would understand it."""
+def check_options(
+    options: Options,
+    *,
+    model: str,
+    words: Collection[str],
+    extra: Extra,
+    types: TypeAdapter[Any] | None = None,
+) -> None:
+    """BadRequest where an option has the wrong type, or nobody would understand it. `types` has the types of
+    all words, where they are not those that most wires share."""
     given = {name: value for name, value in options.items() if value is not None}
     taken = set(words) if isinstance(extra, bool) else {*words, *extra}
     for name in given:
         if extra is not True and name not in taken:
             raise BadRequest(f"{model} has no option {name!r}: {_nearest(name, taken)}")
+    typed = COMMON if types is None else words
     try:
-        _common().validate_python({name: value for name, value in given.items() if name in COMMON})
+        (types or _common()).validate_python({name: value for name, value in given.items() if name in typed})
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         problem = str(fault["msg"])

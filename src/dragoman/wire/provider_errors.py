@@ -88,10 +88,14 @@ KINDS = (
                 "prohibited_content",
                 "cyber_policy_violation",
                 "image_content_policy_violation",
+                "moderation_blocked",
             }
         ),
         words=_words(
-            r"content management policy", r"flagged by (our|the) (content|safety|moderation)", r"usage polic"
+            r"content management policy",
+            r"flagged by (our|the) (content|safety|moderation)",
+            r"usage polic",
+            r"rejected (by|as a result of) (our|the) safety system",
         ),
         hint="The provider's content filter stopped it: say it in other words, or use another model",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,6 +13,8 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages import events as e
+from dragoman.messages.media import CHAT, ModelType
+from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.wire.wire import Prose, call_id
@@ -34,6 +37,8 @@ class Line:
     usage: Usage = Usage(input=10, output=5)
     error: Exception | None = None  # raised after everything else was sent
     waits: float = 0.0  # seconds before each piece
+    files: tuple[File, ...] = ()  # that it makes, behind its text
+    partials: tuple[File, ...] = ()  # how the first of them looks on the way
 
     def __add__(self, other: Line) -> Line:
         """Two lines in one reply."""
@@ -45,6 +50,8 @@ class Line:
             self.usage,
             other.error or self.error,
             max(self.waits, other.waits),
+            self.files + other.files,
+            self.partials + other.partials,
         )
 
 
@@ -68,18 +75,37 @@ def calls_with(tool: str, arguments: str) -> Line:
     return Line(calls=(ScriptedCall(tool, arguments),))
 
 
+def makes(
+    data: bytes, media_type: str = "image/png", *, name: str | None = None, partials: Sequence[bytes] = ()
+) -> Line:
+    """A picture or a sound; `partials` are what it looks like on the way."""
+    file = _file(data, media_type, name or f"made.{media_type.rpartition('/')[2]}")
+    return Line(files=(file,), partials=tuple(_file(one, media_type, "partial") for one in partials))
+
+
 def fails(error: Exception | str, *, after: str = "") -> Line:
     """Breaks off, after some text if there is any."""
     return Line(after, error=error if isinstance(error, Exception) else ProviderError(error))
+
+
+def _file(data: bytes, media_type: str, name: str) -> File:
+    return File(media_type, url=f"data:{media_type};base64,{b64encode(data).decode('ascii')}", name=name)
 
 
 class ScriptedModel:
     """Answers with the next line of its script; a script that is a function sees the request."""
 
     def __init__(
-        self, script: Script, *, name: str = "scripted/model", piece: int = 8, context: int | None = None
+        self,
+        script: Script,
+        *,
+        name: str = "scripted/model",
+        piece: int = 8,
+        context: int | None = None,
+        type: ModelType = CHAT,
     ) -> None:
         self.name = name
+        self.type = type
         self.context = context
         self.variant: dict[str, JsonValue] = {}
         self.requests: list[Request] = []
@@ -116,6 +142,8 @@ class ScriptedModel:
         for piece in self._pieces(line.text):
             yield from prose.text(piece)
         yield from prose.close()
+        yield from (e.FilePartial(file) for file in line.partials)
+        yield from (e.FileAdded(file) for file in line.files)
         for place, call in enumerate(line.calls):
             id = call_id(reply, place)
             raw = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)

@@ -34,7 +34,8 @@ class Splitter:
             self.pending += len(chunk)
             return []
         else:
-            lines = b"".join([*self._rest, chunk]).splitlines()
+            lines = chunk.splitlines()  # there is no end of a line in what came before
+            lines[0] = b"".join([*self._rest, lines[0]])
             self._rest.clear()
         if lines and chunk[-1:] not in b"\r\n":
             self._rest.append(lines.pop())

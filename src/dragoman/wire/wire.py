@@ -27,6 +27,7 @@ from dragoman.messages.events import (
 )
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
+from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.files import NO_ATTACHMENTS, Attachments
 from dragoman.wire.surrogates import LONE, is_whole, join_all, join_halves, split_half
 
@@ -71,10 +72,26 @@ class Wire(Protocol):
         """A decoder for the reply with this id; the calls in it are named after it."""
 
 
+@runtime_checkable
+class MediaWire(Protocol):
+    """What a wire has beside the rest if its models do not talk, but make pictures, listen or speak."""
+
+    def select(self, request: Request) -> Request:
+        """Of a whole conversation, what is sent: the words and files that are wanted now."""
+
+    def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
+        """Where that goes at this provider, and as what: of such models each task has its own address."""
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
+        """BadRequest where an option is not one of these, if `strict`, or has the wrong type."""
+
+
 class Model(Protocol):
     """Something that answers. `name` is how people write it: `provider/model`.
 
-    One that knows which files it cannot take has a method `check_files(files)`, which raises BadRequest.
+    One that does something else than talk has a `type` (`messages/media.py`). One that knows which files it
+    cannot take has a method `check_files(files)`, which raises BadRequest; and one that knows what a whole
+    message must have, `check_message(parts, earlier)`.
     """
 
     name: str

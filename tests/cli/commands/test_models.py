@@ -36,11 +36,13 @@ def test_each_model_has_its_context_what_it_takes_and_its_price() -> None:
     listed = {one["name"]: one for one in providers()["openai"]["models"]}
     assert listed["openai/gpt-4o*"] == {
         "name": "openai/gpt-4o*",
+        "type": "chat",
         "context": 128_000,
         "modalities": ["text", "image", "file"],
         "tools": "native",
         "reasoning": "apart",
         "price": {"input": 2.5, "output": 10.0},
+        "unit_prices": {},
     }
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.wire.scripted import calls, says
+from tests.npm import NODE, installed
 from tests.patience import PATIENCE
 from tests.protocols.openai.callers import MODEL
 from tests.server.site import served
-from tests.tools.mcp.npm import NODE, installed
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,12 @@ HERE = Path(__file__).resolve().parents[1] / "openai_node"
 
 async def test_the_sdk_for_node_talks_calls_and_comes_back(tmp_path: Path) -> None:
     """F2: tools that it runs itself, in a stream; responses after responses; the background; errors."""
-    sdk = (await asyncio.to_thread(installed, HERE)) / "node_modules" / "openai" / "index.mjs"
+    sdk = (
+        (await asyncio.to_thread(installed, "protocols/openai_node"))
+        / "node_modules"
+        / "openai"
+        / "index.mjs"
+    )
     script = [
         calls("where"),
         says("In Rome."),

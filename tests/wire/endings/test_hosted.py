@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dragoman.messages.parts import Citation, ProviderItem, Text
+from dragoman.messages.parts import Citation, File, ProviderItem, Text
 from tests.wire.endings.played import GEMINI, MESSAGES, play
 from tests.wire.endings.replies import ADD, FOUND, SEARCH, gemini, messages
 
@@ -24,11 +24,12 @@ GROUNDING = {
 
 
 async def test_a_picture_alone_is_an_answer(tmp_path: Path) -> None:
-    """T7: it is kept as it came, and nobody is told that there was none."""
+    """T7, M4: it is a file of the answer, and nobody is told that there was none."""
     ended = await play(tmp_path, GEMINI, gemini("", "STOP", DRAWN))
-    (item,) = ended.stored[-1].parts
-    assert isinstance(item, ProviderItem)
-    assert (item.kind, item.opaque, ended.end.finish) == ("inlineData", DRAWN, "stop")
+    (file,) = ended.stored[-1].parts
+    assert isinstance(file, File)
+    assert (file.media_type, file.url, file.size, file.signature) == ("image/png", None, 4, "c2ln")
+    assert (bool(file.blob), ended.end.finish) == (True, "stop")
     assert ended.notices("empty_reply") == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from dragoman.errors import ContextOverflow
 from dragoman.messages.events import ProviderData
-from dragoman.messages.parts import Citation, Part, ProviderItem, Text, ToolCall
+from dragoman.messages.parts import Citation, File, Part, ProviderItem, Text, ToolCall
 from dragoman.messages.usage import Usage
 from dragoman.wire.gemini import WIRE
 from dragoman.wire.wire import Wire
@@ -131,8 +131,8 @@ def item(kind: str, line: str, **part: Any) -> ProviderItem:
     return ProviderItem(kind, line, "gemini", MODEL, part)
 
 
-def test_what_their_own_tools_did_and_what_they_drew_is_kept_as_it_came() -> None:
-    """W4: with the signatures of its parts."""
+def test_what_their_own_tools_did_and_what_they_drew_is_kept() -> None:
+    """W4, M4: with the signatures of its parts. A sketch on the way to a picture is no part of the answer."""
     code = {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s"}
     result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
     search = {"toolCall": {"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": "rain"}}}
@@ -145,8 +145,13 @@ def test_what_their_own_tools_did_and_what_they_drew_is_kept_as_it_came() -> Non
         item("codeExecutionResult", "1\n", **result),
         item("toolCall", "GOOGLE_SEARCH_WEB {'q': 'rain'}", **search),
         item("toolResponse", "GOOGLE_SEARCH_WEB", **found),
-        item("inlineData", "image/png, 3 bytes", **sketch),
-        item("inlineData", "image/png, 6 bytes", **drawn),
+        File(
+            "image/png",
+            url="data:image/png;base64,iVBORw==",
+            name="image.png",
+            made_by=MODEL,
+            signature="u",
+        ),
         Text("One."),
     )
 

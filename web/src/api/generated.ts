@@ -560,31 +560,60 @@ export interface components {
              */
             type: "error";
         };
-        /** @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`). */
+        /**
+         * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+         *
+         *     Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
+         *     with it to that model alone.
+         */
         "File-Input": {
             media_type: string;
             blob?: string | null;
             url?: string | null;
             name?: string | null;
             size?: number | null;
+            made_by?: string | null;
+            signature?: string | null;
             /**
              * @default file
              * @constant
              */
             type?: "file";
         };
-        /** @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`). */
+        /**
+         * @description An image, a sound or a document: its bytes in the blob store (`blob`), or somewhere else (`url`).
+         *
+         *     Of one that a model made, `made_by` is that model, and `signature` its provider's mark, to be sent back
+         *     with it to that model alone.
+         */
         "File-Output": {
             media_type: string;
             blob: string | null;
             url: string | null;
             name: string | null;
             size: number | null;
+            made_by: string | null;
+            signature: string | null;
             /**
              * @default file
              * @constant
              */
             type: "file";
+        };
+        /**
+         * @description A picture or a sound that the model made: a whole part of the reply, at once.
+         *
+         *     A wire puts its bytes into a data: address; a turn stores them before anybody hears of it.
+         */
+        FileAdded: {
+            file: components["schemas"]["File-Output"];
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default file.added
+             * @constant
+             */
+            type: "file.added";
         };
         /** @description What happened to one file. `text` is a unified diff that `git apply` and `patch` understand. */
         FileDiff: {
@@ -601,6 +630,25 @@ export interface components {
             old_path: string | null;
             /** @default false */
             truncated: boolean;
+        };
+        /**
+         * @description How far a file of the reply has come: for display alone, and readers may drop it.
+         *
+         *     Without an `offset` it is the file as it looks by now, in place of what came before; with one, the piece
+         *     of it that begins at that byte. The whole follows as a `FileAdded`. Nothing of this is part of a message.
+         */
+        FilePartial: {
+            file: components["schemas"]["File-Output"];
+            /** @default 0 */
+            index: number;
+            offset: number | null;
+            /** @default 0 */
+            seq: number;
+            /**
+             * @default file.partial
+             * @constant
+             */
+            type: "file.partial";
         };
         Fork: {
             /** @description the last message of the copy */
@@ -658,7 +706,7 @@ export interface components {
              */
             type: "list.reset";
         };
-        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
+        LiveEvent: ((components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["QuestionAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"]) & {
             turn: string;
         }) | components["schemas"]["TreeView"] | components["schemas"]["QueueChanged"] | components["schemas"]["ConversationChanged"] | components["schemas"]["ConversationDeleted"] | components["schemas"]["ListReset"];
         Me: {
@@ -735,6 +783,9 @@ export interface components {
             default: string | null;
             items: components["schemas"]["ModelView"][];
             providers: components["schemas"]["ProviderView"][];
+            options: {
+                [key: string]: unknown;
+            };
         };
         ModelSpent: {
             model: string | null;
@@ -753,6 +804,14 @@ export interface components {
             ready: boolean;
             missing: string | null;
             price: components["schemas"]["Price"] | null;
+            /**
+             * @default chat
+             * @enum {string}
+             */
+            type: "chat" | "image-gen" | "image-edit" | "audio-stt" | "audio-tts";
+            unit_prices: {
+                [key: string]: number;
+            };
         };
         NamedPrompt: {
             name: string;
@@ -1535,7 +1594,7 @@ export interface components {
              */
             type: "turn.end";
         };
-        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
+        TurnEvent: components["schemas"]["TurnStart"] | components["schemas"]["TurnState"] | components["schemas"]["TurnEnd"] | components["schemas"]["StepStart"] | components["schemas"]["StepRetry"] | components["schemas"]["StepModel"] | components["schemas"]["StepEnd"] | components["schemas"]["Notice"] | components["schemas"]["ErrorRaised"] | components["schemas"]["ReasoningStart"] | components["schemas"]["ReasoningDelta"] | components["schemas"]["ReasoningEnd"] | components["schemas"]["TextStart"] | components["schemas"]["TextDelta"] | components["schemas"]["TextEnd"] | components["schemas"]["TextCited"] | components["schemas"]["ItemAdded"] | components["schemas"]["FileAdded"] | components["schemas"]["FilePartial"] | components["schemas"]["CallInputStart"] | components["schemas"]["CallInputDelta"] | components["schemas"]["CallInputEnd"] | components["schemas"]["ProviderData"] | components["schemas"]["MessageEnd"] | components["schemas"]["MessageAdded"] | components["schemas"]["CallAsked"] | components["schemas"]["CallAnswered"] | components["schemas"]["CallStart"] | components["schemas"]["CallProgress"] | components["schemas"]["CallEnd"];
         TurnInfo: {
             id: string;
             conversation: string;
@@ -1631,7 +1690,8 @@ export interface components {
         /**
          * @description Tokens of one or more requests. `input` counts cached tokens too, `output` counts reasoning too.
          *
-         *     `cost` is in US dollars; None means that the price is unknown, which is not the same as free.
+         *     `cost` is in US dollars; None means that the price is unknown, which is not the same as free. Models that
+         *     make pictures, listen or speak are paid by other measures: pictures, seconds heard, characters spoken.
          */
         Usage: {
             /** @default 0 */
@@ -1645,6 +1705,12 @@ export interface components {
             /** @default 0 */
             reasoning: number;
             cost: number | null;
+            /** @default 0 */
+            images: number;
+            /** @default 0 */
+            seconds: number;
+            /** @default 0 */
+            characters: number;
         };
         /** @description `rows` where it was asked by what: sums of what is known; `unpriced` replies are not in `cost`. */
         UsageView: {
@@ -1713,7 +1779,9 @@ export type Error = components['schemas']['Error'];
 export type ErrorRaised = components['schemas']['ErrorRaised'];
 export type FileInput = components['schemas']['File-Input'];
 export type FileOutput = components['schemas']['File-Output'];
+export type FileAdded = components['schemas']['FileAdded'];
 export type FileDiff = components['schemas']['FileDiff'];
+export type FilePartial = components['schemas']['FilePartial'];
 export type Fork = components['schemas']['Fork'];
 export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];

@@ -40,13 +40,17 @@ export const total = (usage: Usage): number => usage.input + usage.output;
 
 export function added(one: Usage, other: Usage): Usage {
   const sum = (key: keyof Omit<Usage, "cost">): number => (one[key] ?? 0) + (other[key] ?? 0);
-  const known = (usage: Usage): boolean => total(usage) === 0 || (usage.cost ?? null) !== null;
+  const unused = (usage: Usage): boolean => !total(usage) && !usage.images && !usage.seconds && !usage.characters;
+  const known = (usage: Usage): boolean => unused(usage) || (usage.cost ?? null) !== null;
   return {
     input: sum("input"),
     output: sum("output"),
     cached: sum("cached"),
     cache_written: sum("cache_written"),
     reasoning: sum("reasoning"),
+    images: sum("images"),
+    seconds: sum("seconds"),
+    characters: sum("characters"),
     cost: known(one) && known(other) && (one.cost ?? other.cost ?? null) !== null ? (one.cost ?? 0) + (other.cost ?? 0) : null,
   };
 }

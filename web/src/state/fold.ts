@@ -72,6 +72,9 @@ export class Draft {
         this.parts.push({ type: "item", kind, text, wire, opaque, model: this.head.model });
         break;
       }
+      case "file.added":
+        this.parts.push({ ...event.file, made_by: this.head.model });
+        break;
       case "call.input.start":
         this.calls.set(event.call, this.parts.length);
         this.parts.push(emptyCall(event.call, event.tool, event.provider_id));

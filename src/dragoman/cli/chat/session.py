@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -13,9 +14,12 @@ from dragoman.cli.chat.interjections import Interjections
 from dragoman.cli.chat.menu import QuestionMenu
 from dragoman.cli.chat.status import Status, read_status
 from dragoman.cli.interrupted import next_queued, resume_turn
+from dragoman.cli.made_files import save_made
 from dragoman.cli.model_choice import ChosenModel
-from dragoman.cli.terminal.follow import on_interrupt, question_in
+from dragoman.cli.terminal.cards import describe_file
+from dragoman.cli.terminal.follow import on_interrupt
 from dragoman.cli.terminal.keyboard import Interrupted, Keyboard
+from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
 from dragoman.cli.terminal.text import plain
 from dragoman.cli.terminal.transcript import print_messages
@@ -137,7 +141,8 @@ class Session:
                     status.add(event.usage)
                 if not (isinstance(event, e.CallEnd) and event.call in self._seen):
                     screen.show(event)
-                question = question_in(event)
+                await self._show_files(event)
+                question = e.question_in(event)
                 if question is not None:
                     with screen.paused(), beside.line.paused():
                         try:
@@ -152,6 +157,20 @@ class Session:
         if not ended:  # the store could not be written, or another program took the turn over
             await turn.result()
         self.console.print()
+
+    async def _show_files(self, event: e.Event) -> None:
+        """What a model made: in the terminal, if that can show it, and where it lies."""
+        files: Sequence[File] = ()
+        if isinstance(event, e.FileAdded):
+            files = (event.file,)
+        elif isinstance(event, e.CallEnd) and event.call not in self._seen:
+            files = event.result.attachments
+        for file in files:
+            path = await save_made(self.runtime.store, file, self.chat.id if self.chat else "")
+            if path is not None:
+                data = await self.runtime.store.blob(file.blob or "")
+                show_picture(data, file.media_type, self.console.file, os.environ)
+                self.console.print(Text(f"{describe_file(file)} {path}", "cyan"), soft_wrap=True)
 
     async def next_turn(self, after: TurnHandle) -> TurnHandle | None:
         """What was said while the turn before it ran, here or by another client, and is answered next."""

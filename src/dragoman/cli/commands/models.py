@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -15,6 +16,7 @@ from dragoman.cli.commands.check_models import check_names, format_size
 from dragoman.cli.terminal.text import print_json
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
+from dragoman.messages.media import CHAT
 from dragoman.providers.catalog import Catalog, Provider, Traits
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.facts import facts_of
@@ -93,11 +95,13 @@ def _report(
         "models": [
             {
                 "name": f"{provider.name}/{one.pattern}",
+                "type": one.traits.type,
                 "context": one.traits.context,
                 "modalities": [*one.traits.modalities],
                 "tools": one.traits.tools,
                 "reasoning": one.traits.reasoning,
                 "price": {"input": one.price.input, "output": one.price.output} if one.price else None,
+                "unit_prices": cast("dict[str, JsonValue]", {**one.traits.unit_prices}),
             }
             for one in listed
         ],
@@ -119,19 +123,31 @@ def _show(
         for one in found:
             table.add_row(
                 escape(f" {name}/{one.pattern}"),
-                format_size(one.traits.context),
+                format_size(one.traits.context) if one.traits.type == CHAT else one.traits.type,
                 ", ".join(taken for taken in one.traits.modalities if taken != "text"),
                 "" if one.traits.tools == "native" else f"calls as {one.traits.tools}",
-                f"${one.price.input:g} / ${one.price.output:g}" if one.price is not None else "",
+                _describe_price(one),
             )
         if found:
             console.print(table)
     console.print(
-        "\n[dim]Each with its context in tokens, what it takes beside text, and the price of a million "
-        "tokens in and out, as far as it is known. Other names of these providers work too.[/]"
+        "\n[dim]Each with its context in tokens, or what it does if it does not talk, what it takes beside "
+        "text, and the price of a million tokens in and out, as far as it is known. Other names of these "
+        "providers work too.[/]"
     )
     if library() is None:
         console.print("[dim]For prices install dragoman\\[prices].[/]")
+
+
+def _describe_price(one: ModelEntry) -> str:
+    units = one.traits.unit_prices
+    if "image" in units:
+        return f"${units['image']:g} an image"
+    if "minute" in units:
+        return f"${units['minute']:g} a minute"
+    if "million_characters" in units:
+        return f"${units['million_characters']:g} a million characters"
+    return f"${one.price.input:g} / ${one.price.output:g}" if one.price is not None else ""
 
 
 def _describe_access(provider: Provider, key: Key | None, server: LocalServer | None) -> str:

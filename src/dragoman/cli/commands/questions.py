@@ -11,12 +11,12 @@ from datetime import datetime
 from pydantic import JsonValue, ValidationError
 
 from dragoman.cli.lookup import find_question, open_store
-from dragoman.cli.terminal.causes import cause
 from dragoman.cli.terminal.choices import rule_options
 from dragoman.cli.terminal.text import count, format_json, plain, print_json
 from dragoman.config.build import store_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.causes import cause
 from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Question, Rule, Scope
 from dragoman.tools.json_schema import JsonParameters

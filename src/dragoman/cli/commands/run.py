@@ -16,22 +16,28 @@ from dragoman.cli.commands.run_flags import (
     RunFlags,
     choose_run_model,
     read_message,
+    read_options,
     read_output_type,
     read_settings,
     temporary_store,
 )
 from dragoman.cli.interrupted import close_interrupted, next_queued, resume_turn
 from dragoman.cli.lookup import find_conversation
+from dragoman.cli.made_files import made_in, save_as
 from dragoman.cli.model_choice import unsuitable_groups
+from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.errors import describe_error, exit_status
-from dragoman.cli.terminal.follow import Interrupts, question_in
+from dragoman.cli.terminal.follow import Interrupts
 from dragoman.cli.terminal.output import JsonOutput, TextOutput, TurnOutput, ValueOutput, end_without_turn
+from dragoman.cli.terminal.pictures import show_picture
 from dragoman.cli.terminal.prompts import LinePrompts
+from dragoman.cli.terminal.text import write_file
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy
 from dragoman.messages import events as e
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
+from dragoman.messages.media import ModelType, type_of
 from dragoman.messages.parts import Part, Text
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
@@ -102,9 +108,28 @@ async def _run(flags: RunFlags, settings: Settings, output: TurnOutput) -> tuple
             while turn is not None:
                 interrupts.watch(turn)
                 ended = await _follow(runtime, turn, output, typed=flags.output_type is not None)
+                await _write_files(flags, runtime, turn, ended[0])
                 over = ended[0].state in ("completed", "error")
                 turn = await next_queued(runtime, turn.id) if over else None
             return ended
+
+
+async def _write_files(flags: RunFlags, runtime: Runtime, turn: TurnHandle[Any], end: e.TurnEnd) -> None:
+    """The files of the answer, where they are wanted; a text that is no file, where there are none."""
+    if end.state != "completed":
+        return
+    files = made_in((await turn.result()).messages)
+    if flags.out is not None and files:
+        for path in await save_as(runtime.store, files, flags.out):
+            print(f"· written: {path}", file=sys.stderr)
+    elif flags.out is not None:
+        print(f"· written: {write_file(flags.out, end.text)}", file=sys.stderr)
+    for file in files if not flags.as_json else ():
+        shown = show_picture(
+            await runtime.store.blob(file.blob or ""), file.media_type, sys.stderr, os.environ
+        )
+        if not shown and flags.out is None:
+            print(f"· {describe_file(file)}: --out FILE writes it", file=sys.stderr)
 
 
 def _check_agent(flags: RunFlags, runtime: Runtime) -> None:
@@ -122,7 +147,7 @@ async def _begin(
     if flags.conversation is None:
         conversation = await runtime.conversation()
         try:
-            return await _send(flags, conversation, said, output_type)
+            return await _send(flags, runtime, conversation, said, output_type)
         except BaseException:  # what was refused, or interrupted, leaves nothing behind
             await runtime.delete(conversation.id)
             raise
@@ -130,19 +155,29 @@ async def _begin(
     if not said:
         return await _resume(runtime, conversation)
     try:
-        return await _send(flags, conversation, said, output_type)
+        return await _send(flags, runtime, conversation, said, output_type)
     except TurnBusy as busy:
         closed = await close_interrupted(runtime, busy)
         print(f"· closed turn {closed}, which was interrupted", file=sys.stderr)
-        return await _send(flags, conversation, said, output_type)
+        return await _send(flags, runtime, conversation, said, output_type)
 
 
 async def _send(
-    flags: RunFlags, conversation: ConversationHandle, said: Sequence[Part], output_type: SchemaOutput | None
+    flags: RunFlags,
+    runtime: Runtime,
+    conversation: ConversationHandle,
+    said: Sequence[Part],
+    output_type: SchemaOutput | None,
 ) -> TurnHandle[Any]:
+    options = read_options(flags, await _type_of_model(conversation, runtime))
     if output_type is None:
-        return await conversation.send(said, agent=flags.agent)
-    return await conversation.send(said, agent=flags.agent, output_type=output_type)
+        return await conversation.send(said, agent=flags.agent, options=options)
+    return await conversation.send(said, agent=flags.agent, options=options, output_type=output_type)
+
+
+async def _type_of_model(conversation: ConversationHandle, runtime: Runtime) -> ModelType:
+    named = (await conversation.info()).settings.get("model")
+    return type_of(runtime.services.model(named if isinstance(named, str) else None))
 
 
 async def _resume(runtime: Runtime, conversation: ConversationHandle) -> TurnHandle:
@@ -166,7 +201,7 @@ async def _follow(
     try:
         async for event in turn.events():
             output.show(event)
-            if (question := question_in(event)) is not None:
+            if (question := e.question_in(event)) is not None:
                 prompts.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
                 prompts.decline(event)

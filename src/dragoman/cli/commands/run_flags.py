@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from dragoman.cli.folder_trust import load_settings
 from dragoman.cli.model_choice import ChosenModel, choose_model, find_provider
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError
+from dragoman.messages.media import CHAT, ModelType
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
 from dragoman.providers.models import wire
@@ -39,6 +42,8 @@ class RunFlags:
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
     attach: Sequence[Path] = ()
+    out: Path | None = None  # for the files of the answer
+    options: Sequence[str] = ()  # of the model, each as NAME=VALUE
     agent: str | None = None
     mode: str | None = None
     system: str | None = None
@@ -84,6 +89,31 @@ def read_output_type(flags: RunFlags) -> SchemaOutput | None:
         raise ConfigError(f"--output-type: {flags.output_type}: {error}") from error
     except ValueError as error:
         raise ConfigError(f"--output-type: {flags.output_type} is no JSON: {error}") from error
+
+
+_SOUNDS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
+_PICTURES = {"jpg": "jpeg", "jpeg": "jpeg", "webp": "webp"}  # a PNG is what comes anyway
+
+
+def read_options(flags: RunFlags, model: ModelType) -> dict[str, JsonValue]:
+    """The options of the model. What the file of the answer is called says which format is wanted."""
+    options: dict[str, JsonValue] = {}
+    if flags.out is not None and model != CHAT:
+        ending = flags.out.suffix.lstrip(".").lower()
+        format = ending if model == "audio-tts" and ending in _SOUNDS else None
+        if model in ("image-gen", "image-edit"):
+            format = _PICTURES.get(ending)
+        if format is not None:
+            options["format"] = format
+    for text in flags.options:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise ConfigError(f"--option is written NAME=VALUE, not {text!r}")
+        try:
+            options[name.strip()] = json.loads(value)
+        except ValueError:  # no JSON: a word
+            options[name.strip()] = value
+    return options
 
 
 def _read_stdin() -> str:

@@ -1,4 +1,4 @@
-"""`dragoman mcp …`: servers of the Model Context Protocol, in `dragoman.toml`: add, list, test, remove."""
+"""`dragoman mcp …`: servers of the Model Context Protocol in `dragoman.toml`, and being one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.flags.options import AsJson, Trust
+from dragoman.cli.flags.options import (
+    AsJson,
+    Config,
+    Log,
+    LogLevel,
+    Model,
+    Store,
+    Trust,
+    Workspace,
+    absolute,
+    load_settings,
+    start_logs,
+)
 
 app = typer.Typer(
     help="Servers that speak the Model Context Protocol: other people's tools.",
@@ -93,3 +105,41 @@ def remove(name: Name, config: WrittenFile = None) -> None:
     from dragoman.cli.commands.mcp_tables import remove_server
 
     print(remove_server(name, config))
+
+
+@app.command(
+    epilog="Example: `dragoman mcp serve --allow files.read`, as the command of a server in a client"
+)
+def serve(
+    *,
+    http: Annotated[
+        bool, typer.Option("--http", help="Over streamable HTTP, not standard input and output.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="The address to listen on, with --http.")] = "127.0.0.1",
+    port: Annotated[int | None, typer.Option(help="The port, with --http; 0 takes a free one.")] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="PERMISSION or PERMISSION:PATTERN that needs no question. Can be given again."),
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(help="What must not run. Can be given again.")] = None,
+    model: Model = None,
+    store: Store = None,
+    workspace: Workspace = None,
+    config: Config = None,
+    trust: Trust = False,
+    log: Log = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Be an MCP server: other programs call your tools and agents, and read your conversations.
+
+    The rules are those of every other call. A client that can ask its person asks; else what no rule allows
+    is refused. Over HTTP a key is needed, which is printed.
+    """
+    from dragoman.cli.commands.mcp_serve import McpServeFlags, serve_mcp
+
+    start_logs(log, log_level)
+    settings = load_settings(
+        config, store, {"model": model, "workspace": absolute(workspace)}, trust=trust, asks=http
+    )
+    flags = McpServeFlags(http=http, host=host, port=port, allow=allow or (), deny=deny or ())
+    serve_mcp(settings, flags)

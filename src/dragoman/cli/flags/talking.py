@@ -108,6 +108,16 @@ def run(
     attach: Annotated[
         list[Path] | None, typer.Option(help="A file to send along. Can be given again.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the picture or the sound of the answer here; several get -1, -2."
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the model, such as size=1024x1536. Again."),
+    ] = None,
     agent: Agent = None,
     mode: Mode = None,
     system: System = None,
@@ -158,6 +168,8 @@ def run(
         allow=allow or (),
         deny=deny or (),
         attach=attach or (),
+        out=out,
+        options=option or (),
         agent=agent,
         mode=mode,
         system=system,

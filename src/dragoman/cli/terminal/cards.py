@@ -8,9 +8,9 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from dragoman.cli.terminal.causes import cause
 from dragoman.cli.terminal.diffs import render_diff
 from dragoman.cli.terminal.text import format_json, head, one_line, plain
+from dragoman.messages.causes import cause
 from dragoman.messages.parts import Arguments, CallState, File, ToolResult
 from dragoman.messages.questions import Question
 from dragoman.tools.permissions import rules_in_words

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from dragoman.cli.terminal.text import one_line
-from dragoman.messages import events as e
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.turn.handles import TurnHandle
@@ -76,17 +75,6 @@ def on_interrupt(act: Callable[[], Coroutine[Any, Any, object]]) -> Iterator[Non
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
-
-
-def question_in(event: e.Event) -> str | None:
-    """The id of what a person is asked, also by a call that works in a conversation of its own."""
-    match event:
-        case e.CallAsked(question=question):
-            return question
-        case e.CallProgress(value={"asks": str(question)}):
-            return question
-        case _:
-            return None
 
 
 async def prompt_until_settled(

@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.cli.terminal.causes import cause
 from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.text import format_json, head, plain, visible
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
 from dragoman.messages import events as e
+from dragoman.messages.causes import cause
 from dragoman.messages.questions import (
     Answer,
     Question,

@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 from fastapi import APIRouter
 
 from dragoman.errors import BadRequest, ConfigError, DragomanError, NotFound
+from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.listing import list_models
@@ -19,6 +21,7 @@ from dragoman.providers.sign_in import reach
 from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
+from dragoman.wire.media_options import option_schemas
 
 router = APIRouter(tags=["models"])
 _FRESH = 15.0  # seconds for which we believe what we found on this machine
@@ -30,7 +33,8 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     find = context.runtime.services.model
     if not isinstance(find, Models):
         only = find(None)
-        return shapes.ModelList(only.name, [shapes.ModelView(only.name, "", only.name, only.context)])
+        view = shapes.ModelView(only.name, "", only.name, only.context, type=type_of(only))
+        return shapes.ModelList(only.name, [view], options=option_schemas())
     nearby = await _nearby()
     known = await asyncio.to_thread(lambda: list(_all(find, nearby)))  # keyrings and price lists are slow
     views = {view.name: view for view in known}
@@ -43,7 +47,8 @@ async def models(context: TheContext, person: Person) -> shapes.ModelList:
     providers = await asyncio.to_thread(
         lambda: [_provider_view(find, provider) for provider in find.catalog.providers.values()]
     )
-    return shapes.ModelList(default, sorted(views.values(), key=lambda view: not view.ready), providers)
+    ready_first = sorted(views.values(), key=lambda view: not view.ready)
+    return shapes.ModelList(default, ready_first, providers, option_schemas())
 
 
 @router.get("/models/{provider}")
@@ -58,6 +63,7 @@ async def models_of(context: TheContext, person: Person, provider: str) -> shape
         endpoint = reach(named, find.keys)
         secrets = endpoint.secrets
         listed = await list_models(find.client, endpoint)
+        find.note_types({f"{provider}/{one.id}": one.type for one in listed if one.type is not None})
     except DragomanError as error:
         raise BadRequest(redact_text(f"{named.title or provider}: {error}", secrets)) from None
     views = await asyncio.to_thread(
@@ -91,7 +97,7 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
 def _view(
     find: Models, provider: Provider, model: str, missing: str | None, context: int | None = None
 ) -> shapes.ModelView:
-    traits = find.catalog.traits(provider, model)
+    traits = find.traits(provider, model)
     return shapes.ModelView(
         f"{provider.name}/{model}",
         provider.title or provider.name,
@@ -103,6 +109,8 @@ def _view(
         ready=missing is None,
         missing=missing,
         price=price_of(provider.prices, model),
+        type=traits.type,
+        unit_prices=cast("dict[str, float]", {**traits.unit_prices}),
     )
 
 

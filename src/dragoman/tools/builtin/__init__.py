@@ -67,11 +67,18 @@ def browser_group() -> Group:
     return Group("browser", tools, rules=_BROWSER)
 
 
+def media_group() -> Group:
+    from dragoman.tools.builtin.media import media_group
+
+    return media_group()
+
+
 BUILTIN: dict[str, Callable[[], Group]] = {
     "basics": basics_group,
     "files": files_group,
     "shell": shell_group,
     "web": web_group,
     "browser": browser_group,
+    "media": media_group,
 }
 """Groups by the names that settings use."""

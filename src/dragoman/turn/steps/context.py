@@ -11,7 +11,9 @@ from pydantic import JsonValue
 
 from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
-from dragoman.messages.parts import CallState, File
+from dragoman.messages.media import ModelType
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, File, Part
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.store.store import Change
 from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_shown
@@ -19,6 +21,7 @@ from dragoman.tools.tool import Tool, ToolContext
 from dragoman.turn.authority import load_authority
 from dragoman.turn.facts import QuestionAnswered, QuestionWithdrawn, ToolAsked
 from dragoman.turn.steps.ask import event_of, question_of_tool, question_on_the_way
+from dragoman.turn.steps.media_request import ask_model, files_of_conversation
 from dragoman.turn.steps.prepare import PreparedTurn
 
 
@@ -48,6 +51,8 @@ class CallContext:
             permits=lambda pattern: may_be_shown(self._tool, pattern, self._known_authority()),
             require_permission=self._require_permission,
             complete=self._prepared.view.complete,
+            ask_model=self._ask_model,
+            files=lambda: files_of_conversation(log),
             seen_version=self._seen_version,
             workspace=self._prepared.services.workspace,
             deps=self._prepared.view.deps,
@@ -135,6 +140,14 @@ class CallContext:
         return Authority(
             rules=rules, bounds=prepared.services.bounds, outer=prepared.outer, grants=self._grants
         )
+
+    # ── other models ──────────────────────────────────────────────────────────────────────────────
+
+    async def _ask_model(
+        self, type: ModelType, parts: Sequence[Part], options: dict[str, JsonValue]
+    ) -> Message:
+        services = self._prepared.services
+        return await ask_model(services, self._log, self._call, type, parts=parts, options=options)
 
     # ── outputs and files ─────────────────────────────────────────────────────────────────────────
 

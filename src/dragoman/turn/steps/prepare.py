@@ -172,11 +172,11 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     await prepared.services.toolbox.ready()
     if log.turn.step == 0:
         _tell_of_missing_sources(prepared)
-    offer = offer_of(prepared)
+    offer, talks = offer_of(prepared), prepared.view.talks
     request = Request(
         model=prepared.model.name,
         messages=window(_recent(log, _setting(log, "history"))),
-        system=system_of(_system_layers(prepared, offer)),
+        system=system_of(_system_layers(prepared, offer)) if talks else "",
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
         options=options_of(
@@ -185,7 +185,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         dialect=_dialect(log),
         continues=bool(log.path) and log.path[-1].role == "assistant" and log.path[-1].finish == "pause",
     )
-    for plugin in hooks.system_prompt:
+    for plugin in hooks.system_prompt if talks else ():
         request.system = _given(
             plugin, "system_prompt", await plugin.system_prompt(request.system, view), str
         )
@@ -196,6 +196,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         await plugin.on_before_request(request, view)
     missing = [tool for name, tool in view.added_tools.items() if name not in offer.tools]
     request.tools = (*request.tools, *(tool.spec() for tool in missing))  # added a moment ago
+    if not talks:
+        request.without_tools()
     if request.tools and request.tool_choice is None:
         request.tool_choice = "auto"
     if log.turn.closing:
@@ -215,8 +217,8 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
 
 
 def offer_of(prepared: PreparedTurn) -> Offer:
-    """The tools that are on now. None in mode `off`."""
-    if prepared.mode == "off":
+    """The tools that are on now. None in mode `off`, and for a model that does not talk."""
+    if prepared.mode == "off" or not prepared.view.talks:
         return Offer({})
     switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
     offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)

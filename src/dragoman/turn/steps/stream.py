@@ -11,6 +11,8 @@ from dragoman.messages.endings import notice_of
 from dragoman.messages.events import (
     CallInputStart,
     Event,
+    FileAdded,
+    FilePartial,
     MessageEnd,
     ReasoningEnd,
     ReasoningStart,
@@ -24,6 +26,7 @@ from dragoman.trace_context import within
 from dragoman.turn.facts import CallMade, ReplyReceived, RequestBuilt
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.plugin import Appending
+from dragoman.turn.steps.made_files import store_made
 from dragoman.turn.steps.prepare import PreparedTurn, RequestReady
 
 MOST_CALLS = 500  # of one reply
@@ -67,6 +70,8 @@ async def stream(ready: RequestReady) -> Streamed:
                 if not timing.first:
                     timing.see(events, log.now)
                 for event in events:
+                    if type(event) is FileAdded or type(event) is FilePartial:
+                        await store_made(event, log.store, log.conversation.owner, log.now())
                     if isinstance(event, MessageEnd):
                         end = event
                     else:

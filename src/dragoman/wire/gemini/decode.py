@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
+from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData, TextCited
+from dragoman.messages.parts import File
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
@@ -17,6 +18,7 @@ from dragoman.wire.gemini.items import (
     grounding_line,
     kind_of,
     line_of,
+    made_file,
     pages_line,
     quoted_citations,
 )
@@ -39,6 +41,7 @@ from dragoman.wire.gemini.shapes import (
     SafetyRating,
 )
 from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.samples import Samples, is_bare
 from dragoman.wire.surrogates import join_halves, read_json
 from dragoman.wire.transport_errors import unfinished
 from dragoman.wire.wire import Prose
@@ -54,6 +57,8 @@ class GeminiDecoder:
         self._blocked = False  # the prompt was: there is no reply
         self._details: list[str] = []  # what they say of how it ended
         self._calls = Calls(reply)
+        self._files = 0  # that the model has made
+        self._samples = Samples()
         self._texts: list[str] = []  # the answer, for the sources that come behind it
         self._parted = False  # by something else in its middle
         self._sources: dict[str, dict[str, Any]] = {}
@@ -95,6 +100,8 @@ class GeminiDecoder:
 
     def end(self) -> Iterator[Event]:
         yield from self._close()
+        if sound := self._samples.take():
+            yield FileAdded(sound)
         yield from self._cite()
         word = self.finish_word or ""
         finish = BLOCKED.get(word, "filter") if self._blocked else FINISH.get(word, "unknown")
@@ -136,7 +143,9 @@ class GeminiDecoder:
         text, signature = part.get("text") or "", part.get("thoughtSignature")
         if call := part.get("functionCall"):
             yield from self._call(call, signature)
-        elif (kind := kind_of(part)) is not None:  # a thought may be a picture, too
+        elif (file := made_file(part)) is not None:
+            yield from self._made(file, thought=bool(part.get("thought")))
+        elif (kind := kind_of(part)) is not None:
             whole: dict[str, Any] = {**part}
             yield from self._close()
             yield from self._prose.item(kind, line_of(kind, whole[kind]), whole)
@@ -154,6 +163,17 @@ class GeminiDecoder:
             elif extra := extra_fields(part, PART_FIELDS):
                 yield ProviderData(NAME, extra)
             self._signature = signature or self._signature
+
+    def _made(self, file: File, *, thought: bool) -> Iterator[Event]:
+        """A picture, or a piece of what is spoken. A thought may be a picture, too, on the way to one."""
+        if is_bare(file.media_type):
+            self._samples.add((file.url or "").partition(",")[2], file.media_type)
+        elif thought:
+            yield FilePartial(file, self._files)
+        else:
+            yield from self._close()
+            self._files += 1
+            yield FileAdded(file)
 
     def _text(self, piece: str) -> Iterable[Event]:
         if piece:

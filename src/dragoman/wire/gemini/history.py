@@ -43,7 +43,7 @@ def contents(request: Request, attachments: Attachments) -> list[Body]:
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         named = [ids.next(call) for call in calls]
         results = [_Result(call, request.model, attachments) for call in calls]
-        add("assistant", [*_assistant_parts(message, request.model, iter(named))])
+        add("assistant", [*_assistant_parts(message, request.model, iter(named), attachments)])
         add("user", [result.response(id) for result, id in zip(results, named, strict=True)])
         for result in results:
             add("user", result.parts_apart())
@@ -54,7 +54,9 @@ def contents(request: Request, attachments: Attachments) -> list[Body]:
     return [{"role": ROLES[role], "parts": [*parts]} for role, parts in turns]
 
 
-def _assistant_parts(message: RequestMessage, model: str, ids: Iterator[str | None]) -> Iterator[Body]:
+def _assistant_parts(
+    message: RequestMessage, model: str, ids: Iterator[str | None], attachments: Attachments
+) -> Iterator[Body]:
     """The parts of one reply. A signature alone, in an empty thought, belongs to the text before it."""
     parts: list[Body] = []
     foreign = any(isinstance(part, Reasoning) and _is_foreign(part, model) for part in message.parts)
@@ -80,6 +82,8 @@ def _assistant_parts(message: RequestMessage, model: str, ids: Iterator[str | No
                         before = {"text": ""}
                         parts.append(before)
                     before["thoughtSignature"] = part.signature
+            case File():  # the model's own, else `lower` has put it behind
+                parts.append(_signed(_content_part(part, attachments), part.signature))
             case ProviderItem(opaque=dict() as own):  # those that may go back, signature and all
                 parts.append(own)
             case _:
@@ -90,6 +94,8 @@ def _assistant_parts(message: RequestMessage, model: str, ids: Iterator[str | No
 def _may_go_back(part: Part, request: Request) -> bool:
     """Whether it is a part of theirs that they take again: what a model made itself, and what their own tools
     did while they are asked for."""
+    if isinstance(part, File):
+        return part.made_by == request.model and media_type(part) in MEDIA
     if not isinstance(part, ProviderItem) or not may_replay(part, NAME, request.model):
         return False
     return part.kind in MADE or (part.kind in REPLAYED and asks_for_own_tools(request))

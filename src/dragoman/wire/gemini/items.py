@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.messages.parts import Citation
+from dragoman.messages.parts import Citation, File
 from dragoman.wire.surrogates import join_halves
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────
@@ -20,6 +20,20 @@ REPLAYED = (*OF_TOOLS, *MADE)
 def kind_of(part: Mapping[str, Any]) -> str | None:
     """Their name for a part that is neither text nor a call; None where it says nothing."""
     return next((name for name, value in part.items() if name in REPLAYED and value), None)
+
+
+def made_file(part: Mapping[str, Any]) -> File | None:
+    """A picture or a sound that the model made, as a file; None where the part is something else."""
+    signature = part.get("thoughtSignature")
+    match part:
+        case {"inlineData": {"mimeType": str(type), "data": str(data)}}:
+            ending = type.partition("/")[2].partition(";")[0]
+            name = f"{type.partition('/')[0]}.{ending}"
+            return File(type, url=f"data:{type};base64,{data}", name=name, signature=signature)
+        case {"fileData": {"mimeType": str(type), "fileUri": str(address)}}:
+            return File(type, url=address, signature=signature)
+        case _:
+            return None
 
 
 def line_of(kind: str, held: JsonValue) -> str:

@@ -9,10 +9,11 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, MessageEnd, ProviderData, TextCited
+from dragoman.messages.events import Event, FileAdded, MessageEnd, ProviderData, TextCited
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import ExtraFields, extra_fields
+from dragoman.wire.files import file_at
 from dragoman.wire.openai_chat import details
 from dragoman.wire.openai_chat.shapes import (
     CHOICE_FIELDS,
@@ -29,12 +30,14 @@ from dragoman.wire.openai_chat.shapes import (
     ChatChoice,
     ChatChunk,
     ChatFunction,
+    ChatImage,
     ChatTokens,
     FilterResult,
     ReasoningDetail,
 )
 from dragoman.wire.openai_chat.sources import CitedSources
 from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.samples import Samples
 from dragoman.wire.surrogates import join_all, read_json
 from dragoman.wire.wire import Prose
 
@@ -57,6 +60,8 @@ class ChatDecoder:
         self._filtered = ""  # what for, as far as they say it
         self._others: list[ChatChoice] | None = []  # of other replies, while nothing of the first has come
         self._sources = CitedSources()
+        self._made: list[str | None] = []  # the addresses of pictures
+        self._samples = Samples()
         self._over = False  # `[DONE]` has come, or the counts that come after everything else
 
     def feed(self, frame: bytes) -> Iterable[Event]:
@@ -124,6 +129,8 @@ class ChatDecoder:
             if choice.get("index") == (self._others or [{}])[0].get("index"):
                 yield from self._choice(choice)
         yield from self._close()
+        if sound := self._samples.take():
+            yield FileAdded(sound)
         if sources := self._sources.all():
             yield TextCited(sources)
         word = self.finish_word or ""
@@ -162,6 +169,11 @@ class ChatDecoder:
                 yield from self._call_pieces(calls)
             if legacy := delta.get("function_call"):
                 yield from self._legacy_call(legacy)
+            if images := delta.get("images"):
+                yield from self._images(images)
+            if sound := delta.get("audio"):
+                yield from self._text(sound.get("transcript") or "")
+                self._samples.add(sound.get("data") or "")
             if annotations := delta.get("annotations"):
                 self._sources.add(annotations)
             ordinary = len(delta) == self._delta_fields.size and (thought or content or refusal or calls)
@@ -177,6 +189,14 @@ class ChatDecoder:
             self._filtered = _filtered(results) or self._filtered
         if usage := choice.get("usage"):
             self._usage = usage
+
+    def _images(self, images: list[ChatImage]) -> Iterator[Event]:
+        for image in images:
+            file = file_at((image.get("image_url") or {}).get("url") or "", len(self._made) + 1)
+            if file is not None and file.url not in self._made:  # some repeat them in every chunk
+                self._made.append(file.url)
+                yield from self._close()
+                yield FileAdded(file)
 
     def _text(self, text: str) -> Iterable[Event]:
         return self._prose.text(text) if self._in_text else self._begin_text(self._blank + text)

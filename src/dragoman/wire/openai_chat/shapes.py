@@ -64,7 +64,7 @@ CHOICE_FIELDS = frozenset({"index", "delta", "message", "finish_reason", "usage"
 DELTA_FIELDS = frozenset(
     {
         *("role", "content", "refusal", "tool_calls", "function_call"),
-        *("reasoning_content", "reasoning", "reasoning_details"),
+        *("reasoning_content", "reasoning", "reasoning_details", "images", "audio"),
     }
 )
 USAGE_FIELDS = frozenset(
@@ -115,6 +115,19 @@ class ChatAnnotation(ChatSource, total=False):
     url_citation: ChatSource | None
 
 
+class ChatImage(TypedDict, total=False):
+    """A picture that the model made: OpenRouter, LiteLLM."""
+
+    image_url: dict[str, str] | None
+
+
+class ChatSound(TypedDict, total=False):
+    """What the model speaks: OpenAI. Streamed it is bare samples."""
+
+    data: str | None
+    transcript: str | None
+
+
 class ChatDelta(TypedDict, total=False):
     content: str | list[ChatBlock] | None
     refusal: str | None
@@ -124,6 +137,8 @@ class ChatDelta(TypedDict, total=False):
     tool_calls: list[ChatCallPiece] | None
     function_call: ChatFunction | None  # what calls were called before there could be several
     annotations: list[ChatAnnotation] | None
+    images: list[ChatImage] | None
+    audio: ChatSound | None
 
 
 class ChatTokens(TypedDict, total=False):

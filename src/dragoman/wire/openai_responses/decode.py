@@ -8,7 +8,16 @@ from typing import NoReturn, TypeAlias, cast
 from pydantic import JsonValue
 
 from dragoman.messages.endings import BROKEN_OFF, reason_of
-from dragoman.messages.events import Event, ItemAdded, MessageEnd, ProviderData, TextCited
+from dragoman.messages.events import (
+    Event,
+    FileAdded,
+    FilePartial,
+    ItemAdded,
+    MessageEnd,
+    ProviderData,
+    TextCited,
+)
+from dragoman.messages.parts import File
 from dragoman.messages.usage import Usage
 from dragoman.wire.calls import Calls
 from dragoman.wire.extra_fields import extra_fields
@@ -47,6 +56,7 @@ class ResponsesDecoder:
         self._refuses = False
         self._usage: ResponsesTokens = {}
         self._ended = False
+        self._files = 0  # that the model has made
         self._annotations: dict[Hashable, list[ResponsesAnnotation]] = {}  # of items that are not done
 
     def whole(self, body: JsonValue) -> Iterable[Event] | None:
@@ -171,6 +181,20 @@ class ResponsesDecoder:
             yield _provider_data({"item": item})
             yield ItemAdded(item.get("type") or "item", describe(whole), NAME, whole)
 
+    def _picture_done(self, place: Hashable, item: ResponsesItem) -> Iterator[Event]:
+        """What it drew is a file. Of the item the rest is told; it does not go back, since the file does."""
+        yield from self._prose.close()
+        whole = {**item}
+        data, format = whole.pop("result", None), str(whole.get("output_format") or "png")
+        yield ItemAdded("image_generation_call", describe(join_all(cast("JsonValue", whole))), NAME)
+        if isinstance(data, str) and data:
+            self._files += 1
+            yield FileAdded(_picture(data, format, self._files))
+
+    def _picture_partial(self, event: ResponsesEvent) -> Iterator[Event]:
+        if data := event.get("partial_image_b64"):
+            yield FilePartial(_picture(data, event.get("output_format") or "png", 0), self._files)
+
     # ── how it ended ──────────────────────────────────────────────────────────────────────────────
 
     def _over(self, event: ResponsesEvent) -> Iterator[Event]:
@@ -213,6 +237,7 @@ _READ: dict[str, _Read] = {
     "response.output_text.annotation.added": ResponsesDecoder._annotation,
     "response.output_item.added": ResponsesDecoder._added,
     "response.output_item.done": ResponsesDecoder._done,
+    "response.image_generation_call.partial_image": ResponsesDecoder._picture_partial,
     "response.completed": ResponsesDecoder._over,
     "response.incomplete": ResponsesDecoder._over,
     "response.cancelled": ResponsesDecoder._over,
@@ -226,7 +251,13 @@ _DONE: dict[str, _ReadItem] = {
     "reasoning": ResponsesDecoder._reasoning_done,
     "function_call": ResponsesDecoder._call_done,
     "custom_tool_call": ResponsesDecoder._text_call_done,
+    "image_generation_call": ResponsesDecoder._picture_done,
 }
+
+
+def _picture(base64: str, format: str, number: int) -> File:
+    name = f"image-{number}.{format}" if number else "image"
+    return File(f"image/{format}", url=f"data:image/{format};base64,{base64}", name=name)
 
 
 def _place_of(event: ResponsesEvent) -> Hashable:

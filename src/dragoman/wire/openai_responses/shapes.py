@@ -142,5 +142,7 @@ class ResponsesEvent(TypedDict, total=False):
     annotation: ResponsesAnnotation
     logprobs: JsonValue
     arguments: str | None
+    partial_image_b64: str | None
+    output_format: str | None
     response: Response
     error: JsonValue

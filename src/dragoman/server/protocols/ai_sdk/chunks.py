@@ -95,7 +95,7 @@ class UIMessageStream:
             if message.finish is not None:
                 yield from self._close()
         for question in snapshot.questions:
-            yield from self._ask(question.call, question.id, question.kind, asdict_of(question))
+            yield from self._ask(question.id, question)
 
     def _replay_part(self, part: object) -> Iterator[Chunk]:
         match part:
@@ -151,6 +151,9 @@ class UIMessageStream:
                 yield from self._close()
             case e.TextCited(citations=citations):
                 yield from self._cite(citations)
+            case e.FileAdded(file=file):
+                yield from self._close()
+                yield file_chunk(file)
             case e.ItemAdded(kind=kind, text=text):
                 yield _data("item", {"kind": kind, "text": text})
             case e.MessageAdded(message=message):
@@ -175,8 +178,8 @@ class UIMessageStream:
                 self._unsettled.add(call)
                 if tool not in self._brought:  # else the client would run it before anybody has decided
                     yield from self._show_input(call, tool, raw if arguments is None else arguments)
-            case e.CallAsked(call=call, question=question, kind=kind):
-                yield from self._ask(call, question, kind, _about(event))
+            case e.CallAsked(question=question):
+                yield from self._ask(question, event)
             case e.CallAnswered(question=question, verdict=verdict):
                 self._asked.pop(question, None)
                 yield _data("question", {"id": question, "verdict": verdict}, id=question)
@@ -259,14 +262,13 @@ class UIMessageStream:
     def _dynamic(self, tool: str) -> Chunk:
         return {} if tool in self._brought else {"dynamic": True}
 
-    def _ask(self, call: str, question: str, kind: str, about: Chunk) -> Iterator[Chunk]:
-        yield _data("question", about, id=question)
-        tool = str(about["tool"])
-        if tool not in self._brought:
-            yield from self._show_input(call, tool, about["arguments"])
-        self._asked[question] = (call, kind)
-        if kind in APPROVALS and self._has_approvals:
-            yield {"type": "tool-approval-request", "approvalId": question, "toolCallId": call}
+    def _ask(self, question: str, asked: Question | e.CallAsked) -> Iterator[Chunk]:
+        yield _data("question", _about(question, asked), id=question)
+        if asked.tool not in self._brought:
+            yield from self._show_input(asked.call, asked.tool, asked.arguments)
+        self._asked[question] = (asked.call, asked.kind)
+        if asked.kind in APPROVALS and self._has_approvals:
+            yield {"type": "tool-approval-request", "approvalId": question, "toolCallId": asked.call}
 
     def _end_call(
         self, call: str, tool: str, arguments: JsonValue, state: CallState, result: ToolResult
@@ -297,24 +299,9 @@ def file_chunk(file: File) -> Chunk:
     return {"type": "file", "url": url, "mediaType": file.media_type}
 
 
-def asdict_of(question: Question) -> Chunk:
+def _about(id: str, asked: Question | e.CallAsked) -> Chunk:
     return {
-        "id": question.id,
-        "call": question.call,
-        "kind": question.kind,
-        "tool": question.tool,
-        "arguments": question.arguments,
-        "text": question.text,
-        "because": question.because,
-        "choices": [*question.choices],
-        "schema": question.schema,
-        "diff": question.diff,
-    }
-
-
-def _about(asked: e.CallAsked) -> Chunk:
-    return {
-        "id": asked.question,
+        "id": id,
         "call": asked.call,
         "kind": asked.kind,
         "tool": asked.tool,

@@ -1,4 +1,4 @@
-"""Why a person is asked, in words for the terminal."""
+"""Why a person is asked, in words."""
 
 from __future__ import annotations
 

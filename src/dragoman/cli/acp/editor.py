@@ -1,0 +1,195 @@
+"""Our file tools and shell, working through the editor: its unsaved text counts, and commands run in its
+terminals. Whether a call may run is decided before any of this, as always."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from dragoman.cli.acp.jsonrpc import RpcError
+from dragoman.errors import ToolFailed
+from dragoman.messages.parts import Arguments
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.builtin.shell import ShellOutput
+from dragoman.tools.schema import attribute
+from dragoman.tools.tool import Returned, Tool, ToolContext, ToolOutput
+from dragoman.tools.toolbox import Group
+from dragoman.tools.workspace import OPEN_FILES, inside
+from dragoman.workspace.diff import FileDiff
+
+T = TypeVar("T")
+Ask = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
+"""Sends a request to the editor, and waits for its answer."""
+
+_PATIENCE = 20.0  # seconds for an editor to read or write a file
+_OUTPUT = 1_000_000  # bytes of a terminal's output that the editor keeps
+_ON_FILES = ("read_file", "write_file", "edit_file", "apply_patch")
+
+
+class Editor:
+    """What the client can do for us. `session_of` names the session that a conversation is talked in, also
+    where a task works in one of its own."""
+
+    def __init__(
+        self, ask: Ask, *, reads: bool, writes: bool, terminals: bool, session_of: Callable[[str], str | None]
+    ) -> None:
+        self.ask = ask
+        self.reads = reads
+        self.writes = writes
+        self.terminals = terminals
+        self.session_of = session_of
+        self.loop = asyncio.get_running_loop()
+
+    def groups(self, wanted: Sequence[str]) -> list[Group]:
+        """The built-in groups that work through the editor, of those that are wanted."""
+        found = []
+        if "files" in wanted and (self.reads or self.writes):
+            group = BUILTIN["files"]()
+            tools = tuple(self._on_files(tool) if tool.name in _ON_FILES else tool for tool in group.tools)
+            found.append(replace(group, tools=tools))
+        if "shell" in wanted and self.terminals:
+            group = BUILTIN["shell"]()
+            found.append(replace(group, tools=tuple(self._in_terminal(tool) for tool in group.tools)))
+        return found
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _on_files(self, tool: Tool) -> Tool:
+        """The same tool, which sees files as the editor has them. It runs in a thread, as it did before."""
+        run, preview = tool.run, tool.preview
+        assert run is not None
+        assert tool.threaded
+
+        def run_on_open_files(arguments: BaseModel, context: ToolContext) -> Returned:
+            return _with_files(
+                EditorFiles(self, self.session_of(context.conversation)), lambda: run(arguments, context)
+            )
+
+        def preview_open_files(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
+            assert preview is not None
+            files = EditorFiles(self, self.session_of(""))
+            return _with_files(files, lambda: preview(arguments, workspace))
+
+        return replace(
+            tool, run=run_on_open_files, preview=preview_open_files if preview is not None else None
+        )
+
+    # ── terminals ─────────────────────────────────────────────────────────────────────────────────
+
+    def _in_terminal(self, tool: Tool) -> Tool:
+        own = tool.run
+        assert own is not None
+
+        def run(arguments: BaseModel, context: ToolContext) -> Returned:
+            session = self.session_of(context.conversation)
+            if session is None:
+                return own(arguments, context)
+            command = str(getattr(arguments, attribute("command")))
+            seconds = float(getattr(arguments, attribute("timeout")))
+            return self._run_command(session, command, seconds, context)
+
+        return replace(tool, run=run)
+
+    async def _run_command(
+        self, session: str, command: str, seconds: float, context: ToolContext
+    ) -> ToolOutput:
+        if "\0" in command or not command.strip():
+            raise ToolFailed("there is no command in this, or a NUL character")
+        where = {"sessionId": session}
+        try:
+            made = await self.ask(
+                "terminal/create",
+                {
+                    **where,
+                    "command": "/bin/sh",
+                    "args": ["-c", command],
+                    "cwd": str(inside(context.workspace, ".")),
+                    "outputByteLimit": _OUTPUT,
+                },
+            )
+        except RpcError as error:
+            raise ToolFailed(f"the editor opened no terminal: {error}") from error
+        terminal = {**where, "terminalId": str(made["terminalId"])}
+        context.progress({"terminal": terminal["terminalId"]})
+        try:
+            return await self._await_exit(terminal, command, seconds)
+        except RpcError as error:
+            raise ToolFailed(f"the editor's terminal failed: {error}") from error
+        finally:
+            await asyncio.shield(self._release(terminal))
+
+    async def _await_exit(self, terminal: dict[str, str], command: str, seconds: float) -> ToolOutput:
+        late = False
+        try:
+            async with asyncio.timeout(seconds):
+                await self.ask("terminal/wait_for_exit", terminal)
+        except TimeoutError:
+            late = True
+            await self.ask("terminal/kill", terminal)
+        shown = await self.ask("terminal/output", terminal)
+        output = ShellOutput()
+        output.add(str(shown.get("output") or ""))
+        text = output.text() + ("\n[the editor did not keep all of it]" if shown.get("truncated") else "")
+        if late:
+            raise ToolFailed(f"it took longer than {seconds:g} s and was ended; it had printed:\n{text}")
+        status = shown.get("exitStatus") or {}
+        code, signal = status.get("exitCode"), status.get("signal")
+        ending = f"ended by signal {signal}" if code is None else f"exit status {code}"
+        metadata = {"exit_status": code, "terminal": terminal["terminalId"]}
+        return ToolOutput(f"{ending}\n{text}", title=command[:80], metadata=metadata)
+
+    async def _release(self, terminal: dict[str, str]) -> None:
+        """It ends what still runs there; what it printed stays on the person's screen."""
+        with suppress(RpcError, OSError):
+            await self.ask("terminal/release", terminal)
+
+
+class EditorFiles:
+    """Asks the editor from the thread that a tool runs in."""
+
+    def __init__(self, editor: Editor, session: str | None) -> None:
+        self._editor = editor
+        self._session = session
+
+    def read(self, path: Path) -> str | None:
+        if self._session is None or not self._editor.reads:
+            return None
+        try:
+            found = self._ask("fs/read_text_file", path)
+        except (RpcError, TimeoutError):
+            return None  # it does not know the file: the one on the disk is there
+        content = found.get("content") if isinstance(found, dict) else None
+        return content if isinstance(content, str) else None
+
+    def write(self, path: Path, text: str) -> bool:
+        if self._session is None or not self._editor.writes:
+            return False
+        try:
+            self._ask("fs/write_text_file", path, content=text)
+        except (RpcError, TimeoutError) as error:
+            why = str(error) or "it took too long"
+            raise ToolFailed(f"the editor did not write {path.name}: {why}") from error
+        return True
+
+    def _ask(self, method: str, path: Path, **more: str) -> Any:
+        params = {"sessionId": self._session, "path": str(path), **more}
+        asking = asyncio.run_coroutine_threadsafe(self._editor.ask(method, params), self._editor.loop)
+        try:
+            return asking.result(_PATIENCE)
+        except TimeoutError:
+            asking.cancel()
+            raise
+
+
+def _with_files(files: EditorFiles, work: Callable[[], T]) -> T:
+    token = OPEN_FILES.set(files)
+    try:
+        return work()
+    finally:
+        OPEN_FILES.reset(token)

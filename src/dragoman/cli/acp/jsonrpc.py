@@ -1,0 +1,199 @@
+"""JSON-RPC 2.0, one message a line, in both directions: each side asks, answers and notifies the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from pydantic import JsonValue
+
+_log = logging.getLogger("dragoman.acp")
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+REQUEST_CANCELLED = -32800
+NOT_FOUND = -32002
+CANCEL_REQUEST = "$/cancel_request"
+
+Params: TypeAlias = dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class ResultThen:
+    """A result, and what is to be done once the other side has been sent it."""
+
+    result: JsonValue
+    then: Callable[[], Awaitable[None]]
+
+
+Handler: TypeAlias = Callable[[Params], Awaitable[JsonValue | ResultThen]]
+
+
+class RpcError(Exception):
+    """What the other side is answered, or what it answered, in place of a result."""
+
+    def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def to_json(self) -> dict[str, JsonValue]:
+        error: dict[str, JsonValue] = {"code": self.code, "message": self.message}
+        return error if self.data is None else {**error, "data": self.data}
+
+
+class LineWriter(Protocol):
+    """Where our lines go: an `asyncio.StreamWriter`, or what behaves like one."""
+
+    def write(self, data: bytes) -> None: ...
+
+    async def drain(self) -> None: ...
+
+
+class RpcPeer:
+    """The other side of a connection. Each of its requests is handled in a task of its own, so that it can
+    cancel one, or answer ours, while another is worked on; notifications are handled in order."""
+
+    def __init__(
+        self,
+        lines: AsyncIterator[bytes],
+        writer: LineWriter,
+        requests: Mapping[str, Handler],
+        notifications: Mapping[str, Handler],
+        explain: Callable[[Exception], RpcError],
+    ) -> None:
+        """`explain` makes an error in the protocol's form of what a handler raised."""
+        self._lines = lines
+        self._writer = writer
+        self._requests = requests
+        self._notifications = notifications
+        self._explain = explain
+        self._sending = asyncio.Lock()
+        self._last = 0
+        self._waiting: dict[int, asyncio.Future[JsonValue]] = {}
+        self._working: dict[str | int, asyncio.Task[None]] = {}
+        self.closed = False  # the other side has gone
+
+    async def serve(self) -> None:
+        """Until the other side closes. What it asked for and has not got is given up then."""
+        try:
+            async for line in self._lines:
+                if line.strip():
+                    await self._take(line)
+        finally:
+            self.closed = True
+            for task in list(self._working.values()):
+                task.cancel()
+            for future in self._waiting.values():
+                future.cancel()
+            await asyncio.gather(*self._working.values(), return_exceptions=True)
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Ask, and wait for the answer. RpcError where that is an error. Who is cancelled here takes the
+        request back."""
+        self._last += 1
+        id = self._last
+        answered: asyncio.Future[JsonValue] = asyncio.get_running_loop().create_future()
+        self._waiting[id] = answered
+        try:
+            await self._send({"id": id, "method": method, "params": params})
+            return await answered
+        except asyncio.CancelledError:
+            if not answered.done():
+                with suppress(OSError):
+                    await asyncio.shield(self.notify(CANCEL_REQUEST, {"requestId": id}))
+            raise
+        finally:
+            self._waiting.pop(id, None)
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        await self._send({"method": method, "params": params})
+
+    # ── what comes in ─────────────────────────────────────────────────────────────────────────────
+
+    async def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            return await self._refuse(None, RpcError(PARSE_ERROR, f"that is no JSON: {error}"))
+        if not isinstance(message, dict):
+            return await self._refuse(None, RpcError(INVALID_REQUEST, "a message is an object"))
+        method, id = message.get("method"), message.get("id")
+        if method is None and ("result" in message or "error" in message):
+            return self._settle(id, message)
+        params = message.get("params", {})
+        if not isinstance(method, str) or isinstance(id, bool) or not isinstance(id, str | int | None):
+            return await self._refuse(None, RpcError(INVALID_REQUEST, "that is no request"))
+        if not isinstance(params, dict | None):
+            return await self._refuse(id, RpcError(INVALID_PARAMS, f"{method}: params are an object"))
+        if id is None:
+            return await self._hear(method, params or {})
+        if id in self._working:
+            return await self._refuse(id, RpcError(INVALID_REQUEST, f"request {id} is worked on already"))
+        task = asyncio.create_task(self._work(id, method, params or {}))
+        self._working[id] = task
+        task.add_done_callback(lambda _: self._working.pop(id, None))
+        return None
+
+    def _settle(self, id: object, message: Params) -> None:
+        future = self._waiting.get(id) if isinstance(id, int) else None
+        if future is None or future.done():
+            return  # nobody waits for it any more
+        if "error" not in message:
+            future.set_result(message["result"])
+            return
+        error = message["error"] if isinstance(message["error"], dict) else {}
+        code = error.get("code")
+        text = str(error.get("message") or "it gave no reason")
+        future.set_exception(RpcError(code if isinstance(code, int) else INTERNAL_ERROR, text))
+
+    async def _hear(self, method: str, params: Params) -> None:
+        if method == CANCEL_REQUEST:
+            if (task := self._working.get(params.get("requestId", ""))) is not None:
+                task.cancel()
+            return
+        if (handler := self._notifications.get(method)) is not None:
+            try:
+                await handler(params)
+            except Exception as error:
+                _log.warning("%s: %s", method, self._explain(error).message)
+
+    async def _work(self, id: str | int, method: str, params: Params) -> None:
+        try:
+            if (handler := self._requests.get(method)) is None:
+                raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r} here")
+            result = await handler(params)
+        except asyncio.CancelledError:
+            await self._refuse(id, RpcError(REQUEST_CANCELLED, f"{method} was cancelled"))
+            raise
+        except Exception as error:
+            await self._refuse(id, self._explain(error))
+        else:
+            answer = result if isinstance(result, ResultThen) else ResultThen(result, _nothing)
+            await self._send({"id": id, "result": answer.result})
+            await answer.then()
+
+    # ── what goes out ─────────────────────────────────────────────────────────────────────────────
+
+    async def _refuse(self, id: str | int | None, error: RpcError) -> None:
+        if not self.closed:
+            await self._send({"id": id, "error": error.to_json()})
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":"))
+        async with self._sending:
+            self._writer.write(line.encode() + b"\n")
+            await self._writer.drain()
+
+
+async def _nothing() -> None:
+    pass

@@ -1,0 +1,30 @@
+"""Our questions as an editor's permission requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.messages.causes import cause
+from dragoman.messages.questions import Question
+from dragoman.tools.answer_choices import choices_for
+
+
+def permission_request(
+    session: str, question: Question, tool_call: dict[str, Any], contents: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The parameters of `session/request_permission`. `contents` are the diffs of what it would write."""
+    words = f"{question.text}\n\n{cause(question)}"
+    if question.result is not None:
+        words = f"{words}\n\n{question.result.text}"
+    return {
+        "sessionId": session,
+        "toolCall": {
+            **tool_call,
+            "status": "pending",
+            "content": [{"type": "content", "content": {"type": "text", "text": words}}, *contents],
+        },
+        "options": [
+            {"optionId": id, "name": choice.name, "kind": choice.kind}
+            for id, choice in choices_for(question).items()
+        ],
+    }

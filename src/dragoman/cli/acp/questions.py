@@ -1,0 +1,124 @@
+"""Asks the person in the editor what a turn asks, until it is answered there or by another client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from dragoman.cli.acp.diffs import diff_contents
+from dragoman.cli.acp.jsonrpc import RpcError
+from dragoman.cli.acp.permissions import permission_request
+from dragoman.cli.acp.updates import TurnUpdates
+from dragoman.cli.terminal.follow import prompt_until_settled
+from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
+from dragoman.messages.questions import Answer, Question, reject, reply
+from dragoman.runtime import Runtime
+from dragoman.tools.answer_choices import choices_for
+
+_BY = "editor"
+_NO_FORM = "this editor has no way to ask for a text"
+
+
+class EditorQuestions:
+    """The questions of one turn, each asked in a task of its own while its events go on."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        session: str,
+        ask: Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]],
+        updates: TurnUpdates,
+        *,
+        forms: bool,
+        cancel: Callable[[], Coroutine[Any, Any, object]],
+    ) -> None:
+        """`forms`: the editor can ask for text. `cancel` stops the turn: the person will not answer."""
+        self._runtime = runtime
+        self._session = session
+        self._ask = ask
+        self._updates = updates
+        self._forms = forms
+        self._cancel = cancel
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, question: str) -> None:
+        self.start(self._settle(question))
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """The turn is over: nobody need answer any more."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _settle(self, id: str) -> None:
+        question = await self._runtime.store.question(id)
+        if question.open:
+            await prompt_until_settled(self._runtime, question, self._prompt(question))
+
+    async def _prompt(self, question: Question) -> None:
+        try:
+            answer = await self._answer(question)
+        except RpcError as error:
+            answer = reject(f"the editor could not ask: {error.message}")
+            if question.kind == "review":
+                answer = replace(answer, verdict="withhold")
+        if answer is None:
+            await self._cancel()
+            return
+        try:
+            await self._runtime.answer(question.id, replace(answer, hash=question.hash, by=_BY))
+        except (AlreadyAnswered, TurnEnded):
+            return  # somebody else was first, or nobody need answer any more
+        except BadRequest as error:  # a form that does not fit: a no, which the model reads
+            await self._runtime.answer(question.id, reject(str(error)))
+
+    async def _answer(self, question: Question) -> Answer | None:
+        """None where the person turned away from it."""
+        choices = choices_for(question)
+        if not choices:
+            return await self._fill_form(question)
+        call = self._updates.tool_call(question.call, question.tool, question.arguments)
+        contents = diff_contents(question.diff, self._updates.folder)
+        chosen = await self._ask(
+            "session/request_permission", permission_request(self._session, question, call, contents)
+        )
+        outcome = chosen.get("outcome") if isinstance(chosen, dict) else None
+        if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
+            return None
+        choice = choices.get(str(outcome.get("optionId")))
+        if choice is None:
+            raise RpcError(0, f"it chose {outcome.get('optionId')!r}, which was not offered")
+        return choice.answer
+
+    async def _fill_form(self, question: Question) -> Answer | None:
+        if not self._forms:
+            return reject(_NO_FORM)
+        alone = not question.schema
+        schema = question.schema or {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "title": "Answer"}},
+            "required": ["answer"],
+        }
+        params = {
+            "sessionId": self._session,
+            "toolCallId": question.call,
+            "mode": "form",
+            "message": question.text,
+            "requestedSchema": schema,
+        }
+        filled = await self._ask("elicitation/create", params)
+        content = filled.get("content") if isinstance(filled, dict) else None
+        match filled.get("action") if isinstance(filled, dict) else None:
+            case "accept" if isinstance(content, dict):
+                return reply(content.get("answer") if alone else content)
+            case "decline":
+                return reject()
+            case _:
+                return None

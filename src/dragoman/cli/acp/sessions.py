@@ -1,0 +1,264 @@
+"""One session of an editor: a conversation, the prompts that are sent in it, and the turns that answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import JsonValue
+
+from dragoman.cli.acp.folders import OpenWorkspace
+from dragoman.cli.acp.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError
+from dragoman.cli.acp.options import check_choice, session_state
+from dragoman.cli.acp.prompt import read_prompt
+from dragoman.cli.acp.questions import EditorQuestions
+from dragoman.cli.acp.servers import HeldSource, remember, settle_by_rules
+from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
+from dragoman.cli.interrupted import close_interrupted, resume_turn
+from dragoman.errors import NotFound, TurnBusy, TurnSetAside
+from dragoman.messages import events as e
+from dragoman.messages.endings import REFUSED
+from dragoman.messages.parts import Part
+from dragoman.turn.handles import ConversationHandle, TurnHandle
+
+_START = {
+    "always": ("Start it now and from now on", "allow_always"),
+    "once": ("Start it, this time", "allow_once"),
+    "reject": ("Go on without it", "reject_once"),
+    "never": ("Never start it", "reject_always"),
+}
+
+
+class EditorSession:
+    """It has nothing that is not in the store, but which turns are being followed."""
+
+    def __init__(
+        self,
+        chat: ConversationHandle,
+        workspace: OpenWorkspace,
+        ask: Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]],
+        notify: Callable[[str, dict[str, Any]], Coroutine[Any, Any, None]],
+        *,
+        forms: bool,
+    ) -> None:
+        self.chat = chat
+        self.workspace = workspace
+        self.runtime = workspace.runtime
+        self._ask = ask
+        self._notify = notify
+        self._forms = forms
+        self._prompting = False
+        self._stopped = False
+        self._turns: list[TurnHandle] = []  # that are followed: one that goes on, one that waits behind it
+        self._resumed: asyncio.Task[None] | None = None
+        self._announced: set[str] = set()  # calls that the editor knows
+        self._title: str | None = None
+
+    # ── talking ───────────────────────────────────────────────────────────────────────────────────
+
+    async def prompt(self, blocks: Sequence[Any]) -> dict[str, JsonValue]:
+        """Say something, and follow the turn that answers to its end."""
+        if self._prompting:
+            raise RpcError(INVALID_REQUEST, "a prompt of this session is being answered: cancel it first")
+        self._prompting, self._stopped = True, False
+        try:
+            for source in await settle_by_rules(self.runtime, self.workspace.held):
+                await self._ask_about_server(source)
+                if self._stopped:
+                    return {"stopReason": "cancelled"}
+            parts = await read_prompt(
+                self.runtime.store, blocks, self.workspace.folder, self.workspace.templates
+            )
+            turn = await self._send(parts)
+            if self._stopped:
+                await turn.cancel("the person stopped it")
+            end = await self.follow(turn)
+        except NotFound:
+            if not self._stopped:
+                raise
+            return {"stopReason": "cancelled"}  # it waited its turn, and was called off
+        finally:
+            self._prompting = False
+        return {"stopReason": _stop_reason(end), "usage": _usage(end)}
+
+    async def _send(self, parts: list[Part]) -> TurnHandle:
+        try:
+            return await self.chat.send(parts)
+        except TurnBusy as busy:
+            if await self.runtime.store.is_abandoned(busy.turn):
+                await close_interrupted(self.runtime, busy)
+                return await self.chat.send(parts)
+            return await self.chat.send(parts, queue=True)  # after what another program, or we, go on with
+
+    async def follow(self, turn: TurnHandle) -> e.TurnEnd:
+        """Tell the editor what happens, and ask there what is asked."""
+        self._turns.append(turn)
+        updates = TurnUpdates(self.workspace.folder, self._permission_of, self._announced)
+        questions = EditorQuestions(
+            self.runtime,
+            self.chat.id,
+            self._ask,
+            updates,
+            forms=self._forms,
+            cancel=lambda: turn.cancel("the person turned away from a question"),
+        )
+        end: e.TurnEnd | None = None
+        try:
+            async for event in turn.events():
+                for update in updates.updates(event):
+                    await self.update(update)
+                if (question := e.question_in(event)) is not None:
+                    questions.ask(question)
+                elif isinstance(event, e.CallStart) and event.client:
+                    why = f"{event.tool} runs in the page, and the person is in an editor"
+                    questions.start(turn.deliver(event.call, why, failed=True))
+                elif isinstance(event, e.TurnEnd):
+                    end = event
+        finally:
+            await questions.close()
+            self._announced |= updates.announced
+            self._turns.remove(turn)
+        if end is None:  # the store could not be written, or another program took the turn over
+            await turn.result()
+            raise RpcError(INTERNAL_ERROR, "the turn went on in another program")
+        await self._tell_title()
+        return end
+
+    async def cancel(self) -> None:
+        """Stop what is going on. Its prompt is answered as cancelled."""
+        self._stopped = True
+        for turn in reversed(self._turns):  # else the one that waits would begin
+            await turn.cancel("the person stopped it")
+
+    async def close(self) -> None:
+        """What is under way goes on when the session is loaded again."""
+        if self._resumed is not None:
+            self._resumed.cancel()
+            await asyncio.gather(self._resumed, return_exceptions=True)
+        if not await self.chat.messages() and not await self.runtime.store.turns(self.chat.id):
+            await self.runtime.delete(self.chat.id)  # nothing was said in it
+
+    # ── what was said before ──────────────────────────────────────────────────────────────────────
+
+    async def replay(self) -> None:
+        """Tell the editor all that was said, as updates."""
+        updates = TurnUpdates(self.workspace.folder, self._permission_of)
+        for message in await self.chat.messages():
+            for update in message_updates(message, updates):
+                await self.update(update)
+        self._announced |= updates.announced
+
+    async def resume(self) -> TurnHandle | str | None:
+        """Go on with a turn that broke off. Returns it, or the one that another program runs; or why it
+        cannot go on here."""
+        if self._turns:
+            return None  # it is followed already
+        try:
+            turn = await resume_turn(self.runtime, self.chat.id)
+        except TurnSetAside as error:
+            return f"The last turn cannot go on here: {error}"
+        if turn is None and (running := await self.runtime.store.live_turns(self.chat.id)):
+            turn = self.runtime.turn(running[-1].id)
+        return turn
+
+    async def tell_resumed(self, turn: TurnHandle | str | None) -> None:
+        """Follow what goes on, beside whatever else is asked."""
+        if isinstance(turn, str):
+            await self._say(turn)
+        elif turn is not None:
+            self._resumed = asyncio.create_task(self._follow_resumed(turn))
+
+    async def _follow_resumed(self, turn: TurnHandle) -> None:
+        try:
+            await self.follow(turn)
+        except Exception as error:
+            await self._say(f"The last turn ended: {error}")
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────────
+
+    async def state(self) -> dict[str, Any]:
+        """What the editor shows of a session: its mode, and what can be chosen."""
+        return session_state(self.workspace, (await self.chat.info()).settings)
+
+    async def change(self, option: str, value: str) -> None:
+        check_choice(self.workspace, (await self.chat.info()).settings, option, value)
+        await self.chat.change(**{option: value or None})
+
+    async def tell_commands(self) -> None:
+        commands = [
+            {"name": one.name, "description": one.help or one.name, "input": {"hint": "what it is about"}}
+            for one in self.workspace.templates.values()
+        ]
+        if commands:
+            await self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
+
+    # ── telling and asking ────────────────────────────────────────────────────────────────────────
+
+    async def update(self, update: Update) -> None:
+        await self._notify("session/update", {"sessionId": self.chat.id, "update": update})
+
+    async def _say(self, text: str) -> None:
+        content = {"type": "text", "text": text}
+        await self.update({"sessionUpdate": "agent_message_chunk", "content": content})
+
+    async def _tell_title(self) -> None:
+        info = await self.chat.info()
+        if info.title and info.title != self._title:
+            self._title = info.title
+            at = datetime.fromtimestamp(info.updated, UTC).isoformat()
+            await self.update({"sessionUpdate": "session_info_update", "title": info.title, "updatedAt": at})
+
+    async def _ask_about_server(self, source: HeldSource) -> None:
+        """Once for a server, in whichever session it is needed first."""
+        text = f"The editor names an MCP server. To use its tools, this would be started: {source.where}"
+        request = {
+            "sessionId": self.chat.id,
+            "toolCall": {
+                "toolCallId": f"server-{source.name}",
+                "title": f"Start the MCP server {source.name}",
+                "kind": "other",
+                "status": "pending",
+                "content": [{"type": "content", "content": {"type": "text", "text": text}}],
+            },
+            "options": [{"optionId": id, "name": name, "kind": kind} for id, (name, kind) in _START.items()],
+        }
+        answer = await self._ask("session/request_permission", request)
+        outcome = answer.get("outcome") if isinstance(answer, dict) else {}
+        chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
+        if chosen == "always":
+            await remember(self.runtime, source, "allow")
+        elif chosen == "never":
+            await remember(self.runtime, source, "deny")
+        if chosen in _START:
+            source.settle(allowed=chosen in ("always", "once"))
+
+    def _permission_of(self, tool: str) -> str:
+        found = self.runtime.services.toolbox.offer().find(tool)
+        return found[1].permission if found is not None else ""
+
+
+def _stop_reason(end: e.TurnEnd) -> str:
+    """RpcError where the turn failed: that is not an answer."""
+    if end.state == "cancelled":
+        return "cancelled"
+    if end.finish in REFUSED:
+        return "refusal"
+    if end.state != "completed":
+        raise RpcError(INTERNAL_ERROR, end.error or f"the turn ended as {end.state}")
+    if end.limit:
+        return "max_turn_requests"
+    return "max_tokens" if end.finish in ("length", "context") else "end_turn"
+
+
+def _usage(end: e.TurnEnd) -> dict[str, JsonValue]:
+    usage = end.usage
+    return {
+        "totalTokens": usage.total,
+        "inputTokens": usage.input,
+        "outputTokens": usage.output,
+        "thoughtTokens": usage.reasoning,
+        "cachedReadTokens": usage.cached,
+        "cachedWriteTokens": usage.cache_written,
+    }

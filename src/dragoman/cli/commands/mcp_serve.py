@@ -1,0 +1,122 @@
+"""`dragoman mcp serve`: our tools and conversations for other programs, until they close or Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import uvicorn
+from mcp.server.lowlevel import Server
+
+from dragoman.cli.commands.serve import PORT, files_of, is_loopback, log_warnings
+from dragoman.cli.model_choice import choose_model
+from dragoman.config.build import build_runtime
+from dragoman.config.project_prompt import templates
+from dragoman.config.settings import Settings
+from dragoman.errors import ConfigError
+from dragoman.runtime import Runtime
+from dragoman.server.auth import Auth, load_secret
+from dragoman.server.mcp.caller import WithCaller
+from dragoman.server.mcp.server import http_app, mcp_server, serve_stdio
+from dragoman.server.middleware import LOOPBACK
+from dragoman.wire.wire import Model
+
+_log = logging.getLogger("dragoman.mcp")
+HTTP_PORT = PORT + 1
+
+
+@dataclass(slots=True, frozen=True, kw_only=True)
+class McpServeFlags:
+    """The flags of `dragoman mcp serve`. What they leave out, the settings say."""
+
+    http: bool = False
+    host: str = "127.0.0.1"
+    port: int | None = None
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+
+
+def serve_mcp(settings: Settings, flags: McpServeFlags) -> None:
+    log_warnings()
+    asyncio.run(_serve(settings, flags))
+
+
+async def _serve(settings: Settings, flags: McpServeFlags) -> None:
+    async with AsyncExitStack() as stack:
+        await _serve_with(settings, flags, await _models(settings, stack))
+
+
+async def _models(settings: Settings, stack: AsyncExitStack) -> Callable[[str | None], Model]:
+    """Those that agents work with. Tools can be called where there is none."""
+    try:
+        chosen = await choose_model(settings)
+    except ConfigError as error:
+        if settings.values.get("model"):
+            raise
+        missing = error
+
+        def none(name: str | None) -> Model:
+            raise missing
+
+        return none
+    return await stack.enter_async_context(chosen.models)
+
+
+async def _serve_with(
+    settings: Settings, flags: McpServeFlags, models: Callable[[str | None], Model]
+) -> None:
+    built = build_runtime(
+        settings,
+        model=WithCaller(models),
+        without={"browser"},
+        allow=flags.allow,
+        deny=flags.deny,
+        adopts=False,  # what other programs left behind is not ours to go on with
+    )
+    for warning in built.warnings:
+        _log.warning("left out: %s", warning)
+    async with built.runtime as runtime:
+        server = mcp_server(runtime, templates(settings))
+        if flags.http:
+            await _serve_http(settings, flags, runtime, server)
+        else:
+            await serve_stdio(server)
+
+
+async def _serve_http(settings: Settings, flags: McpServeFlags, runtime: Runtime, server: Server) -> None:
+    auth = Auth(runtime.store, load_secret(files_of(settings) / "secret"))
+    hosts = {*LOOPBACK, *settings.values.get("server", {}).get("hosts", [])}
+    if not is_loopback(flags.host):
+        hosts.add(flags.host)
+    app = http_app(server, auth, hosts)
+    with _listen(flags) as listener:
+        host, port = listener.getsockname()[:2]
+        where = f"[{host}]" if ":" in host else host
+        print(f"Dragoman's tools are at http://{where}:{port}/mcp", file=sys.stderr)
+        print(f"  header  Authorization: Bearer {auth.key}", file=sys.stderr)
+        print("  a key of `dragoman people` will do, too. Ctrl-C stops it.", file=sys.stderr, flush=True)
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _listen(flags: McpServeFlags) -> socket.socket:
+    """On the port that is named. Without one, on ours if it is free, else on any."""
+    family = socket.AF_INET6 if ":" in flags.host else socket.AF_INET
+    failure: OSError | None = None
+    for port in (flags.port,) if flags.port is not None else (HTTP_PORT, 0):
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((flags.host, port))
+            listener.listen()
+            return listener
+        except OSError as error:
+            failure = error
+            listener.close()
+    assert failure is not None
+    raise ConfigError(f"cannot listen on {flags.host}, port {flags.port}: {failure.strerror}") from failure

@@ -1,0 +1,5 @@
+"""Our tools, agents and conversations for other programs, over the Model Context Protocol."""
+
+from dragoman.extras import require
+
+require("mcp")

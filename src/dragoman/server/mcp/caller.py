@@ -1,0 +1,75 @@
+"""A model that makes exactly the call it is given: so a call from outside is a turn like any other.
+
+Whether it may run is decided where that is always decided, people are asked, it is stored with its facts,
+what it does to files can be taken back, and a crash in it is survived.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from dragoman.errors import ProviderError
+from dragoman.messages import events as e
+from dragoman.messages.parts import Arguments, Text, ToolCall
+from dragoman.messages.request import Request
+from dragoman.messages.usage import Usage
+from dragoman.wire.attachments import UsesBlobs
+from dragoman.wire.wire import Model, call_id
+
+CALLER = "mcp/caller"  # the model of conversations in which another program calls tools
+_OVER = "The result went to the program that called."
+
+
+def call_text(tool: str, arguments: Arguments) -> str:
+    """What is said in a conversation to have a call made: a line for people, then the call as JSON."""
+    call = json.dumps({"tool": tool, "arguments": arguments}, ensure_ascii=False)
+    return f"A program calls {tool}:\n{call}"
+
+
+class CallerModel:
+    """Reads the call out of what was said last. It knows nothing else, so it goes on after a restart."""
+
+    name = CALLER
+    context: int | None = None
+    variant: Mapping[str, JsonValue] = {}
+
+    def check_options(self, options: Mapping[str, JsonValue]) -> None:
+        """It takes everything, and heeds nothing."""
+
+    async def stream(self, request: Request, reply: str) -> AsyncGenerator[Sequence[e.Event], None]:
+        last = max(place for place, message in enumerate(request.messages) if message.role == "user")
+        made = any(
+            isinstance(part, ToolCall) for message in request.messages[last:] for part in message.parts
+        )
+        if made:
+            yield (e.TextStart(), e.TextDelta(_OVER), e.TextEnd(), e.MessageEnd("stop", Usage(cost=0.0)))
+            return
+        text = "".join(part.text for part in request.messages[last].parts if isinstance(part, Text))
+        try:
+            call = json.loads(text.partition("\n")[2])
+            tool, arguments = str(call["tool"]), dict(call["arguments"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ProviderError(
+                "only programs call tools here: this is no conversation to talk in"
+            ) from error
+        id = call_id(reply, 0)
+        yield (e.CallInputStart(id, tool), e.CallInputEnd(id, tool, arguments))
+        yield (e.MessageEnd("tool_calls", Usage(cost=0.0)),)
+
+
+class WithCaller:
+    """All models there are, and the one that makes calls."""
+
+    def __init__(self, models: Callable[[str | None], Model]) -> None:
+        self._models = models
+
+    def __call__(self, name: str | None = None) -> Model:
+        return CallerModel() if name == CALLER else self._models(name)
+
+    def use_blobs(self, read: object) -> None:
+        models: object = self._models
+        if isinstance(models, UsesBlobs):
+            models.use_blobs(read)  # type: ignore[arg-type]  # it is handed on as it came

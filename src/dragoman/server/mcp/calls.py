@@ -1,0 +1,250 @@
+"""Calls that another program makes of our tools: each is a turn, asked about, stored and bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from dragoman.conversation.tree import LOCAL, Conversation
+from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
+from dragoman.messages import events as e
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Arguments, Text
+from dragoman.messages.questions import Answer, Question
+from dragoman.runtime import Runtime
+from dragoman.server.mcp.caller import CALLER, call_text
+from dragoman.server.mcp.questions import answer_in, form_of, how_to_allow, no, refusal
+from dragoman.server.mcp.results import described, failure, result_of
+from dragoman.tools.tool import Tool
+from dragoman.turn.handles import TurnHandle
+
+_AGENT = "ask_"  # an agent is offered as a tool of this name
+_BY = "MCP client"
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "request": {"type": "string", "description": "what is to be done, with everything it needs to know"}
+    },
+    "required": ["request"],
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Caller:
+    """Who calls, as far as one request tells: the person, the session, the program, and what it can do."""
+
+    context: ServerRequestContext[Any, Any]
+    person: str  # LOCAL, or the name of somebody with a key
+
+    @property
+    def session(self) -> str:
+        request = self.context.request
+        headers: Mapping[str, str] = request.headers if request is not None else {}
+        return headers.get("mcp-session-id", "")
+
+    @property
+    def program(self) -> str:
+        params = self.context.session.client_params
+        return (
+            params.client_info.name if params is not None and params.client_info is not None else "a program"
+        )
+
+    @property
+    def can_ask(self) -> bool:
+        able = self.context.session.client_capabilities
+        elicitation = able.elicitation if able is not None else None
+        return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+    @property
+    def asks_by_result(self) -> bool:
+        """From 2026-07-28 on: a question is a result, and its answer comes with the call made again."""
+        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+class ToolCalls:
+    """Makes them in a conversation for each client, so that "for this conversation" means this client."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._conversations: dict[tuple[str, str, str], tuple[str, str]] = {}
+        self._beginning = asyncio.Lock()
+
+    # ── what there is ─────────────────────────────────────────────────────────────────────────────
+
+    async def list_tools(self) -> list[types.Tool]:
+        tools = await self._tools()
+        agents = [
+            types.Tool(
+                name=f"{_AGENT}{agent.name}",
+                description=f"Give a piece of work to {agent.name}, an agent. {agent.description}".strip(),
+                input_schema=_SCHEMA,
+            )
+            for agent in self._runtime.services.agents.values()
+            if f"{_AGENT}{agent.name}" not in tools  # such as ask_person
+        ]
+        return [*(described(name, tool) for name, tool in tools.items()), *agents]
+
+    async def _tools(self) -> dict[str, Tool]:
+        """Those that run here, and that no rule hides."""
+        services = self._runtime.services
+        if services.mode == "off":
+            return {}
+        await services.toolbox.ready()
+        offered = services.toolbox.offer([*services.rules, *services.bounds]).tools
+        return {name: tool for name, tool in offered.items() if not tool.client and name != "task"}
+
+    async def _call_of(self, name: str, arguments: Arguments) -> tuple[str, Arguments]:
+        """The tool that is meant, and what it is given. An agent works by the tool that gives tasks."""
+        if name in await self._tools():
+            return name, arguments
+        agent = name.removeprefix(_AGENT)
+        if agent != name and agent in self._runtime.services.agents:
+            return "task", {**arguments, "agent": agent}
+        raise MCPError(types.INVALID_PARAMS, f"there is no tool {name!r} here")
+
+    # ── a call ────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(
+        self, caller: Caller, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        tool, arguments = await self._call_of(params.name, params.arguments or {})
+        try:
+            if params.request_state is not None:
+                turn = await self._resumed(caller, params.request_state, call_text(tool, arguments))
+                await self._take_answers(turn, params.input_responses or {})
+            else:
+                turn = await self._begun(caller, call_text(tool, arguments))
+            return await self._followed(caller, turn)
+        except DragomanError as error:
+            return failure(str(error))
+
+    async def _begun(self, caller: Caller, text: str) -> TurnHandle:
+        conversation, first = await self._conversation(caller)
+        chat = await self._runtime.conversation(conversation)
+        try:
+            return await chat.send(text)
+        except TurnBusy:  # a program may make several calls at once: they run side by side, on branches
+            return await chat.send(text, parent=first)
+
+    async def _conversation(self, caller: Caller) -> tuple[str, str]:
+        """Its id, and that of the message it begins with."""
+        key = (caller.person, caller.session, caller.program)
+        async with self._beginning:
+            if key not in self._conversations:
+                at = self._runtime.services.clock()
+                id = new_id("conv")
+                text = f"Calls that {caller.program} makes over MCP."
+                first = Message(new_id("msg"), id, None, "user", (Text(text),), created=at)
+                user = None if caller.person == LOCAL else caller.person
+                title = f"MCP: {caller.program}"[:60]
+                made = Conversation(id, title, first.id, user, {"model": CALLER}, created=at, updated=at)
+                await self._runtime.store.add_conversation(made, [first])
+                self._conversations[key] = (id, first.id)
+            return self._conversations[key]
+
+    async def _resumed(self, caller: Caller, state: str, text: str) -> TurnHandle:
+        """The turn of a call that is made again with answers: this very call, and this caller's."""
+        store = self._runtime.store
+        try:
+            row = await store.turn(state)
+            conversation = await store.conversation(row.conversation)
+            before = (await store.message(row.message)).text
+        except NotFound:
+            raise MCPError(types.INVALID_PARAMS, "there is no call of this state") from None
+        if (
+            conversation.owner != caller.person
+            or conversation.settings.get("model") != CALLER
+            or before != text
+        ):
+            raise MCPError(types.INVALID_PARAMS, "there is no call of this state")
+        turn = self._runtime.turn(state)
+        if row.live and await store.is_abandoned(state):
+            await turn.resume()
+        return turn
+
+    async def _take_answers(self, turn: TurnHandle, responses: Mapping[str, types.InputResponse]) -> None:
+        for id, response in responses.items():
+            question = await self._runtime.store.question(id)
+            if question.turn != turn.id and question.turn not in await self._within(turn):
+                raise MCPError(types.INVALID_PARAMS, f"there is no question {id!r} in this call")
+            if isinstance(response, types.ElicitResult):
+                await self._answer(question, answer_in(question, response))
+
+    async def _within(self, turn: TurnHandle) -> set[str]:
+        """Turns of tasks that this one gave."""
+        store = self._runtime.store
+        inner = await store.within((await store.turn(turn.id)).conversation)
+        return {row.id for one in inner for row in await store.turns(one)}
+
+    async def _answer(self, question: Question, answer: Answer) -> None:
+        try:
+            await self._runtime.answer(question.id, replace(answer, hash=question.hash, by=answer.by or _BY))
+        except (AlreadyAnswered, TurnEnded):
+            pass  # somebody else was first, or nobody need answer any more
+        except BadRequest as error:
+            await self._runtime.answer(question.id, no(question, str(error)))
+
+    # ── while it runs ─────────────────────────────────────────────────────────────────────────────
+
+    async def _followed(
+        self, caller: Caller, turn: TurnHandle
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        try:
+            async with anyio.create_task_group() as asking:
+                result = await self._until_over(caller, turn, asking)
+                asking.cancel_scope.cancel()  # nobody need answer any more
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await turn.cancel("the program that called it stopped it")
+            raise
+        return result
+
+    async def _until_over(
+        self, caller: Caller, turn: TurnHandle, asking: anyio.abc.TaskGroup
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        ended: e.CallEnd | None = None
+        remarks: list[str] = []
+        reports = 0
+        async for event in turn.events():
+            if (id := e.question_in(event)) is not None:
+                question = await self._runtime.store.question(id)
+                if not question.open:
+                    continue
+                if not caller.can_ask:
+                    remarks.append(how_to_allow(question))
+                    await self._answer(question, refusal(question))
+                elif caller.asks_by_result:
+                    form = types.ElicitRequest(params=form_of(question))
+                    return types.InputRequiredResult(input_requests={id: form}, request_state=turn.id)
+                else:
+                    asking.start_soon(self._ask, caller, question)
+            elif isinstance(event, e.CallProgress):
+                reports += 1
+                message = event.value[-500:] if isinstance(event.value, str) else None
+                await caller.context.session.report_progress(reports, message=message)
+            elif isinstance(event, e.CallEnd):
+                ended = event
+            elif isinstance(event, e.TurnEnd) and ended is None:
+                return failure(event.error or f"the call was {event.state}")
+        if ended is None:
+            return failure("the call went on in another program")
+        return await result_of(ended, self._runtime.store, remarks)
+
+    async def _ask(self, caller: Caller, question: Question) -> None:
+        form = form_of(question)
+        try:
+            filled = await caller.context.session.elicit_form(
+                form.message, form.requested_schema, caller.context.request_id
+            )
+        except MCPError as error:
+            return await self._answer(question, no(question, f"the client could not ask: {error.message}"))
+        return await self._answer(question, answer_in(question, filled))

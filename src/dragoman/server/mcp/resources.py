@@ -1,0 +1,98 @@
+"""Conversations as resources, and commands and skills as prompts, for MCP clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from dragoman.config.project_prompt import Template
+from dragoman.errors import NotFound, Unreadable
+from dragoman.runtime import Runtime
+from dragoman.tools.skills import Skill, Skills
+
+_PREFIX = "dragoman://conversations/"
+_PAGE = 50
+_MARKDOWN = "text/markdown"
+_NOT_FOUND = -32002
+TEMPLATE = types.ResourceTemplate(
+    name="conversation",
+    uri_template=f"{_PREFIX}{{id}}",
+    description="A conversation, for reading: who said what, what was called and what came of it.",
+    mime_type=_MARKDOWN,
+)
+
+
+async def list_conversations(
+    runtime: Runtime, person: str, cursor: str | None
+) -> tuple[list[types.Resource], str | None]:
+    """One page of a person's own, the most recently used first, and where the next one begins."""
+    page = await runtime.store.conversations(user=person, limit=_PAGE, before=_before(cursor))
+    found = [
+        types.Resource(
+            name=one.id, title=one.title or "untitled", uri=f"{_PREFIX}{one.id}", mime_type=_MARKDOWN
+        )
+        for one in page
+    ]
+    return found, f"{page[-1].updated!r} {page[-1].id}" if len(page) == _PAGE else None
+
+
+async def read_conversation(runtime: Runtime, person: str, uri: str) -> types.TextResourceContents:
+    """What was said in it. Somebody else's is not there."""
+    id = uri.removeprefix(_PREFIX)
+    try:
+        if id == uri or await runtime.store.owner_of(id) != person:
+            raise NotFound("resource", uri)
+        text = await runtime.export_markdown(id)
+    except (NotFound, Unreadable) as error:
+        raise MCPError(_NOT_FOUND, str(error)) from None
+    return types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+
+
+def _before(cursor: str | None) -> tuple[float, str] | None:
+    if cursor is None:
+        return None
+    updated, _, id = cursor.partition(" ")
+    try:
+        return float(updated), id
+    except ValueError:
+        raise MCPError(types.INVALID_PARAMS, f"there is no page {cursor!r}") from None
+
+
+# ── prompts ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def list_prompts(runtime: Runtime, templates: Mapping[str, Template]) -> list[types.Prompt]:
+    argument = types.PromptArgument(name="arguments", description="what it is about", required=False)
+    commands = [
+        types.Prompt(name=one.name, description=one.help, arguments=[argument]) for one in templates.values()
+    ]
+    skills = [
+        types.Prompt(name=name, description=skill.description)
+        for name, skill in (await _skills(runtime)).items()
+        if name not in templates
+    ]
+    return [*commands, *skills]
+
+
+async def read_prompt(
+    runtime: Runtime, templates: Mapping[str, Template], name: str, arguments: Mapping[str, str]
+) -> types.GetPromptResult:
+    if name in templates:
+        text = templates[name].fill(arguments.get("arguments", ""))
+    elif (skill := (await _skills(runtime)).get(name)) is not None:
+        text = skill.text
+    else:
+        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name!r} here")
+    message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+    return types.GetPromptResult(messages=[message])
+
+
+async def _skills(runtime: Runtime) -> dict[str, Skill]:
+    found: dict[str, Skill] = {}
+    for source in runtime.services.toolbox.sources:
+        if isinstance(source, Skills):
+            await source.ready()
+            found |= source.skills
+    return found

@@ -1,0 +1,56 @@
+"""Fetches pictures that a provider names by an address: such an address is gone within the hour."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from binascii import b2a_base64
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from dragoman.errors import ProviderError
+from dragoman.messages.events import FileAdded
+from dragoman.messages.parts import File
+
+LARGEST = 32_000_000  # bytes
+SECONDS = 60.0
+_BEGINNINGS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"RIFF": "webp", b"GIF8": "gif"}
+
+Get: TypeAlias = Callable[[str], Awaitable[bytes]]
+
+
+async def fetch_made(event: FileAdded, base_url: str, get: Get) -> None:
+    """Put the bytes of such a file into the event. Where that fails, the address stays: better than nothing.
+
+    A provider must not make us read what only we can reach: the address is on the open internet, or at the
+    host that is asked anyway.
+    """
+    if (event.file.url or "").startswith(("http://", "https://")):
+        with suppress(ProviderError, OSError, ValueError):  # TimeoutError is an OSError
+            async with asyncio.timeout(SECONDS):
+                event.file = await _fetched(event.file, base_url, get)
+
+
+async def _fetched(file: File, base_url: str, get: Get) -> File:
+    url = file.url or ""
+    if urlsplit(url).netloc != urlsplit(base_url).netloc and not await _is_public(url):
+        return file
+    data = await get(url)
+    kind = next((kind for begin, kind in _BEGINNINGS.items() if data.startswith(begin)), None)
+    type = f"image/{kind}" if kind else file.media_type
+    coded = await asyncio.to_thread(b2a_base64, data, newline=False)
+    name = f"{(file.name or 'image').rpartition('.')[0]}.{type.partition('/')[2]}"
+    return replace(file, media_type=type, name=name, url=f"data:{type};base64,{coded.decode('ascii')}")
+
+
+async def _is_public(url: str) -> bool:
+    parts = urlsplit(url)
+    if parts.scheme != "https" or parts.hostname is None:
+        return False
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
+    return bool(found) and all(ipaddress.ip_address(one[4][0]).is_global for one in found)

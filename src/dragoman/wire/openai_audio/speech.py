@@ -1,0 +1,131 @@
+"""Text, spoken: `audio/speech`, whose answer is the sound itself, as it is made."""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from dragoman.errors import BadRequest
+from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd
+from dragoman.messages.media import is_text
+from dragoman.messages.parts import File
+from dragoman.messages.request import Request
+from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.media_options import SpeechOptions, check_media_options
+from dragoman.wire.options import with_extra
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.selection import prompt_of, select
+
+NAME = "openai_speech"
+VOICE = "alloy"  # where nobody says which
+FIRST, LATER = (
+    24 << 10,
+    192 << 10,
+)  # bytes of a piece that is told of: the first comes soon
+
+_TYPES = {
+    "mp3": "audio/mpeg",
+    "opus": "audio/ogg",
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+    "wav": "audio/wav",
+    "pcm": "audio/pcm",
+}
+_BEGINNINGS = {b"ID3": "mp3", b"RIFF": "wav", b"OggS": "opus", b"fLaC": "flac"}
+
+
+@dataclass(slots=True)
+class OpenAISpeech:
+    """The wire, for one provider. Satisfies `wire.Wire` and `wire.MediaWire`."""
+
+    quirks: Quirks = NO_QUIRKS
+    name: str = NAME
+    options: frozenset[str] = frozenset(SpeechOptions.__annotations__)
+
+    def select(self, request: Request) -> Request:
+        return select(request, None)
+
+    def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
+        headers = {**endpoint.headers, "Accept": "*/*"}
+        return replace(endpoint, path="audio/speech", query={}, framing="bytes", headers=headers)
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
+        check_media_options(options, SpeechOptions, model=model, strict=strict)
+
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
+        text, options = prompt_of(request, attachments), request.options
+        if not text:
+            raise BadRequest("there is no text to speak")
+        body: dict[str, JsonValue] = {
+            "model": request.model,
+            "input": text,
+            "voice": options.get("voice") or VOICE,
+            "response_format": options.get("format") or "mp3",
+        }
+        for name in ("speed", "instructions"):
+            if (value := options.get(name)) is not None:
+                body[name] = value
+        return with_extra(body, request.extra)
+
+    def carries(self, file: File) -> bool:
+        return is_text(file)
+
+    def decoder(self, reply: str) -> SoundDecoder:
+        return SoundDecoder()
+
+
+class SoundDecoder:
+    """One sound. It is coded as it comes, so that the end of a long one is no work."""
+
+    def __init__(self) -> None:
+        self.finish_word: str | None = None
+        self._kind = ""
+        self._coded: list[str] = []
+        self._rest = b""  # less than three bytes, which wait for the next
+        self._told = 0  # bytes that have been told of as pieces
+        self._piece = bytearray()
+
+    def feed(self, frame: bytes) -> Iterable[Event]:
+        self._kind = self._kind or _kind(frame)
+        data = self._rest + frame
+        whole = len(data) - len(data) % 3
+        self._rest = data[whole:]
+        self._coded.append(_base64(data[:whole]))
+        self._piece += frame
+        if len(self._piece) < (LATER if self._told else FIRST):
+            return ()
+        piece = File(self._type, url=self._address(_base64(bytes(self._piece))), name="piece")
+        event = FilePartial(piece, offset=self._told)
+        self._told += len(self._piece)
+        self._piece.clear()
+        return (event,)
+
+    def end(self) -> Iterator[Event]:
+        """A sound that was cut off does not get here: the connection says that it broke."""
+        data = "".join((*self._coded, _base64(self._rest)))
+        if data:
+            yield FileAdded(File(self._type, url=self._address(data), name=f"speech.{self._kind}"))
+        yield MessageEnd("stop")
+
+    @property
+    def _type(self) -> str:
+        return _TYPES[self._kind]
+
+    def _address(self, base64: str) -> str:
+        return f"data:{self._type};base64,{base64}"
+
+
+def _kind(head: bytes) -> str:
+    """The format of a sound by how it begins. What begins as none of them is bare samples."""
+    found = next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), None)
+    if found is None and len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0:
+        return "aac" if head[1] & 0x06 == 0 else "mp3"
+    return found or "pcm"
+
+
+def _base64(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode("ascii")

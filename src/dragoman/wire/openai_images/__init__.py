@@ -1,0 +1,56 @@
+"""OpenAI's Images, to make and to change pictures, also of those that imitate it, such as xAI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from dragoman.messages.media import is_text, modality
+from dragoman.messages.parts import File
+from dragoman.messages.request import Request
+from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments
+from dragoman.wire.media_options import ImageOptions, check_media_options
+from dragoman.wire.openai_images.decode import NAME, ImagesDecoder
+from dragoman.wire.openai_images.encode import changes_a_picture, encode
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.selection import select
+
+
+@dataclass(slots=True)
+class OpenAIImages:
+    """The wire, for one provider and its quirks. Satisfies `wire.Wire` and `wire.MediaWire`.
+
+    `edits` are models that do nothing but change pictures: where none is sent, the last one is meant.
+    """
+
+    quirks: Quirks = NO_QUIRKS
+    edits: bool = False
+    name: str = NAME
+    options: frozenset[str] = frozenset(ImageOptions.__annotations__)
+
+    def select(self, request: Request) -> Request:
+        return select(request, "image", reuse=self.edits)
+
+    def endpoint(self, request: Request, endpoint: Endpoint) -> Endpoint:
+        changes = changes_a_picture(request)
+        form = changes and not self.quirks.json_edits
+        path = "images/edits" if changes else "images/generations"
+        return replace(endpoint, path=path, query={}, form=form, framing="sse")
+
+    def check_options(self, options: Mapping[str, JsonValue], *, model: str, strict: bool) -> None:
+        check_media_options(options, ImageOptions, model=model, strict=strict)
+
+    def encode(self, request: Request, attachments: Attachments = NO_ATTACHMENTS) -> dict[str, JsonValue]:
+        return encode(request, attachments, quirks=self.quirks)
+
+    def carries(self, file: File) -> bool:
+        return modality(file) == "image" or is_text(file)
+
+    def decoder(self, reply: str) -> ImagesDecoder:
+        return ImagesDecoder()
+
+
+WIRE = OpenAIImages

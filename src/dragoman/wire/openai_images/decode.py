@@ -1,0 +1,112 @@
+"""Decodes pictures as they are made: streamed, with what they look like on the way, or whole in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypedDict
+
+from pydantic import JsonValue
+
+from dragoman.messages.endings import reason_of
+from dragoman.messages.events import Event, FileAdded, FilePartial, MessageEnd, ProviderData
+from dragoman.messages.parts import File
+from dragoman.messages.usage import Usage
+from dragoman.wire.provider_errors import provider_error
+from dragoman.wire.surrogates import read_json
+from dragoman.wire.transport_errors import unfinished
+
+NAME = "openai_images"
+DONE = b"[DONE]"
+
+_BEGINNINGS = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGOD": "gif"}  # of base64
+
+
+class ImageData(TypedDict, total=False):
+    """One picture of an answer, in either of two forms."""
+
+    b64_json: str | None
+    url: str | None
+    revised_prompt: str | None
+    output_format: str | None
+    respect_moderation: bool | None  # xAI: False where there is nothing to see
+
+
+class ImagesDecoder:
+    """One reply. `finish_word` is set once a picture has come."""
+
+    def __init__(self) -> None:
+        self.finish_word: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._made = 0
+        self._filtered = 0
+
+    def feed(self, frame: bytes) -> Iterable[Event]:
+        if frame.startswith(DONE):
+            return ()
+        return self._read(read_json(frame))
+
+    def whole(self, body: JsonValue) -> Iterable[Event] | None:
+        data = body.get("data") if isinstance(body, dict) else None
+        if not isinstance(body, dict) or not isinstance(data, list):
+            return None
+        self._usage = usage if isinstance(usage := body.get("usage"), dict) else {}
+        self.finish_word = "stop"
+        format = body.get("output_format")
+        return [event for one in data if isinstance(one, dict) for event in self._add({**one}, format)]
+
+    def end(self) -> Iterator[Event]:
+        if self.finish_word is None:
+            raise unfinished()
+        finish = "filter" if self._filtered and not self._made else "stop"
+        details = self._usage.get("input_tokens_details") or {}
+        usage = Usage.claimed(
+            self._usage.get("input_tokens"),
+            self._usage.get("output_tokens"),
+            cached=details.get("cached_tokens"),
+            cost=self._usage.get("cost"),
+        )
+        reason = reason_of(finish, "moderation")
+        yield MessageEnd(finish, _with_images(usage, self._made), reason=reason)
+
+    def _read(self, event: dict[str, Any]) -> Iterator[Event]:
+        if error := event.get("error"):
+            raise provider_error(error)
+        kind = str(event.get("type") or "")
+        if kind.endswith(".partial_image"):
+            if file := _file(event, event.get("output_format"), "image"):
+                yield FilePartial(file, self._made)
+        elif kind.endswith(".completed"):
+            self.finish_word = "stop"
+            self._usage = event.get("usage") or self._usage
+            yield from self._add(event, event.get("output_format"))
+        elif kind.endswith(".failed"):
+            raise provider_error(event)
+
+    def _add(self, picture: Any, format: JsonValue) -> Iterator[Event]:
+        one: ImageData = picture
+        self._filtered += one.get("respect_moderation") is False
+        if file := _file(one, one.get("output_format") or format, f"image-{self._made + 1}"):
+            self._made += 1
+            yield FileAdded(file)
+        if prompt := one.get("revised_prompt"):
+            yield ProviderData(NAME, {"revised_prompt": prompt})
+
+
+def _file(picture: Any, format: JsonValue, name: str) -> File | None:
+    one: ImageData = picture
+    if data := one.get("b64_json"):
+        if data.startswith("data:"):
+            data = data.partition(",")[2]
+        kind = next((kind for begin, kind in _BEGINNINGS.items() if data.startswith(begin)), None)
+        kind = kind or (format if isinstance(format, str) else "png")
+        return File(f"image/{kind}", url=f"data:image/{kind};base64,{data}", name=f"{name}.{kind}")
+    if url := one.get("url"):
+        kind = format if isinstance(format, str) else "png"
+        return File(f"image/{kind}", url=url, name=f"{name}.{kind}")
+    return None
+
+
+def _with_images(usage: Usage, made: int) -> Usage:
+    return Usage(
+        usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning, usage.cost, made
+    )

@@ -1,0 +1,83 @@
+"""The body of a request for pictures. Pure: the bytes of files are in `attachments`."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from dragoman.errors import BadRequest
+from dragoman.messages.media import media_type
+from dragoman.messages.parts import File
+from dragoman.messages.request import Request
+from dragoman.wire.files import NO_ATTACHMENTS, Attachments, address_of, base64_of
+from dragoman.wire.forms import form_file
+from dragoman.wire.options import with_extra
+from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.selection import files_in, prompt_of
+
+Body: TypeAlias = dict[str, JsonValue]
+
+PARTIALS = 2  # pictures that are shown while one is made, unless an option says how many
+_STREAMS = re.compile(r"gpt-image|chatgpt-image")  # models that stream, and always answer in base64
+_MASK = re.compile(r"(?:.*[-_ .])?mask\.\w+", re.IGNORECASE)
+
+_SAME = ("n", "size", "aspect_ratio", "quality", "background", "moderation", "style", "seed")
+_RENAMED = {"format": "output_format", "compression": "output_compression", "fidelity": "input_fidelity"}
+
+
+def encode(
+    request: Request, attachments: Attachments = NO_ATTACHMENTS, *, quirks: Quirks = NO_QUIRKS
+) -> Body:
+    options = request.options
+    body: Body = {"model": request.model, "prompt": prompt_of(request, attachments)}
+    body |= {name: options[name] for name in _SAME if options.get(name) is not None}
+    body |= {theirs: options[ours] for ours, theirs in _RENAMED.items() if options.get(ours) is not None}
+    if _STREAMS.search(request.model) is None:
+        body["response_format"] = quirks.image_data
+    elif options.get("n", 1) == 1:  # several cannot be streamed
+        body |= {"stream": True, "partial_images": options.get("partial_images", PARTIALS)}
+    if changes_a_picture(request):
+        body |= _pictures(request, attachments, quirks)
+    return with_extra(body, request.extra)
+
+
+def changes_a_picture(request: Request) -> bool:
+    return bool(files_in(request, "image"))
+
+
+def is_mask(file: File, wanted: JsonValue = None) -> bool:
+    """Whether a picture says where another is to be changed: by the name that an option gives, or its own."""
+    if isinstance(wanted, str):
+        return file.name == wanted
+    return _MASK.fullmatch(file.name or "") is not None
+
+
+def _pictures(request: Request, attachments: Attachments, quirks: Quirks) -> Body:
+    wanted = request.options.get("mask")
+    files = files_in(request, "image")
+    masks = [file for file in files if is_mask(file, wanted)] if len(files) > 1 or wanted else []
+    pictures = [file for file in files if file not in masks]
+    if wanted and not masks:
+        raise BadRequest(f"the option mask: no picture that is sent is called {wanted!r}")
+    if not pictures:
+        raise BadRequest("there is a mask, and no picture that it belongs to: attach that as well")
+    if quirks.json_edits:
+        images: list[JsonValue] = [
+            {"type": "image_url", "url": address_of(file, attachments)} for file in pictures
+        ]
+        return {"image": images[0]} if len(images) == 1 else {"images": images}
+    coded: list[JsonValue] = [_coded(file, attachments, f"image-{n}") for n, file in enumerate(pictures, 1)]
+    body: Body = {"image": coded[0]} if len(coded) == 1 else {"image[]": coded}
+    if masks:
+        body["mask"] = _coded(masks[0], attachments, "mask")
+    return body
+
+
+def _coded(file: File, attachments: Attachments, name: str) -> Body:
+    base64 = base64_of(file, attachments)
+    if base64 is None:
+        raise BadRequest(f"{file.name or 'the picture'} is only an address: attach the picture itself")
+    type = media_type(file)
+    return form_file(file.name or f"{name}.{type.partition('/')[2]}", type, base64)

@@ -1,0 +1,193 @@
+"""What editors may do wrong or leave undone, foreign servers they name, and questions others answer first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp import schema
+
+from dragoman import Runtime, ScriptedModel, allow_once
+from dragoman.wire.scripted import calls, says
+from tests.cli.acp.editor import PROGRAM, PlayedEditor, connected, settings
+from tests.cli.program import clean_environment
+from tests.loopback import loopback
+from tests.patience import PATIENCE, eventually
+from tests.tools.mcp.servers import MODERN
+
+pytestmark = pytest.mark.slow
+
+
+async def exchange(folder: Path, *lines: str | bytes, answers: int = 0) -> list[dict[str, Any]]:
+    """What the program answers to these lines: one line of JSON each, or so many; and no more."""
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM,
+        cwd=folder,
+        env=clean_environment(folder),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    written = b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(written)
+    found = []
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(answers or len(lines)):
+            found.append(json.loads(await process.stdout.readline()))
+        process.stdin.close()
+        rest, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    assert rest == b""
+    return found
+
+
+async def test_what_is_wrong_is_an_error_in_the_protocols_form(tmp_path: Path) -> None:
+    """F3: and the next line is read as if nothing had happened."""
+    new = '{"jsonrpc":"2.0","id":%d,"method":"session/new","params":%s}'
+    answers = await exchange(
+        tmp_path,
+        "{",
+        b"\xff",
+        "[1]",
+        '{"jsonrpc":"2.0","id":true,"method":"initialize"}',
+        '{"jsonrpc":"2.0","id":1,"method":"session/dance","params":{}}',
+        new % (2, '{"cwd":"/"}'),
+        '{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":[]}',
+    )
+    codes = sorted(answer["error"]["code"] for answer in answers)
+    assert codes == sorted([-32700, -32700, -32600, -32600, -32601, -32600, -32602])
+
+
+async def test_a_version_that_is_not_ours_gets_ours(tmp_path: Path) -> None:
+    """F2: the editor decides whether it goes on."""
+    hello = '{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":%s}}'
+    for version in ("0", "1", "99", '"2024-11-05"'):
+        (answer,) = await exchange(tmp_path, hello % version)
+        assert answer["id"] == "a"
+        assert answer["result"]["protocolVersion"] == 1
+
+
+async def test_a_session_has_its_id_before_anything_is_told_of_it(tmp_path: Path) -> None:
+    """F2: an editor drops what is about a session it does not know."""
+    commands = tmp_path / "home" / "config" / "dragoman" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "review.md").write_text("# Review it")
+    async with loopback(says("Hello.")) as model:
+        settings(tmp_path, model)
+        hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}'
+        params = json.dumps({"cwd": str(tmp_path), "mcpServers": []})
+        new = f'{{"jsonrpc":"2.0","id":2,"method":"session/new","params":{params}}}'
+        _, made, update = await exchange(tmp_path, hello, new, answers=3)
+    assert made["id"] == 2
+    assert update["params"]["sessionId"] == made["result"]["sessionId"]
+    assert update["params"]["update"]["availableCommands"][0]["name"] == "review"
+
+
+async def test_folders_and_blocks_that_are_none_are_refused(tmp_path: Path) -> None:
+    """F3: before anything is stored."""
+    async with loopback(says("Hello.")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path) as here:
+            for folder in ("relative", str(tmp_path / "nowhere"), str(tmp_path / "dragoman.toml")):
+                with pytest.raises(acp.RequestError, match="whole path of a folder"):
+                    await here.agent.new_session(cwd=folder, mcp_servers=[])
+            session = await here.session()
+            with pytest.raises(acp.RequestError, match="blank"):
+                await here.say(session, "")
+            picture = schema.ImageContentBlock(type="image", data="no base64!", mime_type="image/png")
+            with pytest.raises(acp.RequestError, match="no base64"):
+                await here.say(session, picture)
+            with pytest.raises(acp.RequestError, match="there is no conversation"):
+                await here.agent.load_session(cwd=str(tmp_path), session_id="conv_x", mcp_servers=[])
+    assert model.bodies == []
+
+
+async def test_who_closes_the_editor_stops_nothing(tmp_path: Path) -> None:
+    """T14: what waits, waits on, and a session in which nothing was said is gone."""
+    async with loopback(calls("write_file", path="a.txt", text="a"), says("Done.")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True)
+        async with connected(tmp_path, editor) as here:
+            await here.session()
+            saying = asyncio.create_task(here.say(await here.session(), "write"))
+            await editor.asking.wait()
+        await asyncio.gather(saying, return_exceptions=True)
+    async with Runtime(tmp_path / "home" / "chat.db", model=ScriptedModel([]), adopts=False) as runtime:
+        (conversation,) = await runtime.conversations()
+        (question,) = await runtime.questions()
+        assert question.conversation == conversation.id
+
+
+async def test_a_question_that_another_client_answers_is_taken_back(tmp_path: Path) -> None:
+    """P6: the first answer counts, from whichever client it comes."""
+    async with loopback(calls("write_file", path="a.txt", text="a"), says("Done.")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True)
+        async with connected(tmp_path, editor) as here:
+            saying = asyncio.create_task(here.say(await here.session(), "write"))
+            await editor.asking.wait()
+            store = tmp_path / "home" / "chat.db"
+            async with Runtime(store, model=ScriptedModel([]), adopts=False) as runtime:
+                (question,) = await runtime.questions()
+                await runtime.answer(question.id, allow_once())
+            assert (await saying).stop_reason == "end_turn"
+    assert (tmp_path / "a.txt").read_text() == "a"
+
+
+@pytest.mark.parametrize(("choice", "offered"), [("once", True), ("reject", False)])
+async def test_a_server_the_editor_names_is_not_started_unasked(
+    tmp_path: Path, choice: str, offered: bool
+) -> None:
+    """P11: it runs nothing before the person has said so."""
+    begun = tmp_path / "begun"
+    line = f"import pathlib, runpy; pathlib.Path({str(begun)!r}).touch(); runpy.run_path({MODERN!r})"
+    server = schema.McpServerStdio(name="its notes", command=sys.executable, args=["-c", line], env=[])
+    async with loopback(says("Hello.")) as model:
+        settings(tmp_path, model)
+        editor = PlayedEditor(waits=True, choose=lambda options: choice)
+        async with connected(tmp_path, editor) as here:
+            made = await here.agent.new_session(cwd=str(tmp_path), mcp_servers=[server])
+            saying = asyncio.create_task(here.say(made.session_id, "hi"))
+            await editor.asking.wait()
+            assert not begun.exists()
+            assert model.bodies == []
+            here.editor.waits = False
+            here.editor.release.set()
+            await saying
+            if offered:
+                await eventually(begun.exists)
+            ((asked, _),) = editor.asked
+    assert asked.title == "Start the MCP server its-notes"
+    assert begun.exists() == offered
+
+
+async def test_a_picture_is_sent_on_to_the_model(tmp_path: Path) -> None:
+    """M3"""
+    async with loopback(says("A dot.")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path) as here:
+            session = await here.session()
+            await here.say(session, "what is it?", acp.image_block("iVBORw0KGgo=", "image/png"))
+    assert "image_url" in json.dumps(model.messages(0))
+
+
+@pytest.mark.parametrize("forms", [True, False])
+async def test_a_tool_that_asks_is_answered_in_a_form_or_told_that_nobody_can(
+    tmp_path: Path, forms: bool
+) -> None:
+    """F3"""
+    async with loopback(calls("ask_person", question="Which name?"), says("Thanks.")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path, forms=forms) as here:
+            await here.say(await here.session(), "ask")
+    assert here.editor.asked == (["Which name?"] if forms else [])
+    result = str(model.messages()[-1]["content"])
+    assert ("Ada" in result) == forms
+    assert ("no way to ask" in result) != forms

@@ -1,0 +1,64 @@
+"""M3, M1 over HTTP: what the page gets of pictures while they are made, and of models that make them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.messages.events import FileAdded, FilePartial
+from dragoman.server.auth import key_hash
+from dragoman.wire.scripted import makes
+from tests.media.media_server import media_server, png
+from tests.media.runtimes import media_runtime
+from tests.server.site import served, serving
+
+ADA = {"authorization": "Bearer key of ada"}
+
+
+async def test_a_picture_can_be_looked_at_while_it_is_made(tmp_path: Path) -> None:
+    """M3 × U2: by whoever owns the conversation, before any message holds it, and by nobody else."""
+    script = [makes(png(), partials=[png(1, 1)])]
+    async with served(tmp_path, script) as site:
+        await site.runtime.store.add_person("ada", key_hash("key of ada"), 1.0)
+        turn = await site.runtime.send("draw")
+        told = [event async for event in turn.events() if isinstance(event, FileAdded | FilePartial)]
+        partial, whole = (str(event.file.blob) for event in told)
+        assert [event.file.url for event in told] == [None, None]
+        assert (await site.ask("GET", f"/api/files/{partial}?type=image/png")).body == png(1, 1)
+        assert (await site.ask("GET", f"/api/files/{whole}?type=image/png")).body == png()
+        strangers = await site.ask("GET", f"/api/files/{partial}", headers=ADA)
+        (row,) = await site.runtime.conversations()
+        tree = await site.get(f"/api/conversations/{row.id}/tree")
+    assert strangers.status == 404
+    assert partial not in str(tree)
+    assert whole in str(tree)
+
+
+async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
+    """M1: type, what they take, and prices that are not by the token."""
+    async with (
+        media_server() as server,
+        media_runtime(tmp_path, server) as runtime,
+        serving(tmp_path, runtime) as site,
+    ):
+        answer = await site.get("/api/models")
+        listed = answer["items"]
+        by_name = {one["name"]: one for one in listed if one["name"].startswith("acme/")}
+        refused = await site.ask(
+            "POST",
+            f"/api/conversations/{await site.conversation()}/turns",
+            {"text": "a hat", "model": "acme/retoucher"},
+        )
+    assert {name.removeprefix("acme/"): one["type"] for name, one in by_name.items()} == {
+        "gpt-image-1": "image-gen",
+        "dall-e-3": "image-gen",
+        "retoucher": "image-edit",
+        "whisper-large-v3": "audio-stt",
+        "gpt-4o-transcribe": "audio-stt",
+        "tts-1": "audio-tts",
+        "talker": "chat",
+    }
+    assert by_name["acme/gpt-image-1"]["modalities"] == ["text", "image"]
+    assert by_name["acme/dall-e-3"]["unit_prices"] == {"image": 0.04}
+    assert answer["options"]["audio-tts"]["properties"]["format"]["enum"][0] == "mp3"
+    assert refused.status == 422
+    assert "attach a picture" in str(refused.body)

@@ -1,0 +1,135 @@
+"""M4: a chat model has other models make and change pictures, speak and listen, by tools that cost money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Runtime, allow_once
+from dragoman.config.build import build_runtime
+from dragoman.config.settings import Settings
+from dragoman.messages.events import CallProgress
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState, Text, ToolCall
+from dragoman.providers.models import Models
+from dragoman.wire.scripted import Line, ScriptedModel, calls, says
+from dragoman.wire.wire import Model
+from tests.media.media_server import MediaServer, fails, media_server, png, wav
+from tests.media.runtimes import events_of, models_of, put
+
+
+class Both:
+    """The models of the media server, and one that talks by a script."""
+
+    def __init__(self, server: MediaServer, *script: Line) -> None:
+        self.models = models_of(server)
+        self.talker = ScriptedModel(list(script))
+        self.of_type = self.models.of_type
+
+    def __call__(self, name: str | None = None) -> Model:
+        return self.talker if name in (None, self.talker.name) else self.models(name)
+
+    def use_blobs(self, read: Any) -> None:
+        self.models.use_blobs(read)
+
+
+async def test_making_a_picture_is_asked_about_and_shown(tmp_path: Path) -> None:
+    """M4: it costs money. The picture is an attachment of the result, and its cost is with it."""
+    async with media_server() as server:
+        script = calls("make_image", prompt="A blue square!", size="1024x1024"), says("There.")
+        model = Both(server, *script)
+        async with model.models, Runtime(tmp_path / "chat.db", model=model, tools=["media"]) as runtime:
+            turn = await runtime.send("draw")
+            assert await turn.reached("waiting")
+            (question,) = await runtime.questions()
+            assert question.tool == "make_image"
+            assert server.asked == []
+            await runtime.answer(question.id, allow_once())
+            events = await events_of(turn)
+            (call,) = calls_of((await turn.result()).messages)
+            assert call.result is not None
+            (file,) = call.result.attachments
+            assert await runtime.store.blob(file.blob or "") == server.picture
+    assert (file.name, call.result.metadata["model"]) == ("a-blue-square.png", "acme/gpt-image-1")
+    assert call.result.metadata["usage"]["images"] == 1  # type: ignore[index,call-overload]
+    shown = [event.value for event in events if isinstance(event, CallProgress)]
+    assert [one["partial"]["media_type"] for one in shown] == ["image/png"] * 2  # type: ignore[index,call-overload]
+    assert server.fields["size"] == "1024x1024"
+
+
+async def run(folder: Path, server: MediaServer, *script: Line, said: Any = ()) -> list[ToolCall]:
+    model = Both(server, *script)
+    async with Runtime(folder / "chat.db", model=model, tools=["media"], allow=["media.*"]) as runtime:
+        parts: Any = (
+            said if isinstance(said, str) else [Text("go"), *[await put(runtime, *one) for one in said]]
+        )
+        result = await (await runtime.send(parts)).result()
+    await model.models.close()
+    return calls_of(result.messages)
+
+
+def calls_of(messages: Sequence[Message]) -> list[ToolCall]:
+    return [call for message in messages for call in message.calls]
+
+
+async def test_a_picture_of_the_conversation_is_changed_and_the_change_changed_again(tmp_path: Path) -> None:
+    """M4: by name, or the latest; what a call made is a picture of the conversation as well."""
+    script = (
+        calls("edit_image", prompt="add a hat", images=["cat.png"], mask="spot.png"),
+        calls("edit_image", prompt="larger"),
+        says("Done."),
+    )
+    async with media_server() as server:
+        server.picture = png(8, 8)
+        pictures = [(png(), "image/png", "cat.png"), (png(4, 4), "image/png", "spot.png")]
+        first, second = await run(tmp_path, server, *script, said=pictures)
+    assert (first.state, second.state) == (CallState.COMPLETED, CallState.COMPLETED)
+    assert server.asked[0][1]["mask"].data == png(4, 4)
+    assert server.asked[1][1]["image"].data == png(8, 8)
+
+
+async def test_a_recording_is_written_down_and_a_text_spoken(tmp_path: Path) -> None:
+    """M4"""
+    script = (calls("transcribe", language="en"), calls("speak", text="Hello.", voice="nova"), says("Done."))
+    async with media_server() as server:
+        heard, spoken = await run(tmp_path, server, *script, said=[(wav(), "audio/wav", "memo.wav")])
+    assert heard.result is not None
+    assert heard.result.text == "The quick brown fox."
+    assert heard.result.metadata["transcript"]["language"] == "english"  # type: ignore[index,call-overload]
+    assert spoken.result is not None
+    assert [file.name for file in spoken.result.attachments] == ["hello.wav"]
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (calls("transcribe"), "there is no recording in this conversation"),
+        (calls("edit_image", prompt="x", images=["dog.png"]), "there is no picture called 'dog.png'"),
+        (calls("make_image", prompt="x"), "rejected by the safety system"),
+    ],
+)
+async def test_the_model_reads_why_nothing_was_made(tmp_path: Path, call: Line, why: str) -> None:
+    """M4 × C5: it may try again."""
+    async with media_server() as server:
+        server.instead = [fails(400, "Your request was rejected by the safety system.")]
+        (failed,) = await run(tmp_path, server, call, says("Sorry."))
+    assert failed.state is CallState.FAILED
+    assert failed.result is not None
+    assert why in failed.result.text
+
+
+async def test_tools_are_there_for_what_models_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M4: of each type one must be set up."""
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-0123456789")
+    for name in ("OPENAI_API_KEY", "XAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    settings = Settings({"store": str(tmp_path / "a.db"), "workspace": str(tmp_path)})
+    async with Models("groq/openai/gpt-oss-20b") as models:
+        runtime = build_runtime(settings, model=models).runtime
+    offered = {tool.name for group in runtime.services.toolbox.groups for tool in group.tools}
+    assert {"make_image", "edit_image", "speak", "transcribe"} & offered == {"transcribe"}

@@ -1,0 +1,240 @@
+"""Our tools over the Model Context Protocol, to a stock client: calls, questions, resources, prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx2
+import mcp_types as types
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from dragoman import Runtime, ScriptedModel
+from dragoman.store.store import Store
+from dragoman.wire.scripted import says
+from tests.cli.program import program
+from tests.loopback import loopback
+from tests.patience import eventually
+from tests.server.mcp.client import PlayedPerson, http_server, names, over_http, over_stdio, settings, text_of
+
+pytestmark = pytest.mark.slow
+MODES = ["legacy", "2026-07-28"]
+
+
+async def stored(folder: Path) -> tuple[Store, str]:
+    """The store, open, and the only conversation in it."""
+    runtime = Runtime(folder / "home" / "chat.db", model=ScriptedModel([]), adopts=False)
+    async with runtime:
+        (found,) = await runtime.conversations()
+        messages = await (await runtime.conversation(found.id)).messages()
+        return runtime.store, "\n".join(f"{call.tool} {call.state}" for one in messages for call in one.calls)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_tool_is_called_and_the_call_is_stored(tmp_path: Path, mode: str) -> None:
+    """F1, F2: in both versions of the protocol, what is allowed runs, and is a turn like any other."""
+    settings(tmp_path)
+    (tmp_path / "a.txt").write_text("hello\n")
+    async with over_stdio(tmp_path, "--allow", "files.read", mode=mode) as client:
+        offered = names((await client.list_tools()).tools)
+        assert {"read_file", "write_file", "shell", "calculator"} <= {*offered}
+        assert "browser_js_eval" not in offered
+        result = await client.call_tool("read_file", {"path": "a.txt"})
+        again = await client.call_tool("read_file", {"path": "b.txt"})
+    assert "hello" in text_of(result)
+    assert not result.is_error
+    assert again.is_error
+    assert "there is no b.txt" in text_of(again)
+    _, calls = await stored(tmp_path)
+    assert calls == "read_file completed\nread_file failed"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_no_rule_allows_is_asked_about(tmp_path: Path, mode: str) -> None:
+    """P3: where the client can ask, with the diff of what would be written; for this client, once."""
+    settings(tmp_path)
+    person = PlayedPerson("Allow in this conversation")
+    async with over_stdio(tmp_path, mode=mode, elicitation_callback=person) as client:
+        result = await client.call_tool("write_file", {"path": "a.txt", "text": "one\n"})
+        assert not result.is_error, text_of(result)
+        (tmp_path / "a.txt").unlink()
+        await client.call_tool("write_file", {"path": "a.txt", "text": "two\n"})
+    assert len(person.asked) == 1
+    assert "+one" in person.asked[0].message
+    assert "no rule allows it" in person.asked[0].message
+    assert (tmp_path / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("answer", ["Reject", None])
+async def test_a_no_is_a_no(tmp_path: Path, mode: str, answer: str | None) -> None:
+    """P3: also where the person closes the question."""
+    settings(tmp_path)
+    person = PlayedPerson(answer)
+    async with over_stdio(tmp_path, mode=mode, elicitation_callback=person) as client:
+        result = await client.call_tool("write_file", {"path": "a.txt", "text": "one\n"})
+    assert result.is_error
+    assert not (tmp_path / "a.txt").exists()
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_where_nobody_can_be_asked_the_rule_is_named_that_would_allow_it(
+    tmp_path: Path, mode: str
+) -> None:
+    """P, F3: a foreign protocol is no way around a permission."""
+    settings(tmp_path, 'deny = ["files.write:secret*"]')
+    async with over_stdio(tmp_path, mode=mode) as client:
+        result = await client.call_tool("shell", {"command": "touch b.txt"})
+        denied = await client.call_tool("write_file", {"path": "secret.txt", "text": ""})
+    assert result.is_error
+    assert 'allow = ["shell:touch b.txt"]' in text_of(result)
+    assert denied.is_error
+    assert not (tmp_path / "b.txt").exists()
+    assert not (tmp_path / "secret.txt").exists()
+
+
+async def test_a_question_outlives_the_server(tmp_path: Path) -> None:
+    """S3, P6: made again with the answer, the call goes on in a new process, and is asked about no more."""
+    settings(tmp_path)
+    arguments = {"path": "a.txt", "text": "one\n"}
+    able = PlayedPerson("Allow once")
+    async with over_stdio(tmp_path, mode="2026-07-28", elicitation_callback=able) as client:
+        parked = await client.session.call_tool("write_file", arguments, allow_input_required=True)
+        assert isinstance(parked, types.InputRequiredResult)
+    (question,) = parked.input_requests or {}
+    answer = types.ElicitResult(action="accept", content={"answer": "Allow once"})
+    async with over_stdio(tmp_path, mode="2026-07-28", elicitation_callback=able) as client:
+        for wrong in ({"path": "b.txt", "text": "one\n"}, {"path": "a.txt", "text": "two\n"}):
+            with pytest.raises(MCPError, match="no call of this state"):
+                await client.session.call_tool(
+                    "write_file",
+                    wrong,
+                    input_responses={question: answer},
+                    request_state=parked.request_state,
+                )
+        result = await client.session.call_tool(
+            "write_file", arguments, input_responses={question: answer}, request_state=parked.request_state
+        )
+    assert not result.is_error
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+
+
+async def test_several_calls_run_at_the_same_time_and_one_can_be_stopped(tmp_path: Path) -> None:
+    """C3, T6"""
+    settings(tmp_path)
+    async with over_stdio(tmp_path, "--allow", "shell", "--allow", "basics.*", mode="legacy") as client:
+        sleeping = asyncio.create_task(client.call_tool("shell", {"command": "touch begun; sleep 100"}))
+        await eventually((tmp_path / "begun").exists)
+        assert text_of(await client.call_tool("calculator", {"expression": "6 * 7"})).strip() == "42"
+        sleeping.cancel()
+        await asyncio.gather(sleeping, return_exceptions=True)
+        result = await client.call_tool("shell", {"command": "pgrep -f 'sleep 10[0]' || echo none"})
+    assert "none" in text_of(result)
+
+
+async def test_conversations_are_resources_and_commands_are_prompts(tmp_path: Path) -> None:
+    """F1, F3"""
+    settings(tmp_path)
+    commands = tmp_path / "home" / "config" / "dragoman" / "commands"
+    commands.mkdir(parents=True)
+    (commands / "review.md").write_text("# Review it\n\nReview $ARGUMENTS with care.")
+    async with over_stdio(tmp_path) as client:
+        await client.call_tool("calculator", {"expression": "1 + 1"})
+        (resource,) = (await client.list_resources()).resources
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert template.uri_template == "dragoman://conversations/{id}"
+        (read,) = (await client.read_resource(str(resource.uri))).contents
+        assert "**calculator**" in read.text  # type: ignore[union-attr]
+        with pytest.raises(MCPError, match="no resource"):
+            await client.read_resource("dragoman://nowhere")
+        (prompt,) = (await client.list_prompts()).prompts
+        assert prompt.description == "Review it"
+        filled = await client.get_prompt("review", {"arguments": "main.py"})
+        assert "Review main.py with care." in filled.messages[0].content.text  # type: ignore[union-attr]
+        with pytest.raises(MCPError, match="no prompt"):
+            await client.get_prompt("nothing")
+        with pytest.raises(MCPError, match="no tool"):
+            await client.call_tool("nothing", {})
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_same_over_http_for_who_has_the_key(tmp_path: Path, mode: str) -> None:
+    """U1, U2: a key, and our own name, or nothing."""
+    settings(tmp_path)
+    person = PlayedPerson("Allow once")
+    async with http_server(tmp_path) as (url, key):
+        async with over_http(url, key, mode=mode, elicitation_callback=person) as client:
+            result = await client.call_tool("write_file", {"path": "a.txt", "text": "one\n"})
+            assert not result.is_error, text_of(result)
+        async with httpx2.AsyncClient() as http:
+            without = await http.post(url, json={})
+            foreign = await http.post(
+                url, json={}, headers={"authorization": f"Bearer {key}", "host": "evil.example"}
+            )
+    assert without.status_code == 401
+    assert foreign.status_code in (403, 421)
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+
+
+async def test_somebody_elses_conversations_are_not_there(tmp_path: Path) -> None:
+    """U2: each key sees and calls as its own person."""
+    settings(tmp_path)
+    added = await program("people", "add", "eve", folder=tmp_path)
+    assert added.status == 0, added.err
+    theirs = re.findall(r"\S{20,}", added.out)[-1]
+    async with http_server(tmp_path) as (url, key):
+        async with over_http(url, key) as mine:
+            await mine.call_tool("calculator", {"expression": "1 + 1"})
+            (resource,) = (await mine.list_resources()).resources
+        async with over_http(url, theirs) as eve:
+            assert (await eve.list_resources()).resources == []
+            with pytest.raises(MCPError, match="no resource"):
+                await eve.read_resource(str(resource.uri))
+            await eve.call_tool("calculator", {"expression": "2 + 2"})
+            (own,) = (await eve.list_resources()).resources
+    assert own.uri != resource.uri
+
+
+async def test_agents_are_tools_that_are_asked_about(tmp_path: Path) -> None:
+    """F1, P3: a piece of work for one is a task, in a conversation of its own."""
+    person = PlayedPerson("Allow once")
+    async with loopback(says("I have looked.")) as model:
+        settings(tmp_path, "[agents.helper]", 'description = "It helps."', base_url=model.url)
+        async with over_stdio(tmp_path, elicitation_callback=person) as client:
+            offered = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert "task" not in offered
+            assert "It helps." in str(offered["ask_helper"].description)
+            result = await client.call_tool("ask_helper", {"request": "Look around."})
+    assert text_of(result) == "I have looked."
+    assert len(person.asked) == 1
+    assert model.messages()[-1]["content"] == "Look around."
+
+
+async def test_an_always_is_remembered_and_holds_for_the_next_client(tmp_path: Path) -> None:
+    """P3: it is listed, as every other."""
+    settings(tmp_path)
+    person = PlayedPerson("Allow always")
+    async with over_stdio(tmp_path, elicitation_callback=person) as client:
+        await client.call_tool("shell", {"command": "true"})
+    async with over_stdio(tmp_path) as client:
+        again = await client.call_tool("shell", {"command": "true"})
+        other = await client.call_tool("shell", {"command": "false"})
+    assert not again.is_error
+    assert other.is_error
+    assert 'allow = ["shell:false"]' in text_of(other)
+
+
+async def test_what_a_tool_reports_is_progress(tmp_path: Path) -> None:
+    """F2, C6"""
+    settings(tmp_path)
+    reported: list[str | None] = []
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        reported.append(message)
+
+    async with over_stdio(tmp_path, "--allow", "shell", mode="legacy") as client:
+        command = {"command": "echo one; sleep 0.2; echo two"}
+        await client.call_tool("shell", command, progress_callback=report)
+        await eventually(lambda: "two" in "".join(one or "" for one in reported))
