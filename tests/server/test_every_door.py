@@ -186,6 +186,20 @@ async def settings(site: Site, value: str) -> None:
     await fine(site, "PATCH", f"/api/conversations/{id}", f'{{"title":{value}}}')
 
 
+async def ask_as_openai(site: Site, value: str) -> None:
+    """Through the API of OpenAI: what is said, what was said before, and what is said of it."""
+    chat, responses = '{"model":"acme/model","messages":', '{"model":"acme/model","input":'
+    before = f'{{"role":"assistant","content":{value}}},{{"role":"user","content":"go on"}}'
+    for path, body in (
+        ("chat/completions", f'{chat}[{{"role":"user","content":{value}}}]}}'),
+        ("chat/completions", f'{chat}[{{"role":"user","content":"x"}},{before}]}}'),
+        ("responses", f'{responses}{value},"metadata":{{"a":{value}}}}}'),
+        ("responses", f'{responses}"x","instructions":{value},"temperature":{value}}}'),
+        ("responses", f'{responses}[{{"type":"function_call_output","call_id":{value},"output":{value}}}]}}'),
+    ):
+        await fine(site, "POST", f"/v1/{path}", body)
+
+
 async def bring(site: Site, value: str, random: Random) -> None:
     """An export with one of its values replaced."""
     whole = json.dumps(EXPORT)
@@ -281,6 +295,7 @@ def doors(site: Site, random: Random) -> list[Callable[[str], Awaitable[None]]]:
         lambda value: converse(site, "parts", value, parts=f'[{{"type":"text","text":{value}}}]'),
         lambda value: converse(site, "switches", value, tools=value, system=value),
         lambda value: settings(site, value),
+        lambda value: ask_as_openai(site, value),
         lambda value: bring(site, value, random),
         lambda value: speak(site, "/api/ai-sdk/chat", AI_SDK, value, random),
         lambda value: speak(site, "/api/ag-ui", AG_UI, value, random),

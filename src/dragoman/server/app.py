@@ -20,6 +20,7 @@ from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
+from dragoman.server.protocols.openai import routes as openai
 from dragoman.server.protocols.readers import Readers
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import (
@@ -148,6 +149,7 @@ def server(
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
     app.include_router(health.router)
+    app.include_router(openai.router)
     prometheus.install(app, runtime, metrics)
     page.install(app)
     app.add_middleware(

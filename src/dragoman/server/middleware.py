@@ -17,6 +17,7 @@ from dragoman.server.addresses import Proxies
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.connections import recognise
 from dragoman.server.problems import problem, problem_of
+from dragoman.server.protocols.openai.errors import error_response, response_to
 from dragoman.server.routes.health import PATHS
 from dragoman.trace_context import CURRENT, HEADER, parse_header
 
@@ -68,31 +69,33 @@ class Middleware:
             return await self._app(scope, receive, send)
         self._proxies.resolve(scope)
         path, headers = _path(scope), Headers(scope=scope)
+        refuse = error_response if _is_openai(path) else problem
         refusal = self._refusal(scope, path, headers)
         if refusal is not None:
-            return await problem(*refusal)(scope, receive, send)
+            return await refuse(*refusal)(scope, receive, send)
         if self._auth is not None:
             try:
                 scope[_PERSON] = await self._auth.person(HTTPConnection(scope))
             except DragomanError as error:  # the store is out of reach
                 if _private(path):
-                    return await problem_of(error)(scope, receive, send)
+                    answer_to = response_to if _is_openai(path) else problem_of
+                    return await answer_to(error)(scope, receive, send)
             if scope.get(_PERSON) is not None:
                 recognise(scope)
             elif _private(path):
-                return await problem(401, SIGN_IN_FIRST)(scope, receive, send)
+                return await refuse(401, SIGN_IN_FIRST)(scope, receive, send)
         if self._traced and scope.get(_PERSON) is not None:  # the trace that whoever asks belongs to
             CURRENT.set(parse_header(headers.get(HEADER)))
         limit = self._limit(path)
         if int(headers.get("content-length") or 0) > limit:
-            return await problem(413, f"at most {limit} bytes are taken here")(scope, receive, send)
+            return await refuse(413, f"at most {limit} bytes are taken here")(scope, receive, send)
         answer = _Answer(send)
         try:
             await self._app(scope, _bounded(receive, limit, path), answer)
         except asyncio.CancelledError:  # the server stops, and has waited for us long enough
             if answer.begun:
                 raise
-            await problem(503, _STOPPING, headers={"retry-after": "1"})(scope, receive, send)
+            await refuse(503, _STOPPING, headers={"retry-after": "1"})(scope, receive, send)
 
     def _refusal(self, scope: Scope, path: str, headers: Headers) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -102,7 +105,7 @@ class Middleware:
             return 421, f"this server is not {host!r}: use the address it printed when it started"
         if not headers.get("content-length", "0").isdecimal():
             return 400, "the length of the body is no number"
-        if not path.startswith("/api"):
+        if not path.startswith("/api") and not _is_openai(path):
             return None
         if (origin := headers.get("origin")) is not None and not _is_ours(origin, scope["scheme"], host):
             hint = "if a proxy speaks HTTPS for it, name that in [server] proxies"
@@ -119,6 +122,8 @@ class Middleware:
             return self._upload_limit
         if path == _SIGN_IN:
             return _SIGN_IN_LIMIT
+        if _is_openai(path):  # files come in it, as base64
+            return JSON_LIMIT + self._upload_limit * 4 // 3
         brings_history = path == "/api/import" or path.startswith(_PROTOCOLS)
         return IMPORT_LIMIT if brings_history else JSON_LIMIT
 
@@ -150,7 +155,11 @@ def _is_ours(origin: str, scheme: str, host: str) -> bool:
 
 
 def _private(path: str) -> bool:
-    return path.startswith("/api") and path not in (_SIGN_IN, "/api/openapi.json")
+    return _is_openai(path) or (path.startswith("/api") and path not in (_SIGN_IN, "/api/openapi.json"))
+
+
+def _is_openai(path: str) -> bool:
+    return path.startswith("/v1/")
 
 
 def _path(scope: Mapping[str, object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
@@ -156,8 +156,10 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, chunks: Chunks, streams: OpenStreams) -> None:
-        super().__init__(headers=_HEADERS)
+    def __init__(
+        self, chunks: Chunks, streams: OpenStreams, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(headers={**_HEADERS, **(headers or {})})
         del self.headers["content-length"]
         self._chunks = chunks
         self._streams = streams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
@@ -73,9 +73,11 @@ class Commands:
         queue: bool = False,
         options: TurnOptions = TurnOptions(),
         inputs: TurnInputs = NO_INPUTS,
+        metadata: Mapping[str, JsonValue] | None = None,
     ) -> str:
-        """A new message at the leaf, or below `parent`, and a turn that answers it."""
-        message = self._user_message(conversation, said, parent)
+        """A new message at the leaf, or below `parent`, and a turn that answers it. `metadata` is kept with
+        the message, and no model is shown it."""
+        message = user_message(conversation, said, parent, self._services.clock(), metadata)
         return await self._start(conversation, options, inputs, message=message, queue=queue)
 
     async def edit(

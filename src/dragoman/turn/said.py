@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+
+from pydantic import JsonValue
 
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json, check_parts
@@ -12,7 +14,13 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Text
 
 
-def user_message(conversation: str, said: str | Sequence[Part], parent: str | None, now: float) -> Message:
+def user_message(
+    conversation: str,
+    said: str | Sequence[Part],
+    parent: str | None,
+    now: float,
+    metadata: Mapping[str, JsonValue] | None = None,
+) -> Message:
     """The message of it. BadRequest where nothing is said, or what cannot be kept."""
     parts = (Text(said),) if isinstance(said, str) else said_parts(said)
     if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
@@ -20,7 +28,9 @@ def user_message(conversation: str, said: str | Sequence[Part], parent: str | No
     for part in parts:
         check_json(asdict(part), "the message")
     check_parts(parts)
-    return Message(new_id("msg"), conversation, parent, "user", parts, created=now)
+    given = dict(metadata or {})
+    check_json(given, "the metadata of the message")
+    return Message(new_id("msg"), conversation, parent, "user", parts, created=now, metadata=given)
 
 
 def said_parts(said: object) -> tuple[Text | File, ...]:

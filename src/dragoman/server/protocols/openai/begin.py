@@ -1,0 +1,180 @@
+"""Begins the turn that a request asks for, or goes on with the one whose calls the caller has run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from dragoman.conversation.tree import Conversation
+from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
+from dragoman.messages.ids import new_id
+from dragoman.messages.message import Message
+from dragoman.messages.parts import CallState
+from dragoman.messages.request import OutputSpec, ToolSpec
+from dragoman.server.context import Context
+from dragoman.server.protocols.openai.bodies import AnswerOptions, tool_specs
+from dragoman.server.protocols.openai.brought import (
+    Brought,
+    Entry,
+    messages_of,
+    missing_output,
+    parts_of,
+    result_of,
+)
+from dragoman.server.protocols.openai.errors import ApiRefusal
+from dragoman.server.protocols.openai.history import MARK, find_parent
+from dragoman.turn.facts import TurnOptions, options_in
+from dragoman.turn.send import turn_options
+
+
+@dataclass(slots=True, frozen=True)
+class ReplyPlace:
+    """Where a reply is: in which turn, and behind which message of it (None: from its start)."""
+
+    turn: str
+    conversation: str
+    after: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Wanted:
+    """A request, read and checked. `conversation` and `parent` where the caller names them."""
+
+    brought: Brought
+    options: TurnOptions
+    conversation: str | None = None
+    parent: str | None = None
+    metadata: Mapping[str, JsonValue] | None = None  # of the request, stored with the message
+
+
+def options_for(
+    context: Context,
+    body: AnswerOptions,
+    options: dict[str, JsonValue],
+    system: str | None,
+    output: OutputSpec | None,
+) -> TurnOptions:
+    """What the turn is to be like. `model` names an agent, or a model as PROVIDER/MODEL."""
+    services = context.runtime.services
+    agent = body.model if body.model in services.agents else None
+    model = body.model if agent is None else None
+    if model is not None:
+        try:
+            services.model(model)
+        except NotFound:
+            raise NotFound("model", model, "the list of models has what there is") from None
+        except DragomanError as error:
+            raise ApiRefusal(str(error), "model", status=404, code="model_not_found") from error
+    return turn_options(
+        output,
+        model=model,
+        agent=agent,
+        system=system,
+        options=options,
+        continuations=0 if "max_tokens" in options else None,  # the caller wants no more than that
+        client_tools=tool_specs(body.tools),
+    )
+
+
+async def begin(context: Context, person: str, wanted: Wanted) -> ReplyPlace:
+    """Everything is stored when it returns, and the turn runs."""
+    brought = wanted.brought
+    brought.check_outputs()
+    if brought.outputs:
+        place = await _go_on(context, person, wanted)
+        if place is not None:
+            return place
+        if not brought.sent:
+            lost = brought.outputs[0].call
+            what = f"there is no call {lost} that waits for its output: its turn is over, or was never here"
+            raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+    content = await parts_of(brought.sent, context, person)
+    conversation, parent, new = wanted.conversation, wanted.parent, False
+    if conversation is None:
+        earlier: list[Entry] = [*brought.earlier, *brought.outputs]
+        found = await find_parent(context.runtime.store, person, wanted.options.agent, earlier)
+        new = found is None
+        conversation, parent = found or await _store_history(context, person, earlier, wanted.options)
+    try:
+        turn = await context.runtime.commands.send(
+            conversation,
+            content,
+            parent=parent,
+            options=wanted.options,
+            metadata={MARK: dict(wanted.metadata or {})},
+        )
+    except DragomanError:
+        if new:
+            await context.runtime.store.delete_conversation(conversation)  # nothing was said in it
+        raise
+    context.publisher.changed(conversation)
+    return ReplyPlace(turn, conversation)
+
+
+async def _store_history(
+    context: Context, person: str, earlier: Sequence[Entry], options: TurnOptions
+) -> tuple[str, str | None]:
+    """A new conversation that begins with what the caller says was said before."""
+    id, now = new_id("conv"), context.runtime.services.clock()
+    messages = await messages_of(earlier, id, context, person)
+    if messages:
+        messages[0] = replace(messages[0], metadata={MARK: {}})
+    settings: dict[str, JsonValue] = {"agent": options.agent} if options.agent else {"model": options.model}
+    leaf = messages[-1].id if messages else None
+    conversation = Conversation(
+        id, leaf=leaf, user=context.user(person), settings=settings, created=now, updated=now
+    )
+    await context.runtime.store.add_conversation(conversation, messages)
+    return id, leaf
+
+
+# ── calls that the caller has run ─────────────────────────────────────────────────────────────────
+
+
+async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | None:
+    """Deliver what came of them. None where they are no calls of a turn of ours. Sent twice, as clients do
+    that lost the connection, it is delivered once."""
+    outputs = {output.call: output for output in wanted.brought.outputs}
+    maker = await _maker(context, person, wanted.brought.outputs[0].call)
+    if maker is None or maker.turn is None:
+        return None
+    if wanted.conversation not in (None, maker.conversation):
+        raise ApiRefusal("the outputs are of calls in another conversation", code="invalid_tool_output")
+    calls = {call.id: call for call in maker.calls}
+    if foreign := outputs.keys() - calls.keys():
+        what = f"the outputs are of one reply's calls: {min(foreign)} is of another"
+        raise ApiRefusal(what, "tool_call_id", code="invalid_tool_output")
+    names = {spec.name for spec in await _brought_tools(context, maker.turn)}
+    for call in calls.values():
+        if call.id in outputs and call.tool not in names:
+            raise ApiRefusal(f"call {call.id} is not the caller's to run", code="invalid_tool_output")
+    waiting = [call for call in calls.values() if call.state is CallState.RUNNING and call.tool in names]
+    for call in waiting:
+        if call.id not in outputs:
+            raise missing_output(call.id)
+    commands = context.runtime.commands
+    if waiting and wanted.brought.sent:
+        await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context, person))
+    for call in waiting:
+        with suppress(AlreadyAnswered, TurnEnded):
+            await commands.deliver(call.id, await result_of(outputs[call.id], context, person))
+    return ReplyPlace(maker.turn, maker.conversation, maker.id)
+
+
+async def _brought_tools(context: Context, turn: str) -> tuple[ToolSpec, ...]:
+    return options_in(await context.runtime.store.facts(turn)).client_tools
+
+
+async def _maker(context: Context, person: str, call: str) -> Message | None:
+    """The message that made a call, if it is this person's."""
+    store = context.runtime.store
+    try:
+        await context.call(call, person)
+        row = await store.turn_of_call(call)
+    except NotFound:
+        return None
+    messages, _ = await store.messages(row.conversation)
+    return next((one for one in messages if any(made.id == call for made in one.calls)), None)

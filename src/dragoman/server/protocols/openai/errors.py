@@ -1,0 +1,151 @@
+"""Errors as OpenAI words them: an object with message, type, param and code, under fitting HTTP statuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic_core import PydanticSerializationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dragoman.errors import (
+    AlreadyAnswered,
+    DragomanError,
+    NotFound,
+    ProviderError,
+    StoreUnavailable,
+    TurnBusy,
+    TurnEnded,
+    TurnSetAside,
+)
+from dragoman.messages.ids import new_id
+from dragoman.server.problems import without_paths
+
+log = logging.getLogger("dragoman.server")
+
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+}
+_CODES = {401: "invalid_api_key", 404: "not_found", 413: "request_too_large", 429: "rate_limit_exceeded"}
+_SOON, _LATER = "1", "30"  # seconds until it may be tried again
+# The SDKs repeat what failed with 409, 429 or 5xx by themselves, unless a header says not to.
+NEVER_AGAIN = {"x-should-retry": "false"}
+
+
+class ApiRefusal(Exception):
+    """A request that cannot be done as asked. `param` names the field that is to blame."""
+
+    def __init__(
+        self, message: str, param: str | None = None, *, status: int = 400, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.status = status
+        self.code = code
+
+
+def not_offered(param: str, what: str) -> ApiRefusal:
+    return ApiRefusal(what, param, code="unsupported_parameter")
+
+
+def error_body(
+    status: int, message: str, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"message": message, "type": kind, "param": param, "code": code or _CODES.get(status)}
+
+
+def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Half a character, which a model or a person may have sent, does not keep the rest from being read."""
+    data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(data, status, headers or {}, media_type="application/json")
+
+
+def error_response(
+    status: int,
+    message: str,
+    param: str | None = None,
+    *,
+    code: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    return json_response({"error": error_body(status, message, param, code)}, status, headers)
+
+
+def response_to(error: DragomanError) -> Response:
+    """How an error that is no bug is answered."""
+    detail = without_paths(str(error))
+    match error:
+        case NotFound(noun="model" | "agent"):
+            return error_response(404, detail, "model", code="model_not_found")
+        case NotFound():
+            return error_response(404, detail)
+        case TurnBusy():
+            return error_response(409, detail, code="turn_busy", headers={"retry-after": _SOON})
+        case TurnEnded() | AlreadyAnswered() | TurnSetAside():
+            return error_response(409, detail, headers=NEVER_AGAIN)
+        case StoreUnavailable(retryable=retryable):
+            again = _SOON if retryable else _LATER
+            return error_response(503, detail, code="unavailable", headers={"retry-after": again})
+        case ProviderError():
+            return error_response(502, detail, code=error.kind, headers=NEVER_AGAIN)
+        case _:
+            return error_response(400, detail)
+
+
+class OpenAIRoute(APIRoute):
+    """A route whose errors, whichever they are, have OpenAI's form."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            return await _answered(handle, request)
+
+        return handled
+
+
+async def _answered(handle: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
+    try:
+        return await handle(request)
+    except ApiRefusal as error:
+        return error_response(error.status, error.message, error.param, code=error.code)
+    except RequestValidationError as error:
+        return _malformed(error)
+    except (UnicodeEncodeError, PydanticSerializationError):
+        return error_response(400, "a text holds half a character (a lone surrogate), which cannot be stored")
+    except HTTPException as error:
+        return error_response(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+    except DragomanError as error:
+        return response_to(error)
+    except Exception as error:
+        number = new_id("err")
+        log.error("%s: %s %s", number, request.method, request.url.path, exc_info=error)
+        message = f"something went wrong here that should not. The server's log has it as {number}."
+        return error_response(500, message, headers=NEVER_AGAIN)
+
+
+def _malformed(error: RequestValidationError) -> Response:
+    """The first fault, named as the SDKs' users wrote it: `messages[0].content`."""
+    fault = next(iter(error.errors()), {"loc": (), "msg": "the body cannot be read", "type": ""})
+    steps = [step for step in fault["loc"] if step != "body"]
+    param = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+    if fault["type"] == "extra_forbidden":
+        unknown = f"unrecognized request argument supplied: {param}"
+        return error_response(400, unknown, param, code="unknown_parameter")
+    missing = fault["type"] == "missing"
+    message = (
+        f"you must provide {param}" if missing else f"invalid value for {param or 'the body'}: {fault['msg']}"
+    )
+    code = "missing_required_parameter" if missing else "invalid_value"
+    return error_response(400, message, param or None, code=code)

@@ -1,0 +1,264 @@
+"""Reads the events of a turn as one reply to a caller: what it says, which calls it hands over, how it ends.
+
+A turn in which the caller runs tools is several replies: each ends where all that is left to do is the
+caller's, and the next begins behind the message that made those calls. No I/O: events are fed in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from dragoman.messages import events as e
+from dragoman.messages.endings import INCOMPLETE, REFUSED
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Arguments, Citation, Reasoning, Text, ToolCall
+from dragoman.messages.usage import Usage
+from dragoman.turn.output import Unfit, read_answer
+
+Kind: TypeAlias = Literal["text", "reasoning"]
+Outcome: TypeAlias = Literal["completed", "tool_calls", "error", "cancelled"]
+
+STOPPED = "stopped"  # the kind of error where the server stops, and the turn goes on when it is back
+BROKEN = "the reply broke off and is written again: ask for it anew"
+
+
+@dataclass(slots=True, frozen=True)
+class PartOpened:
+    """`continues`: it goes on with the text before it, without a break."""
+
+    kind: Kind
+    message: str
+    continues: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class PartDelta:
+    kind: Kind
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class PartClosed:
+    kind: Kind
+    citations: tuple[Citation, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class CallHanded:
+    """The caller is to run it."""
+
+    call: str
+    tool: str
+    arguments: Arguments
+
+
+@dataclass(slots=True, frozen=True)
+class ReplyOver:
+    outcome: Outcome
+    finish: str = "stop"
+    usage: Usage = Usage()
+    error: str = ""
+    kind: str = "error"  # of error
+
+
+Piece: TypeAlias = PartOpened | PartDelta | PartClosed | CallHanded | ReplyOver
+
+
+@dataclass(slots=True)
+class ReplyReader:
+    """`tools` are those that the caller runs; `typed`: only an answer that has passed its check is shown;
+    `after`: the message behind which the reply begins."""
+
+    tools: frozenset[str] = frozenset()
+    typed: bool = False
+    after: str | None = None
+    over: bool = False
+    usage: Usage = Usage()
+    _passed: bool = False  # that message was seen
+    _begun: bool = False
+    _message: str = ""
+    _open: Kind | None = None
+    _known: set[str] = field(default_factory=set)  # messages that were begun
+    _whole: set[str] = field(default_factory=set)  # those that came at once
+    _shown: set[str] = field(default_factory=set)  # those of which something was shown
+    _finish: str = ""
+    _calls: dict[str, bool] = field(default_factory=dict)  # of this message: whether they are dealt with
+    _handed: set[str] = field(default_factory=set)
+    _cited: tuple[Citation, ...] = ()  # of the text that is open
+    _kind: str = "error"
+
+    def feed(self, event: e.Event) -> Iterator[Piece]:
+        if self.over:
+            return
+        match event:
+            case e.StepStart(message=message):
+                yield from self._begin(message)
+            case e.MessageAdded(message=whole):
+                yield from self._add(whole)
+            case e.ErrorRaised(kind=kind):
+                self._kind = kind
+            case e.TurnEnd():
+                yield from self._end(event)
+            case _ if self._belongs:
+                yield from self._take(event)
+
+    @property
+    def _belongs(self) -> bool:
+        return self._begun or self.after is None
+
+    def interrupt(self, why: str, kind: str = "error") -> Iterator[Piece]:
+        """Nobody writes it any more, or not here."""
+        if not self.over:
+            self._kind = kind
+            yield from self._close()
+            yield from self._finish_with("error", error=why)
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+    def _enter(self, message: str) -> bool:
+        """Whether a message belongs to this reply."""
+        self._begun = self._begun or self.after is None or (self._passed and message != self.after)
+        self._passed = self._passed or message == self.after
+        return self._begun
+
+    def _begin(self, message: str) -> Iterator[Piece]:
+        if not self._enter(message):
+            return
+        yield from self._close()
+        if message in self._whole:  # it was read from the store in the moment it came
+            return
+        if message in self._shown:
+            yield from self._finish_with("error", error=BROKEN)
+            return
+        self._known.add(message)
+        self._message = message
+        self._calls.clear()
+
+    def _add(self, message: Message) -> Iterator[Piece]:
+        if not self._enter(message.id) or message.id in self._known or message.role == "user":
+            return
+        yield from self._begin(message.id)
+        self._whole.add(message.id)
+        for part in message.parts:
+            match part:
+                case Text(text=text) if text:
+                    yield from self._write("text", text)
+                    self._cited = part.citations
+                    yield from self._close()
+                case Reasoning(text=text) if text:
+                    yield from self._write("reasoning", text)
+                    yield from self._close()
+                case ToolCall():
+                    self._calls[part.id] = part.state.settled
+                case _:
+                    pass
+        for call in message.calls:  # they were started when the reply was whole
+            if call.started is not None and call.tool in self.tools:
+                yield from self._hand(call.id, call.tool, call.arguments)
+        self._end_message(message.finish or "stop", message.usage or Usage())
+        yield from self._look()
+
+    # ── what a message is made of ─────────────────────────────────────────────────────────────────
+
+    def _take(self, event: e.Event) -> Iterator[Piece]:
+        match event:
+            case e.TextDelta() | e.ReasoningDelta() | e.CallInputStart() | e.MessageEnd() if (
+                self._message in self._whole
+            ):
+                pass
+            case e.TextDelta(text=text) if text:
+                yield from self._write("text", text)
+            case e.ReasoningDelta(text=text) if text:
+                yield from self._write("reasoning", text)
+            case e.TextEnd() | e.ReasoningEnd():
+                yield from self._close()
+            case e.TextCited(citations=citations) if self._open == "text":
+                self._cited += tuple(citations)
+            case e.CallInputStart(call=call):
+                self._calls[call] = False
+            case e.CallStart(call=call, tool=tool, client=client):
+                if client and tool in self.tools:
+                    yield from self._hand(call, tool, event.arguments)
+                else:
+                    self._calls[call] = False
+                yield from self._look()
+            case e.CallEnd(call=call):
+                self._calls[call] = True
+                yield from self._look()
+            case e.MessageEnd(finish=finish, usage=usage):
+                yield from self._close()
+                self._end_message(finish, usage)
+            case _:
+                pass
+
+    def _write(self, kind: Kind, text: str) -> Iterator[Piece]:
+        if kind == "text" and self.typed:
+            return
+        if self._open != kind:
+            yield from self._close()
+            same = self._message in self._shown or not self._shown
+            self._open = kind
+            yield PartOpened(kind, self._message, same or self._finish in INCOMPLETE)
+        if kind == "text":
+            self._shown.add(self._message)
+        yield PartDelta(kind, text)
+
+    def _close(self) -> Iterator[Piece]:
+        if self._open is not None:
+            kind, self._open = self._open, None
+            citations, self._cited = self._cited, ()
+            yield PartClosed(kind, citations)
+
+    def _end_message(self, finish: str, usage: Usage) -> None:
+        self._finish = finish
+        self.usage += usage
+
+    # ── calls ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _hand(self, call: str, tool: str, arguments: Arguments) -> Iterator[Piece]:
+        self._calls[call] = True
+        if call not in self._handed:  # a new owner of the turn starts it again
+            self._handed.add(call)
+            yield from self._close()
+            yield CallHanded(call, tool, arguments)
+
+    def _look(self) -> Iterator[Piece]:
+        """Whether all that is left to do is the caller's."""
+        if self._handed & self._calls.keys() and all(self._calls.values()):
+            yield from self._finish_with("tool_calls")
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────
+
+    def _end(self, end: e.TurnEnd) -> Iterator[Piece]:
+        yield from self._close()
+        finish = end.finish or self._finish or "stop"
+        match end.state:
+            case "completed":
+                if self.typed:
+                    yield from self._answer(end.text, finish)
+                yield from self._finish_with("completed", finish)
+            case "cancelled":
+                yield from self._finish_with("cancelled", error="the turn was cancelled")
+            case _:
+                yield from self._finish_with("error", error=end.error or "the turn failed")
+
+    def _answer(self, text: str, finish: str) -> Iterator[Piece]:
+        """The value alone: a model may put a sentence or a fence around it, which its check lets pass."""
+        if finish not in INCOMPLETE | REFUSED:
+            try:
+                text = json.dumps(read_answer(text, wrapped=False), ensure_ascii=False)
+            except Unfit:
+                pass  # it has passed no check, then, and is shown as it is
+        self.typed = False
+        if text:
+            yield from self._write("text", text)
+            yield from self._close()
+
+    def _finish_with(self, outcome: Outcome, finish: str = "stop", error: str = "") -> Iterator[Piece]:
+        self.over = True
+        if outcome == "tool_calls" or finish == "tool_calls":  # calls of ours are no caller's business
+            finish = "tool_calls" if outcome == "tool_calls" else "stop"
+        yield ReplyOver(outcome, finish, self.usage, error, self._kind)

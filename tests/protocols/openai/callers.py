@@ -1,0 +1,61 @@
+"""Stock clients of OpenAI's, pointed at a server of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from openai import AsyncOpenAI
+
+from dragoman import tool
+from dragoman.wire.scripted import Script
+from tests.server.site import Site, served
+
+MODEL = "scripted/model"
+WHERE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"exact": {"type": "boolean"}},
+    "additionalProperties": False,
+}
+CHAT_TOOL: Any = {
+    "type": "function",
+    "function": {"name": "where", "description": "Where the person is.", "parameters": WHERE, "strict": True},
+}
+RESPONSE_TOOL: Any = {"type": "function", "name": "where", "description": "", "parameters": WHERE}
+
+
+@asynccontextmanager
+async def called(folder: Path, script: Script, **options: Any) -> AsyncIterator[tuple[AsyncOpenAI, Site]]:
+    """A client of the newest SDK, which repeats nothing by itself, and the server it talks to."""
+    async with (
+        served(folder, script, **options) as site,
+        AsyncOpenAI(base_url=f"{site.url}/v1", api_key=site.key, max_retries=0) as client,
+    ):
+        yield client, site
+
+
+def user(text: str) -> Any:
+    return {"role": "user", "content": text}
+
+
+def result(call: str, text: str) -> Any:
+    return {"role": "tool", "tool_call_id": call, "content": text}
+
+
+async def conversations(site: Site) -> list[str]:
+    return [one.id for one in await site.runtime.conversations()]
+
+
+def waiting(gate: asyncio.Event) -> Any:
+    """A tool that runs until the gate is open."""
+
+    @tool(replay="safe")
+    async def wait() -> str:
+        "Wait."
+        await gate.wait()
+        return "waited"
+
+    return wait

@@ -1,0 +1,176 @@
+"""Responses that run in the background: read, followed from any event on, and cancelled, by the stock SDK."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+from openai.types.responses import Response
+
+from dragoman import tool
+from dragoman.wire.scripted import calls, says
+from tests.patience import PATIENCE, eventually
+from tests.protocols.openai.callers import MODEL, called, conversations, waiting
+from tests.server.site import served
+
+pytestmark = pytest.mark.slow
+
+STORY = "Once upon a time there was a dragoman. " * 5
+
+
+async def ended(client: AsyncOpenAI, id: str) -> Response:
+    async with asyncio.timeout(PATIENCE):
+        while (read := await client.responses.retrieve(id)).status in ("queued", "in_progress"):  # noqa: ASYNC110 - over HTTP, by asking
+            await asyncio.sleep(0.01)
+    return read
+
+
+async def test_one_in_the_background_is_polled(tmp_path: Path) -> None:
+    """F2: nobody has to listen."""
+    gate = asyncio.Event()
+    async with called(tmp_path, [calls("wait"), says(STORY)], tools=[waiting(gate)]) as (client, _):
+        begun = await client.responses.create(model=MODEL, input="A story", background=True)
+        assert (begun.status, begun.background) == ("in_progress", True)
+        gate.set()
+        assert (await ended(client, begun.id)).output_text == STORY
+
+
+async def test_its_stream_may_be_left_and_followed_from_any_event_on(tmp_path: Path) -> None:
+    """F2, S3: what comes is what would have come, while it runs; when it is over, its end has everything."""
+    gate = asyncio.Event()
+    script = [says(STORY) + calls("wait"), says("The end.")]
+    async with called(tmp_path, script, tools=[waiting(gate)]) as (client, _):
+        stream = await client.responses.create(model=MODEL, input="A story", background=True, stream=True)
+        heard: list[Any] = []
+        async for event in stream:
+            heard.append(event)
+            if event.type == "response.output_item.done":
+                break
+        await stream.close()
+        id, seen = heard[0].response.id, heard[:7]
+        async for event in await client.responses.retrieve(id, stream=True, starting_after=6):
+            seen.append(event)
+            gate.set()
+        assert seen[: len(heard)] == heard
+        assert [event.sequence_number for event in seen] == [*range(len(seen))]
+        deltas = [event.delta for event in seen if event.type == "response.output_text.delta"]
+        assert "".join(deltas) == f"{STORY}The end."
+        late = await client.responses.retrieve(id, stream=True, starting_after=seen[-2].sequence_number)
+        (last,) = [event async for event in late]
+        assert last.type == "response.completed"
+        assert last.response.output_text == f"{STORY}The end."
+
+
+async def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """S3 × F2: who was listening hears nothing wrong, and follows it again where it runs now."""
+    gate = asyncio.Event()
+    wait = waiting(gate)
+
+    async with called(tmp_path, [says("Wait. ") + calls("wait")], tools=[wait]) as (client, _):
+        stream = await client.responses.create(model=MODEL, input="Wait", background=True, stream=True)
+        seen: list[Any] = []
+        async for event in stream:
+            seen.append(event)
+            if event.type == "response.output_item.done":
+                break
+        id = seen[0].response.id
+    gate.set()
+    async with called(tmp_path, [says("It is over.")], tools=[wait]) as (client, _):
+        after = seen[-1].sequence_number
+        rest = await client.responses.retrieve(id, stream=True, starting_after=after)
+        events = [event async for event in rest]
+        assert events[-1].type == "response.completed"
+        assert events[-1].response.output_text == "Wait. It is over."
+        assert all(event.sequence_number > after for event in events)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_server_that_stops_cancels_nothing(tmp_path: Path, *, streamed: bool) -> None:
+    """S3 × F2: it is not the caller who went, and the turn goes on when the server is back."""
+    gate = asyncio.Event()
+    wait = waiting(gate)
+
+    async with AsyncExitStack() as stack:
+        async with served(tmp_path, [calls("wait")], tools=[wait]) as site:
+            url = f"{site.url}/v1"
+            client = await stack.enter_async_context(
+                AsyncOpenAI(base_url=url, api_key=site.key, max_retries=0)
+            )
+            asking = asyncio.create_task(_hear(client, streamed=streamed))
+            await eventually(lambda: any(live.log.turn.calls for live in site.runtime.bus.turns()))
+            (live,) = site.runtime.bus.turns()
+            await live.log.stored()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert streamed or isinstance(asking.exception(), openai.InternalServerError)
+    gate.set()
+    async with called(tmp_path, [says("It is over.")], tools=[wait]) as (client, _):
+        read = await ended(client, live.log.id.replace("turn_", "resp_"))
+        assert (read.status, read.output_text) == ("completed", "It is over.")
+
+
+async def _hear(client: AsyncOpenAI, *, streamed: bool) -> None:
+    if not streamed:
+        await client.responses.create(model=MODEL, input="Wait")
+        return
+    async for _ in await client.responses.create(model=MODEL, input="Wait", stream=True):
+        pass
+
+
+async def test_it_can_be_cancelled(tmp_path: Path) -> None:
+    """F2, T6: also while it waits for a person; what was said stays."""
+
+    @tool(permission="danger")
+    def wipe() -> str:
+        "Wipe it."
+        return "wiped"
+
+    async with called(
+        tmp_path, lambda _: says("I will.") + calls("wipe"), tools=[wipe], allow=(), ask=["danger"]
+    ) as (client, site):
+        begun = await client.responses.create(model=MODEL, input="Wipe it", background=True)
+        await site.question()
+        cancelled = await client.responses.cancel(begun.id)
+        assert (cancelled.status, cancelled.output_text) == ("cancelled", "I will.")
+        again = await client.responses.cancel(begun.id)
+        assert again.status == "cancelled"
+
+
+async def test_one_in_the_foreground_ends_with_its_caller(tmp_path: Path) -> None:
+    """F2, T6; one that is only read goes on."""
+    wait = waiting(asyncio.Event())
+    async with called(tmp_path, [calls("wait")], tools=[wait]) as (client, _):
+        stream = await client.responses.create(model=MODEL, input="A story", stream=True)
+        created = await anext(aiter(stream))
+        assert created.type == "response.created"
+        watching = await client.responses.retrieve(created.response.id, stream=True)
+        await anext(aiter(watching))
+        await watching.close()
+        assert (await client.responses.retrieve(created.response.id)).status == "in_progress"
+        await stream.close()
+        assert (await ended(client, created.response.id)).status == "cancelled"
+
+
+async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
+    """U2"""
+    async with called(tmp_path, [says("Hello!"), calls("where")]) as (client, site):
+        theirs = await site.runtime.conversation(user="ada")
+        turn = await theirs.send("Hi")
+        await turn.result()
+        id = turn.id.replace("turn_", "resp_")
+        for asking in (
+            client.responses.retrieve(id),
+            client.responses.retrieve(f"{id}_0000"),
+            client.responses.retrieve("resp_../x"),
+            client.responses.cancel(id),
+            client.responses.delete(id),
+            client.responses.create(model=MODEL, input="Go on", previous_response_id=id),
+            client.responses.create(model=MODEL, input="Go on", conversation=theirs.id),
+        ):
+            with pytest.raises(openai.NotFoundError):
+                await asking
+        assert await conversations(site) == [theirs.id]

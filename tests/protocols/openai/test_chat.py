@@ -1,0 +1,219 @@
+"""Chat completions, asked for by the stock SDK: answers, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from dragoman import Agent
+from dragoman.messages.usage import Usage
+from dragoman.wire.scripted import Line, calls, fails, says
+from tests.patience import PATIENCE, eventually
+from tests.protocols.openai.callers import CHAT_TOOL, MODEL, called, conversations, user
+from tests.runtimes import add, model_of
+from tests.server.site import Site
+
+pytestmark = pytest.mark.slow
+
+# ── an answer ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_completion_has_the_answer_and_what_it_used(tmp_path: Path) -> None:
+    """F1, F2: it is stored like any turn; the prompt goes to the model."""
+    usage = Usage(input=10, output=5, cached=4, reasoning=2)
+    async with called(tmp_path, [Line("Hello!", thinks="Hm.", usage=usage)]) as (client, site):
+        prompt: Any = {"role": "developer", "content": "Be kind."}
+        reply = await client.chat.completions.create(model=MODEL, messages=[prompt, user("Hi")])
+        (choice,) = reply.choices
+        assert (choice.message.content, choice.finish_reason) == ("Hello!", "stop")
+        assert reply.usage is not None
+        assert (reply.usage.prompt_tokens, reply.usage.total_tokens) == (10, 15)
+        assert reply.usage.prompt_tokens_details is not None
+        assert reply.usage.prompt_tokens_details.cached_tokens == 4
+        assert "Be kind." in model_of(site.runtime).requests[0].system
+        (conversation,) = await conversations(site)
+        messages, _ = await site.runtime.store.messages(conversation)
+    assert [message.text for message in messages] == ["Hi", "Hello!"]
+
+
+async def test_a_stream_has_it_in_pieces(tmp_path: Path) -> None:
+    """F2: calls of ours are run here, and are not the caller's business."""
+    script = [says("Let me add. ") + calls("add", a=1, b=2), says("It is three.")]
+    async with called(tmp_path, script, tools=[add]) as (client, _):
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=[user("1+2?")], stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+    texts = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(texts) == "Let me add. \n\nIt is three."
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.prompt_tokens == 20
+    assert all(not chunk.choices[0].delta.tool_calls for chunk in chunks if chunk.choices)
+
+
+async def test_an_agent_is_a_model(tmp_path: Path) -> None:
+    """F1"""
+    agent = Agent(name="pirate", prompt="Talk like a pirate.")
+    async with called(tmp_path, [says("Arr!")], agents=[agent]) as (client, site):
+        assert [model.id async for model in client.models.list()] == ["pirate", MODEL]
+        assert (await client.models.retrieve(MODEL)).id == MODEL
+        reply = await client.chat.completions.create(model="pirate", messages=[user("Hi")])
+        assert reply.choices[0].message.content == "Arr!"
+        assert "pirate" in model_of(site.runtime).requests[0].system
+
+
+async def test_a_picture_goes_where_uploads_go(tmp_path: Path) -> None:
+    """F3: what would have to be fetched from the web is refused."""
+    data = base64.b64encode(b"\x89PNG").decode()
+
+    def shown(url: str) -> Any:
+        image = {"type": "image_url", "image_url": {"url": url}}
+        return {"role": "user", "content": [{"type": "text", "text": "What is it?"}, image]}
+
+    async with called(tmp_path, [says("A dot.")]) as (client, site):
+        await client.chat.completions.create(model=MODEL, messages=[shown(f"data:image/png;base64,{data}")])
+        (file,) = [
+            part for part in model_of(site.runtime).requests[0].messages[0].parts if part.type == "file"
+        ]
+        assert await site.runtime.store.blob(str(file.blob)) == b"\x89PNG"
+        for url in ("https://example.org/a.png", "data:image/png;base64,!", "file:///etc/passwd"):
+            with pytest.raises(openai.BadRequestError):
+                await client.chat.completions.create(model=MODEL, messages=[shown(url)])
+        large = base64.b64encode(bytes(100_001)).decode()
+        with pytest.raises(openai.APIStatusError) as refused:
+            await client.chat.completions.create(
+                model=MODEL, messages=[shown(f"data:image/png;base64,{large}")]
+            )
+        assert refused.value.status_code == 413
+        assert len(await conversations(site)) == 1
+
+
+class City(BaseModel):
+    name: str
+    people: int
+
+
+async def test_an_answer_of_a_type_is_shown_when_it_fits(tmp_path: Path) -> None:
+    """R8 × F2: what did not fit is not shown, and no fence around what did."""
+    script = [says('{"name": "Rome"}'), says('Here:\n```json\n{"name": "Rome", "people": 3}\n```')]
+    async with called(tmp_path, script) as (client, _):
+        reply = await client.chat.completions.parse(
+            model=MODEL, messages=[user("Which city?")], response_format=City
+        )
+    assert reply.choices[0].message.parsed == City(name="Rome", people=3)
+
+
+async def test_json_without_a_schema_is_an_object(tmp_path: Path) -> None:
+    """R8 × F2"""
+    async with called(tmp_path, [says("[1]"), says('{"a": 1}')]) as (client, _):
+        reply = await client.chat.completions.create(
+            model=MODEL, messages=[user("As JSON")], response_format={"type": "json_object"}
+        )
+    assert reply.choices[0].message.content == '{"a": 1}'
+
+
+async def test_a_stream_of_a_type_is_one(tmp_path: Path) -> None:
+    """R8 × F2"""
+    script = [says("{}"), says('{"name": "Rome", "people": 3}')]
+    async with (
+        called(tmp_path, script) as (client, _),
+        client.chat.completions.stream(
+            model=MODEL, messages=[user("Which city?")], response_format=City
+        ) as stream,
+    ):
+        final = await stream.get_final_completion()
+    assert final.choices[0].message.parsed == City(name="Rome", people=3)
+
+
+# ── the end ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_who_hangs_up_cancels_the_turn(tmp_path: Path) -> None:
+    """F2, T6: in a stream, and while waiting for the whole."""
+    async with called(tmp_path, lambda _: says("A long story. " * 999, waits=0.05)) as (client, site):
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=[user("Tell me a story")], stream=True
+        )
+        async for chunk in stream:
+            if chunk.choices[0].delta.content:
+                break
+        await stream.close()
+        with pytest.raises(openai.APITimeoutError):
+            await client.chat.completions.create(model=MODEL, messages=[user("Another")], timeout=0.5)
+        async with asyncio.timeout(PATIENCE):
+            while await _states(site) != ["cancelled"] * 2:  # noqa: ASYNC110 - it hears of it in a moment
+                await asyncio.sleep(0.01)
+
+
+async def _states(site: Site) -> list[str]:
+    rows = [await site.runtime.store.turns(one) for one in await conversations(site)]
+    return [row.state for found in rows for row in found]
+
+
+async def test_who_hangs_up_after_being_handed_calls_cancels_nothing(tmp_path: Path) -> None:
+    """F2 × C6: the answer was whole, and the turn waits for the results."""
+    async with called(tmp_path, [calls("where"), says("Rome.")]) as (client, site):
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=[user("Where am I?")], tools=[CHAT_TOOL], stream=True
+        )
+        async for chunk in stream:
+            if chunk.choices[0].finish_reason:
+                break
+        await stream.close()
+        (conversation,) = await conversations(site)
+        (row,) = await site.runtime.store.turns(conversation)
+        assert await site.runtime.turn(row.id).reached("waiting")
+
+
+async def test_a_turn_that_fails_is_an_error_in_openais_form(tmp_path: Path) -> None:
+    """F3: an SDK does not repeat it by itself: what its tools did would be done twice."""
+    async with called(tmp_path, lambda _: fails("no such luck", after="So ")) as (client, site):
+        stream = await client.chat.completions.create(model=MODEL, messages=[user("Hi")], stream=True)
+        with pytest.raises(openai.APIError, match="no such luck"):
+            [chunk async for chunk in stream]
+        eager = client.with_options(max_retries=2)
+        with pytest.raises(openai.InternalServerError, match="no such luck"):
+            await eager.chat.completions.create(model=MODEL, messages=[user("Hi")])
+        assert len(await conversations(site)) == 2
+
+
+async def test_a_limit_of_tokens_is_the_callers(tmp_path: Path) -> None:
+    """F1 × T7: an answer that came to it does not go on by itself."""
+    async with called(tmp_path, [says("To be", finish="length"), says(" or not")]) as (client, site):
+        reply = await client.chat.completions.create(
+            model=MODEL, messages=[user("Hi")], max_completion_tokens=2
+        )
+        assert (reply.choices[0].message.content, reply.choices[0].finish_reason) == ("To be", "length")
+        assert model_of(site.runtime).requests[0].options["max_tokens"] == 2
+
+
+async def test_a_turn_that_a_person_cancels_is_an_error(tmp_path: Path) -> None:
+    """F3 × T6"""
+    async with called(tmp_path, lambda _: says("A long story. " * 999, waits=0.05)) as (client, site):
+        asking = asyncio.create_task(client.chat.completions.create(model=MODEL, messages=[user("Hi")]))
+        await eventually(site.runtime.bus.turns)
+        (live,) = site.runtime.bus.turns()
+        await site.post(f"/api/turns/{live.log.id}/cancel")
+        with pytest.raises(openai.ConflictError) as cancelled:
+            await asking
+        assert cancelled.value.code == "cancelled"
+
+
+async def test_a_cut_off_answer_says_so(tmp_path: Path) -> None:
+    """F1"""
+    script = [says("To be", finish="length"), says("I must", finish="filter")]
+    async with called(tmp_path, script, continuations=0) as (client, _):
+        reasons = [
+            (await client.chat.completions.create(model=MODEL, messages=[user("Hi")]))
+            .choices[0]
+            .finish_reason
+            for _ in range(2)
+        ]
+    assert reasons == ["length", "content_filter"]

@@ -1,0 +1,145 @@
+"""Chat completions that bring a history: where it is found again, and how it is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from dragoman import Agent
+from dragoman.conversation.tree import Tree
+from dragoman.messages.parts import CallState
+from dragoman.server.auth import key_hash
+from dragoman.wire.scripted import calls, says
+from tests.protocols.openai.callers import MODEL, called, conversations, result, user
+from tests.runtimes import add, model_of
+
+pytestmark = pytest.mark.slow
+
+# ── history ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_history_is_found_again(tmp_path: Path) -> None:
+    """F1: what was said here goes on where it was said, with the calls that the caller never saw."""
+    script = [says("Adding. ") + calls("add", a=1, b=2), says("Three."), says("Four."), says("Five.")]
+    async with called(tmp_path, script, tools=[add]) as (client, site):
+        history: list[Any] = [user("1+2?")]
+        for _ in range(3):
+            reply = await client.chat.completions.create(model=MODEL, messages=history)
+            history += [
+                {"role": "assistant", "content": reply.choices[0].message.content},
+                user("And one more?"),
+            ]
+        (conversation,) = await conversations(site)
+        assert len(await site.runtime.store.turns(conversation)) == 3
+        shown = model_of(site.runtime).requests[-1].messages
+        assert any(part.type == "call" for message in shown for part in message.parts)
+
+
+async def test_another_ending_of_a_history_is_a_branch(tmp_path: Path) -> None:
+    """F1 × T10"""
+    async with called(tmp_path, [says("Hello!"), says("Fine."), says("Well.")]) as (client, site):
+        history: list[Any] = [user("Hi")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        history.append({"role": "assistant", "content": "Hello!"})
+        await client.chat.completions.create(model=MODEL, messages=[*history, user("How are you?")])
+        await client.chat.completions.create(model=MODEL, messages=[*history, user("How is it?")])
+        (conversation,) = await conversations(site)
+        messages, _ = await site.runtime.store.messages(conversation)
+        tree = Tree(messages)
+        assert len(tree.children(tree.children(tree.children(None)[0])[0])) == 2
+
+
+async def test_a_history_from_elsewhere_is_stored_with_its_calls(tmp_path: Path) -> None:
+    """F1, S1: as somebody else's model made it; what is not theirs, or not so, is not gone on with."""
+    called_before: Any = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "x1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    }
+    history: list[Any] = [
+        user("Look"),
+        called_before,
+        result("x1", "a cat"),
+        {"role": "assistant", "content": "I see a cat."},
+        user("Which colour?"),
+    ]
+    async with called(tmp_path, [says("Black.")]) as (client, site):
+        reply = await client.chat.completions.create(model=MODEL, messages=history)
+        assert reply.choices[0].message.content == "Black."
+        (conversation,) = await conversations(site)
+        messages, _ = await site.runtime.store.messages(conversation)
+        assert [message.text for message in messages] == [
+            "Look",
+            "",
+            "I see a cat.",
+            "Which colour?",
+            "Black.",
+        ]
+        (call,) = messages[1].calls
+        assert (call.state, call.result and call.result.text) == (CallState.COMPLETED, "a cat")
+        with pytest.raises(openai.BadRequestError, match="no tool output"):
+            await client.chat.completions.create(model=MODEL, messages=[history[0], called_before, user("?")])
+        with pytest.raises(openai.BadRequestError, match="x1"):
+            await client.chat.completions.create(model=MODEL, messages=history[:3])
+
+
+async def test_a_conversation_can_be_named(tmp_path: Path) -> None:
+    """F1 × U2: one's own, and nobody else's."""
+    async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
+        mine = await site.conversation()
+        for extra in (
+            {"metadata": {"conversation": mine}},
+            {"extra_headers": {"x-dragoman-conversation": mine}},
+        ):
+            more: Any = extra
+            raw = await client.chat.completions.with_raw_response.create(
+                model=MODEL, messages=[user("Count")], **more
+            )
+            assert raw.headers["x-dragoman-conversation"] == mine
+        assert len(await site.runtime.store.turns(mine)) == 2
+        theirs = (await site.runtime.conversation(user="ada")).id
+        with pytest.raises(openai.NotFoundError):
+            await client.chat.completions.create(
+                model=MODEL, messages=[user("Count")], metadata={"conversation": theirs}
+            )
+
+
+async def test_a_history_with_another_agent_is_another_conversation(tmp_path: Path) -> None:
+    """F1 × R1: who answers is whom the caller names."""
+    agents = [Agent(name="pirate", prompt="Talk like a pirate.")]
+    async with called(tmp_path, [says("Arr!"), says("Well.")], agents=agents) as (client, site):
+        history: list[Any] = [user("Hi")]
+        await client.chat.completions.create(model="pirate", messages=history)
+        history += [{"role": "assistant", "content": "Arr!"}, user("Who are you?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        assert len(await conversations(site)) == 2
+        assert "pirate" not in model_of(site.runtime).requests[-1].system
+
+
+async def test_what_is_said_in_the_page_is_not_taken_for_a_history(tmp_path: Path) -> None:
+    """F1: only what came by this API is gone on with by its words."""
+    async with called(tmp_path, [says("Hello!"), says("Fine.")]) as (client, site):
+        await site.runtime.turn(await site.say("Hi")).result()
+        history: list[Any] = [user("Hi"), {"role": "assistant", "content": "Hello!"}, user("How are you?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        assert len(await conversations(site)) == 2
+
+
+async def test_the_same_words_of_somebody_else_are_somebody_elses(tmp_path: Path) -> None:
+    """F1 × U2"""
+    async with called(tmp_path, lambda _: says("Hello!")) as (client, site):
+        await site.runtime.store.add_person("ada", key_hash("a key of ada"), 1.0)
+        ada = client.with_options(api_key="a key of ada")
+        history: list[Any] = [user("Hi")]
+        for caller in (client, ada):
+            await caller.chat.completions.create(model=MODEL, messages=history)
+        history += [{"role": "assistant", "content": "Hello!"}, user("How are you?")]
+        await client.chat.completions.create(model=MODEL, messages=history)
+        turns = {
+            one.owner: len(await site.runtime.store.turns(one.id))
+            for one in await site.runtime.conversations()
+        }
+    assert turns == {"local": 2, "ada": 1}

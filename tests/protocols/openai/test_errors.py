@@ -1,0 +1,200 @@
+"""What is refused, and how: in OpenAI's form, whatever it is, with nothing stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI
+
+from dragoman.wire.scripted import calls, says
+from tests.protocols.openai.callers import (
+    CHAT_TOOL,
+    MODEL,
+    RESPONSE_TOOL,
+    called,
+    conversations,
+    user,
+    waiting,
+)
+from tests.server.hostile_values import hostile
+from tests.server.site import served
+from tests.server.test_every_door import SEED
+from tests.sweeps import examples
+
+pytestmark = pytest.mark.slow
+
+VALUES = examples(16)
+
+CHAT: dict[str, Any] = {"model": MODEL, "messages": [user("Hi")]}
+RESPONSE: dict[str, Any] = {"model": MODEL, "input": "Hi"}
+
+
+async def test_a_wrong_key_and_an_unknown_model_are_the_sdks_own_errors(tmp_path: Path) -> None:
+    """F3"""
+    async with called(tmp_path, [says("?")]) as (client, site):
+        async with AsyncOpenAI(base_url=f"{site.url}/v1", api_key="wrong", max_retries=0) as stranger:
+            with pytest.raises(openai.AuthenticationError) as unknown:
+                await stranger.chat.completions.create(**CHAT)
+        assert unknown.value.code == "invalid_api_key"
+        for asking in (
+            client.chat.completions.create(**{**CHAT, "model": "gpt-nothing"}),
+            client.responses.create(**{**RESPONSE, "model": "gpt-nothing"}),
+        ):
+            with pytest.raises(openai.NotFoundError) as missing:
+                await asking
+            assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+        with pytest.raises(openai.NotFoundError):
+            await client.models.retrieve("gpt-nothing")
+        with pytest.raises(openai.NotFoundError) as nowhere:
+            await client.embeddings.create(model=MODEL, input="Hi")
+        assert nowhere.value.code == "unknown_url"
+        assert await conversations(site) == []
+
+
+async def test_a_branch_that_is_busy_says_when_to_try_again(tmp_path: Path) -> None:
+    """F3 × T4: a stock client tries again by itself, and gets through."""
+    gate = asyncio.Event()
+    script = [calls("wait"), says("One."), says("Two.")]
+    async with called(tmp_path, script, tools=[waiting(gate)]) as (client, site):
+        conversation = await site.conversation()
+        await site.say("Hi", conversation)
+        named: dict[str, Any] = {"metadata": {"conversation": conversation}}
+        with pytest.raises(openai.ConflictError) as busy:
+            await client.chat.completions.create(**CHAT, **named)
+        assert busy.value.response.headers["retry-after"] == "1"
+        gate.set()
+        patient = client.with_options(max_retries=10)
+        reply = await patient.chat.completions.create(**CHAT, **named)
+        assert reply.choices[0].finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("n", 2),
+        ("logprobs", True),
+        ("top_logprobs", 3),
+        ("modalities", ["text", "audio"]),
+        ("audio", {"voice": "alloy", "format": "wav"}),
+        ("store", False),
+        ("functions", [{"name": "f"}]),
+        ("logit_bias", {"1": 1}),
+        ("nonsense", 1),
+        ("temperature", "hot"),
+        ("tools", [{"type": "web_search"}]),
+        ("tools", [CHAT_TOOL, CHAT_TOOL]),
+        ("tool_choice", {"type": "allowed_tools"}),
+        (
+            "response_format",
+            {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array"}}},
+        ),
+        ("messages", []),
+        ("messages", [{"role": "assistant", "content": "Hi"}]),
+        ("messages", [{"role": "function", "content": "Hi"}]),
+        ("messages", [{"role": "tool", "tool_call_id": "call_x", "content": "Hi"}]),
+        ("messages", [user("  ")]),
+    ],
+)
+async def test_what_chat_completions_cannot_do_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    """F3"""
+    async with served(tmp_path, [says("?")]) as site:
+        answer = await site.ask("POST", "/v1/chat/completions", {**CHAT, field: value})
+        assert answer.status == 400, answer.body
+        assert answer.body["error"].keys() == {"message", "type", "param", "code"}
+        assert answer.body["error"]["type"] == "invalid_request_error"
+        assert await conversations(site) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("include", ["reasoning.encrypted_content"]),
+        ("max_tool_calls", 3),
+        ("prompt", {"id": "pmpt_1"}),
+        ("truncation", "auto"),
+        ("store", False),
+        ("nonsense", 1),
+        ("tools", [{"type": "code_interpreter"}]),
+        ("tools", [{**RESPONSE_TOOL, "parameters": {"type": "nothing"}}]),
+        ("input", []),
+        ("input", [{"type": "item_reference", "id": "msg_1"}]),
+        ("input", [{"role": "assistant", "content": "Hi"}]),
+        ("metadata", {"key": 1}),
+    ],
+)
+async def test_what_responses_cannot_do_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    """F3"""
+    async with served(tmp_path, [says("?")]) as site:
+        answer = await site.ask("POST", "/v1/responses", {**RESPONSE, field: value})
+        assert answer.status == 400, answer.body
+        assert answer.body["error"].keys() == {"message", "type", "param", "code"}
+        assert await conversations(site) == []
+
+
+async def test_requests_that_nobody_would_send_are_errors_in_openais_form(tmp_path: Path) -> None:
+    """F3, U2: foreign pages, foreign hosts, other types, too much, and no JSON."""
+    async with served(tmp_path, [says("?")]) as site:
+        path = "/v1/chat/completions"
+        whole = json.dumps(CHAT).encode()
+        asked: list[tuple[int, bytes, dict[str, str]]] = [
+            (401, whole, {"authorization": ""}),
+            (403, whole, {"origin": "https://evil.example"}),
+            (403, whole, {"sec-fetch-site": "cross-site"}),
+            (421, whole, {"host": "evil.example"}),
+            (415, whole, {"content-type": "text/plain"}),
+            (413, b" " * 2_200_000, {}),
+            (400, b"{", {}),
+            (400, b"[" * 100_000, {}),
+            (400, b'{"model": "x", "messages": ' + b"[" * 1000 + b"]" * 1000 + b"}", {}),
+        ]
+        for status, body, headers in asked:
+            answer = await site.ask("POST", path, body, headers=headers)
+            assert answer.status == status, (headers, answer.body)
+            assert answer.body["error"]["message"]
+        assert await conversations(site) == []
+
+
+_PLACES = [
+    ("/v1/chat/completions", f'{{"model": "{MODEL}", "messages": VALUE}}'),
+    ("/v1/chat/completions", f'{{"model": "{MODEL}", "messages": [VALUE]}}'),
+    ("/v1/chat/completions", f'{{"model": "{MODEL}", "messages": [{{"role": "user", "content": VALUE}}]}}'),
+    ("/v1/chat/completions", f'{{"model": "{MODEL}", "messages": [{{"role": "user", "content": [VALUE]}}]}}'),
+    ("/v1/chat/completions", f'{{"model": VALUE, "messages": {json.dumps([user("Hi")])}}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": VALUE}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": [VALUE]}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "metadata": {{"a": VALUE}}}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "instructions": VALUE}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "previous_response_id": VALUE}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "conversation": VALUE}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "text": {{"format": VALUE}}}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "temperature": VALUE}}'),
+    ("/v1/responses", f'{{"model": "{MODEL}", "input": "Hi", "tools": [VALUE]}}'),
+    (
+        "/v1/responses",
+        f'{{"model": "{MODEL}", "input": "Hi", '
+        '"tools": [{"type": "function", "name": "f", "parameters": {"properties": VALUE}}]}',
+    ),
+    ("/v1/responses", "VALUE"),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), _PLACES)
+async def test_no_value_in_any_field_breaks_it(tmp_path: Path, path: str, body: str) -> None:
+    """U2, F3: whatever comes, it is answered or refused, and what was stored can be read and deleted."""
+    random = Random(SEED)
+    async with served(tmp_path, lambda _: says("Well.")) as site:
+        for _ in range(VALUES):
+            value = hostile(random)
+            answer = await site.ask("POST", path, body.replace("VALUE", value).encode("utf-8", "replace"))
+            assert answer.status < 500, (value[:200], answer.body)
+            assert answer.status == 200 or answer.body["error"]["message"]
+        for conversation in await conversations(site):
+            for method, where in (("GET", "/tree"), ("GET", "/export"), ("DELETE", "")):
+                answer = await site.ask(method, f"/api/conversations/{conversation}{where}")
+                assert answer.status < 300, (where, answer.body)

@@ -1,0 +1,214 @@
+"""Responses, asked for by the stock SDK: answers, what follows them, and tools of the caller."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
+from pydantic import BaseModel
+
+from dragoman import Agent
+from dragoman.messages.usage import Usage
+from dragoman.wire.scripted import Line, calls, fails, says
+from tests.protocols.openai.callers import MODEL, RESPONSE_TOOL, called, conversations, user
+from tests.runtimes import add, model_of
+
+pytestmark = pytest.mark.slow
+
+
+def output(call: str, text: str) -> Any:
+    return {"type": "function_call_output", "call_id": call, "output": text}
+
+
+async def test_a_response_has_the_answer_and_what_was_asked(tmp_path: Path) -> None:
+    """F1, F2: the same when it is read again."""
+    usage = Usage(input=10, output=5, cached=4, reasoning=2)
+    async with called(tmp_path, [Line("Hello!", thinks="Hm.", usage=usage)]) as (client, site):
+        reply = await client.responses.create(
+            model=MODEL,
+            input="Hi",
+            instructions="Be kind.",
+            metadata={"ticket": "7"},
+            max_output_tokens=100,
+            temperature=0.5,
+        )
+        assert (reply.output_text, reply.status) == ("Hello!", "completed")
+        thought, _ = reply.output
+        assert isinstance(thought, ResponseReasoningItem)
+        assert thought.summary[0].text == "Hm."
+        assert reply.usage is not None
+        assert reply.usage.input_tokens_details.cached_tokens == 4
+        assert reply.usage.output_tokens_details.reasoning_tokens == 2
+        assert (reply.instructions, reply.metadata) == ("Be kind.", {"ticket": "7"})
+        request = model_of(site.runtime).requests[0]
+        assert "Be kind." in request.system
+        assert (request.options["max_tokens"], request.options["temperature"]) == (100, 0.5)
+        assert (await client.responses.retrieve(reply.id)).model_dump() == reply.model_dump()
+        items = await client.responses.input_items.list(reply.id)
+        assert [item.type for item in items.data] == ["message"]
+
+
+async def test_a_stream_is_read_by_the_sdk(tmp_path: Path) -> None:
+    """F2: its events are numbered without a gap, and end with the whole response."""
+    script = [Line("Let me add. ", thinks="Hm.") + calls("add", a=1, b=2), says("It is three.")]
+    async with called(tmp_path, script, tools=[add]) as (client, _):
+        async with client.responses.stream(model=MODEL, input="1+2?") as stream:
+            events = [event async for event in stream]
+            final = await stream.get_final_response()
+        assert [event.sequence_number for event in events] == [*range(len(events))]
+        deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+        assert "".join(deltas) == "Let me add. It is three."
+        assert [item.type for item in final.output] == ["reasoning", "message", "message"]
+        assert final.usage is not None
+        assert final.usage.input_tokens == 20
+        assert (await client.responses.retrieve(final.id)).output_text == final.output_text
+
+
+async def test_a_response_follows_another(tmp_path: Path) -> None:
+    """F1: in the same conversation; from an earlier one, as a branch of it."""
+    script = [says("One."), says("Two."), says("Zwei."), says("Three.")]
+    async with called(tmp_path, script) as (client, site):
+        one = await client.responses.create(model=MODEL, input="Count")
+        two = await client.responses.create(model=MODEL, input="Go on", previous_response_id=one.id)
+        await client.responses.create(model=MODEL, input="In German", previous_response_id=one.id)
+        texts = [str(message.parts) for message in model_of(site.runtime).requests[-1].messages]
+        assert len(texts) == 3
+        assert two.previous_response_id == one.id
+        (conversation,) = await conversations(site)
+        three = await client.responses.create(model=MODEL, input="Go on", conversation=conversation)
+        assert three.conversation is not None
+        assert three.conversation.id == conversation
+        assert len(await site.runtime.store.turns(conversation)) == 4
+        with pytest.raises(openai.BadRequestError):
+            await client.responses.create(
+                model=MODEL, input="Go on", conversation=conversation, previous_response_id=one.id
+            )
+
+
+async def test_a_history_may_come_with_the_input(tmp_path: Path) -> None:
+    """F1"""
+    async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
+        one = await client.responses.create(model=MODEL, input=[user("Count")])
+        history: list[Any] = [user("Count"), *(item.model_dump() for item in one.output), user("Go on")]
+        two = await client.responses.create(model=MODEL, input=history)
+        assert two.output_text == "Two."
+        assert len(await conversations(site)) == 1
+
+
+async def test_calls_of_the_callers_tools(tmp_path: Path) -> None:
+    """F2, C6: what follows is a response of its own, in the same turn; each can be read again."""
+    script = [
+        says("Let me see.") + calls("where", exact=True) + calls("where"),
+        calls("where"),
+        says("Rome."),
+    ]
+    async with called(tmp_path, script) as (client, site):
+        first = await client.responses.create(model=MODEL, input="Where am I?", tools=[RESPONSE_TOOL])
+        made = [item for item in first.output if isinstance(item, ResponseFunctionToolCall)]
+        assert [(call.name, call.arguments) for call in made] == [
+            ("where", '{"exact": true}'),
+            ("where", "{}"),
+        ]
+        with pytest.raises(openai.BadRequestError, match="no tool output found"):
+            await client.responses.create(model=MODEL, input="Well?", previous_response_id=first.id)
+        second = await client.responses.create(
+            model=MODEL,
+            input=[output(call.call_id, "Rome") for call in made],
+            previous_response_id=first.id,
+            tools=[RESPONSE_TOOL],
+        )
+        assert second.id != first.id
+        assert second.previous_response_id == first.id
+        (again,) = second.output
+        assert isinstance(again, ResponseFunctionToolCall)
+        async with client.responses.stream(
+            model=MODEL, input=[output(again.call_id, "Rome")], previous_response_id=second.id
+        ) as stream:
+            third = await stream.get_final_response()
+        assert third.output_text == "Rome."
+        for one in (first, second, third):
+            read = await client.responses.retrieve(one.id)
+            assert [item.id for item in read.output] == [item.id for item in one.output]
+            assert read.usage == one.usage
+        items = await client.responses.input_items.list(second.id, order="asc")
+        assert [item.type for item in items.data] == ["function_call_output"] * 2
+        (conversation,) = await conversations(site)
+        assert len(await site.runtime.store.turns(conversation)) == 1
+
+
+class City(BaseModel):
+    name: str
+    people: int
+
+
+async def test_an_answer_of_a_type(tmp_path: Path) -> None:
+    """R8 × F2"""
+    script = [says("{}"), says('{"name": "Rome", "people": 3}')]
+    async with called(tmp_path, script) as (client, _):
+        reply = await client.responses.parse(model=MODEL, input="Which city?", text_format=City)
+        assert reply.output_parsed == City(name="Rome", people=3)
+        read = await client.responses.retrieve(reply.id)
+        assert City.model_validate_json(read.output_text).people == 3
+
+
+async def test_files_come_inside(tmp_path: Path) -> None:
+    """F3: those that would have to be fetched are refused."""
+    data = f"data:text/plain;base64,{base64.b64encode(b'a cat').decode()}"
+
+    def asked(**file: str) -> Any:
+        parts = [{"type": "input_text", "text": "What?"}, {"type": "input_file", **file}]
+        return [{"role": "user", "content": parts}]
+
+    async with called(tmp_path, [says("A cat.")]) as (client, site):
+        await client.responses.create(model=MODEL, input=asked(file_data=data, filename="a.txt"))
+        parts = model_of(site.runtime).requests[0].messages[0].parts
+        (file,) = [part for part in parts if part.type == "file"]
+        assert (file.name, await site.runtime.store.blob(str(file.blob))) == ("a.txt", b"a cat")
+        for missing in ({"file_id": "file-1"}, {"file_url": "https://example.org/a.txt"}):
+            with pytest.raises(openai.BadRequestError):
+                await client.responses.create(model=MODEL, input=asked(**missing))
+
+
+async def test_an_agent_answers_with_its_own_model(tmp_path: Path) -> None:
+    """F1"""
+    agent = Agent(name="pirate", prompt="Talk like a pirate.")
+    async with called(tmp_path, [says("Arr!")], agents=[agent]) as (client, _):
+        reply = await client.responses.create(model="pirate", input="Hi")
+        assert (reply.model, reply.output_text) == ("pirate", "Arr!")
+
+
+async def test_one_that_fails_and_one_that_is_cut_off_say_so(tmp_path: Path) -> None:
+    """F3"""
+    script = [fails("no such luck", after="So "), fails("nor now"), says("To be", finish="length")]
+    async with called(tmp_path, script, continuations=0) as (client, _):
+        failed = await client.responses.create(model=MODEL, input="Hi")
+        assert failed.status == "failed"
+        assert failed.error is not None
+        assert "no such luck" in failed.error.message
+        assert (await client.responses.retrieve(failed.id)).status == "failed"
+        stream = await client.responses.create(model=MODEL, input="Hi", stream=True)
+        assert [event.type async for event in stream][-1] == "response.failed"
+        short = await client.responses.create(model=MODEL, input="Hi")
+        assert short.status == "incomplete"
+        assert short.incomplete_details is not None
+        assert short.incomplete_details.reason == "max_output_tokens"
+
+
+async def test_deleting_one_deletes_its_conversation(tmp_path: Path) -> None:
+    """F3: unless more was said there: then it is refused, and not done by halves."""
+    async with called(tmp_path, [says("One."), says("Two.")]) as (client, site):
+        one = await client.responses.create(model=MODEL, input="Count")
+        two = await client.responses.create(model=MODEL, input="Go on", previous_response_id=one.id)
+        with pytest.raises(openai.ConflictError):
+            await client.responses.delete(two.id)
+        assert (await client.responses.retrieve(one.id)).output_text == "One."
+    async with called(tmp_path / "other", [says("One.")]) as (client, site):
+        one = await client.responses.create(model=MODEL, input="Count")
+        await client.responses.delete(one.id)
+        assert await conversations(site) == []
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.retrieve(one.id)
