@@ -144,11 +144,17 @@ def _good(answer: Answer) -> Any:
 
 @asynccontextmanager
 async def served(
-    folder: Path, script: Script, *, password: str | None = None, proxies: Sequence[str] = (), **options: Any
+    folder: Path,
+    script: Script,
+    *,
+    password: str | None = None,
+    proxies: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[Site]:
     async with (
         runtime_with(folder, script, **options) as runtime,
-        serving(folder, runtime, password=password, proxies=proxies) as site,
+        serving(folder, runtime, password=password, proxies=proxies, origins=origins) as site,
     ):
         yield site
 
@@ -161,13 +167,14 @@ async def serving(
     password: str | None = None,
     limits: ConnectionLimits | None = None,
     proxies: Sequence[str] = (),
+    origins: Sequence[str] = (),
     listener: socket.socket | None = None,
 ) -> AsyncIterator[Site]:
     """A runtime that is open already."""
     secret = load_secret(folder / "secret")
     auth = Auth(runtime.store, secret, token="launch", key="key of local", password=password)
     named = Proxies(proxies)
-    app = server(runtime, auth, upload_limit=SMALL, proxies=named)
+    app = server(runtime, auth, upload_limit=SMALL, proxies=named, origins=origins)
     async with (
         listening(app, limits=limits, proxies=named, listener=listener) as url,
         aiohttp.ClientSession() as http,

@@ -155,6 +155,25 @@ async def test_other_pages_may_not_use_it(tmp_path: Path, headers: dict[str, str
         assert (await site.get("/api/conversations"))["items"] == []
 
 
+async def test_a_page_that_the_settings_name_may_use_it_with_a_key_alone(tmp_path: Path) -> None:
+    """U2: its browser asks beforehand. There a cookie counts for nothing, and other pages are not let in."""
+    page = {"origin": "https://app.example", "sec_fetch_site": "cross-site"}
+    async with served(tmp_path, [says("x")], origins=[page["origin"]]) as site:
+        link = await site.ask("GET", "/?token=launch", headers=NOBODY)
+        cookie = link.headers["set-cookie"].partition(";")[0]
+        asked = {"origin": page["origin"], "access-control-request-method": "POST"}
+        asked["access-control-request-headers"] = "authorization,content-type"
+        allowed = await site.ask("OPTIONS", "/api/ai-sdk/chat", headers={**NOBODY, **asked})
+        assert allowed.headers["access-control-allow-origin"] == page["origin"]
+        assert "access-control-allow-credentials" not in allowed.headers
+        assert await status(site, "POST", "/api/conversations", {}, **page) == 201
+        assert await status(site, "GET", "/api/me", authorization="", cookie=cookie, **page) == 401
+        other = {**asked, "origin": "https://evil.example"}
+        refused = await site.ask("OPTIONS", "/api/ai-sdk/chat", headers={**NOBODY, **other})
+        assert "access-control-allow-origin" not in refused.headers
+        assert await status(site, "GET", "/api/conversations", origin="https://evil.example") == 403
+
+
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
@@ -36,12 +37,24 @@ def _place(text: str) -> str:
     return text
 
 
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if (
+        parts.scheme not in ("http", "https")
+        or text != f"{parts.scheme}://{parts.netloc}"
+        or not parts.hostname
+    ):
+        raise ValueError("an origin is written as browsers send it: https://app.example.org, without a path")
+    return text
+
+
 def _duration(text: str) -> str:
     parse_duration(text)
     return text
 
 
 Duration: TypeAlias = Annotated[str, AfterValidator(_duration)]
+Origin: TypeAlias = Annotated[str, AfterValidator(_origin)]
 
 
 @with_config(extra="forbid", strict=True)
@@ -111,6 +124,9 @@ class ServerTable(TypedDict, total=False):
     hosts: Annotated[list[str], Field(description="names by which browsers may call it, beside its own")]
     proxies: Annotated[
         list[str], Field(description="addresses of proxies that say truly where requests come from")
+    ]
+    origins: Annotated[
+        list[Origin], Field(description="pages of other addresses that may use the API, with a key")
     ]
     password_from: Annotated[Variable, Field(description="the environment variable that holds the password")]
     upload_limit: Annotated[Positive, Field(description="bytes of one attachment")]

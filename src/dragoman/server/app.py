@@ -7,6 +7,7 @@ from functools import cache
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
@@ -136,6 +137,7 @@ def server(
     *,
     hosts: Collection[str] = LOOPBACK,
     proxies: Proxies | None = None,
+    origins: Collection[str] = (),
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
     metrics: prometheus.Reach = "owner",
@@ -158,8 +160,11 @@ def server(
         upload_limit=upload_limit,
         auth=auth,
         proxies=proxies,
+        origins=origins,
         traced=runtime.telemetry is not None and runtime.telemetry.spans is not None,
     )
+    if origins:  # outermost: a browser asks beforehand, without a key
+        app.add_middleware(CORSMiddleware, allow_origins=[*origins], allow_methods=["*"], allow_headers=["*"])
     return app
 
 

@@ -55,9 +55,12 @@ class Middleware:
         upload_limit: int,
         auth: Auth | None = None,
         proxies: Proxies | None = None,
+        origins: Collection[str] = (),
         traced: bool = False,
     ) -> None:
+        """`origins` are pages of others that may ask, too: with a key, never with a cookie."""
         self._app = app
+        self._origins = frozenset(origins)
         self._traced = traced
         self._hosts = frozenset(hosts)
         self._upload_limit = upload_limit
@@ -73,6 +76,8 @@ class Middleware:
         refusal = self._refusal(scope, path, headers)
         if refusal is not None:
             return await refuse(*refusal)(scope, receive, send)
+        if headers.get("origin") in self._origins:
+            scope["headers"] = [one for one in scope["headers"] if one[0] != b"cookie"]
         if self._auth is not None:
             try:
                 scope[_PERSON] = await self._auth.person(HTTPConnection(scope))
@@ -107,11 +112,13 @@ class Middleware:
             return 400, "the length of the body is no number"
         if not path.startswith("/api") and not _is_openai(path):
             return None
-        if (origin := headers.get("origin")) is not None and not _is_ours(origin, scope["scheme"], host):
-            hint = "if a proxy speaks HTTPS for it, name that in [server] proxies"
-            return 403, f"pages of another origin may not use this server ({hint})"
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            return 403, "other pages may not use this server"
+        origin = headers.get("origin")
+        if origin not in self._origins:
+            if origin is not None and not _is_ours(origin, scope["scheme"], host):
+                hint = "name it in [server] origins, or a proxy that speaks HTTPS in proxies"
+                return 403, f"pages of another origin may not use this server ({hint})"
+            if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+                return 403, "other pages may not use this server"
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if scope["method"] in _CHANGES and has_body and not _fits(path, headers):
             return 415, "the body has to be JSON, with content-type application/json"

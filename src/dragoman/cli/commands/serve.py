@@ -68,6 +68,7 @@ async def _serve(settings: Settings) -> None:
                 runtime,
                 auth,
                 proxies=proxies,
+                origins=table.get("origins", []),
                 hosts={*LOOPBACK, *_names(listener), *table.get("hosts", [])},
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
