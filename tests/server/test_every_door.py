@@ -294,6 +294,12 @@ def doors(site: Site, random: Random) -> list[Callable[[str], Awaitable[None]]]:
         ),
         lambda value: converse(site, "parts", value, parts=f'[{{"type":"text","text":{value}}}]'),
         lambda value: converse(site, "switches", value, tools=value, system=value),
+        lambda value: converse(
+            site,
+            "options",
+            value,
+            client_tools=f'[{{"name":"where","description":"where","parameters":{value}}}]',
+        ),
         lambda value: settings(site, value),
         lambda value: ask_as_openai(site, value),
         lambda value: bring(site, value, random),
