@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from types import TracebackType
@@ -31,6 +31,7 @@ from dragoman.tools.mcp.errors import describe
 from dragoman.tools.mcp.http import open_http
 from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
+from dragoman.tools.mcp.resources import contents_of, describe_resources
 from dragoman.tools.mcp.results import output_of
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.stdio import open_program
@@ -89,19 +90,41 @@ class Connection:
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
         """What came of a call; ToolFailed in words, or ConnectionLost."""
-        with self.elicitation.serving(context):
-            try:
-                return await output_of(await self._result(tool, arguments, context), context)
-            except MCPError as error:
-                unseen = self._unknown_session(error)
-                if unseen or error.code == CONNECTION_CLOSED:
-                    self.end()
-                    raise ConnectionLost(error.message, ran=not unseen) from error
-                raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
-            except ToolFailed:
-                raise
-            except Exception as error:  # a result that is none, or does not fit the server's own schema
-                raise ToolFailed(f"{self.name}: {describe(error)}") from error
+        with self.elicitation.serving(context), self._in_words():
+            return await output_of(await self._result(tool, arguments, context), context)
+
+    async def list_resources(self, context: ToolContext) -> ToolOutput:
+        resources: list[types.Resource] = []
+        cursor: str | None = None
+        with self.elicitation.serving(context), self._in_words():
+            for _ in range(MOST_PAGES):
+                page = await self.client.list_resources(cursor=cursor)
+                resources += page.resources
+                if page.next_cursor is None or page.next_cursor == cursor or len(resources) > MOST_TOOLS:
+                    break
+                cursor = page.next_cursor
+            templates = (await self.client.list_resource_templates()).resource_templates
+            return describe_resources(resources, templates)
+
+    async def read_resource(self, uri: str, context: ToolContext) -> ToolOutput:
+        with self.elicitation.serving(context), self._in_words():
+            return await contents_of(await self.client.read_resource(uri), context)
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """What goes wrong is a ToolFailed in words, or ConnectionLost."""
+        try:
+            yield
+        except MCPError as error:
+            unseen = self._unknown_session(error)
+            if unseen or error.code == CONNECTION_CLOSED:
+                self.end()
+                raise ConnectionLost(error.message, ran=not unseen) from error
+            raise ToolFailed(f"{self.name} says: {error.message[:2000]}") from error
+        except ToolFailed:
+            raise
+        except Exception as error:  # a result that is none, or does not fit the server's own schema
+            raise ToolFailed(f"{self.name}: {describe(error)}") from error
 
     async def _result(self, tool: str, arguments: Arguments, context: ToolContext) -> types.CallToolResult:
         report = Reporter(context).report

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -119,13 +119,22 @@ class McpSource:
             await asyncio.wait({self._task})
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
-        """One call, whatever happens to the server: what goes wrong is a ToolFailed in words."""
+        return await self._ask(lambda connection: connection.call(tool, arguments, context))
+
+    async def _list_resources(self, context: ToolContext) -> ToolOutput:
+        return await self._ask(lambda connection: connection.list_resources(context))
+
+    async def _read_resource(self, uri: str, context: ToolContext) -> ToolOutput:
+        return await self._ask(lambda connection: connection.read_resource(uri, context))
+
+    async def _ask(self, ask: Callable[[Connection], Awaitable[ToolOutput]]) -> ToolOutput:
+        """One request, whatever happens to the server: what goes wrong is a ToolFailed in words."""
         from dragoman.tools.mcp.connection import ConnectionLost
 
         for once_more in (True, False):
             connection = await self._connect()
             try:
-                return await connection.call(tool, arguments, context)
+                return await ask(connection)
             except ConnectionLost as lost:
                 if lost.ran:
                     raise ToolFailed(await self._explain_loss()) from lost
@@ -220,8 +229,13 @@ class McpSource:
 
     async def _read_tools(self, connection: Connection) -> None:
         from dragoman.tools.mcp.definition import tools_of
+        from dragoman.tools.mcp.resources import resource_tools
 
         tools, self.left_out = tools_of(self.name, self.server, await connection.definitions(), self.call)
+        if connection.client.server_capabilities.resources is not None:
+            taken = {tool.name for tool in tools}
+            own = resource_tools(self.name, self.server, taken, self._list_resources, self._read_resource)
+            tools = (*tools, *own)
         instructions = connection.client.instructions
         rules = (
             f"The server {self.name} says of its tools: {instructions[:LONGEST_RULES]}"

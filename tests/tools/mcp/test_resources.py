@@ -1,0 +1,49 @@
+"""What servers have to read."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.messages.parts import CallState
+from tests.tools.bench import Bench
+from tests.tools.mcp.rig import call, everything, raw, source, tool
+
+pytestmark = pytest.mark.slow
+
+
+async def test_resources_are_listed_and_read() -> None:
+    """C9: texts as texts, files as files."""
+    bench = Bench()
+    with everything() as server:
+        async with source(server) as it:
+            listed = await call(it, "list_resources")
+            assert listed.result.text.startswith("demo://resource/")
+            address = listed.result.text.split()[0]
+            read = await call(it, "read_resource", bench, uri=address)
+            assert f"[resource {address}]" in read.result.text
+            binary = await call(it, "read_resource", bench, uri="demo://resource/dynamic/blob/1")
+            assert binary.result.attachments
+
+
+async def test_one_that_is_not_there_is_told_in_the_servers_words() -> None:
+    """C3"""
+    with everything() as server:
+        async with source(server) as it:
+            missing = await call(it, "read_resource", uri="demo://resource/nowhere")
+    assert (missing.state, "it says: " in missing.result.text) == (CallState.FAILED, True)
+
+
+async def test_the_address_is_what_rules_are_asked_about() -> None:
+    """P1"""
+    with everything() as server:
+        async with source(server) as it:
+            reading = tool(it, "read_resource")
+            assert (reading.permission, reading.patterns({"uri": "demo://a"})) == (
+                "mcp.it.resources",
+                ("demo://a",),
+            )
+
+
+async def test_a_server_without_resources_has_no_such_tools() -> None:
+    async with source(raw()) as it:
+        assert [one.name for one in it.group().tools if "resource" in one.name] == []
