@@ -12,6 +12,7 @@ from rich.text import Text
 from dragoman.cli.chat import branch_commands as branches
 from dragoman.cli.chat import conversation_commands as here
 from dragoman.cli.chat import file_commands as files
+from dragoman.cli.chat import prompt_commands as prompts
 from dragoman.cli.chat import rule_commands as rules
 from dragoman.cli.chat import turn_commands as turns
 from dragoman.cli.chat.session import Session
@@ -71,6 +72,7 @@ COMMANDS: dict[str, Command] = {
     "branches": Command("/branches [N]", "the versions of this conversation; go to one", branches.branches),
     "fork": Command("/fork", "go on in a copy of this conversation", branches.fork),
     "attach": Command("/attach FILE", "send a file with your next message", here.attach),
+    "prompt": Command("/prompt [SERVER NAME …]", "a text that an MCP server offers", prompts.prompt),
     "export": Command("/export FILE", "write it down: .md for reading, else JSON", here.export),
     "title": Command("/title [TEXT]", "the title of this conversation; another one", here.title),
     "new": Command("/new", "begin another conversation", branches.new),

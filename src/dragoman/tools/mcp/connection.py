@@ -29,6 +29,7 @@ from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.elicitation import Elicitation
 from dragoman.tools.mcp.errors import describe
 from dragoman.tools.mcp.http import open_http
+from dragoman.tools.mcp.prompts import ServerPrompt, prompt_of, text_of
 from dragoman.tools.mcp.references import Find, resolve_references
 from dragoman.tools.mcp.reporting import Reporter
 from dragoman.tools.mcp.resources import contents_of, describe_resources
@@ -109,6 +110,16 @@ class Connection:
     async def read_resource(self, uri: str, context: ToolContext) -> ToolOutput:
         with self.elicitation.serving(context), self._in_words():
             return await contents_of(await self.client.read_resource(uri), context)
+
+    async def prompts(self) -> list[ServerPrompt]:
+        with self._in_words():
+            if self.client.server_capabilities.prompts is None:
+                return []
+            return [prompt_of(one) for one in (await self.client.list_prompts()).prompts]
+
+    async def prompt(self, name: str, values: dict[str, str]) -> str:
+        with self._in_words():
+            return text_of(await self.client.get_prompt(name, values))
 
     @contextmanager
     def _in_words(self) -> Iterator[None]:

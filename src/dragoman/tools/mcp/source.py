@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.extras import require
@@ -30,6 +30,9 @@ if TYPE_CHECKING:  # the SDK takes most of a second to load: that is done beside
     import httpx2
 
     from dragoman.tools.mcp.connection import Connection
+    from dragoman.tools.mcp.prompts import ServerPrompt
+
+T = TypeVar("T")
 
 PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first time
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
@@ -127,7 +130,14 @@ class McpSource:
     async def _read_resource(self, uri: str, context: ToolContext) -> ToolOutput:
         return await self._ask(lambda connection: connection.read_resource(uri, context))
 
-    async def _ask(self, ask: Callable[[Connection], Awaitable[ToolOutput]]) -> ToolOutput:
+    async def prompts(self) -> list[ServerPrompt]:
+        """Texts that the server offers to people. ToolFailed where it is not there."""
+        return await self._ask(lambda connection: connection.prompts())
+
+    async def prompt(self, name: str, values: dict[str, str]) -> str:
+        return await self._ask(lambda connection: connection.prompt(name, values))
+
+    async def _ask(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
         """One request, whatever happens to the server: what goes wrong is a ToolFailed in words."""
         from dragoman.tools.mcp.connection import ConnectionLost
 
