@@ -208,6 +208,9 @@ export const en = {
   tokens: (count: string) => `${count} tokens`,
   tokensDetail: (input: string, output: string, cached: string, reasoning: string) =>
     `${input} in (${cached} cached), ${output} out (${reasoning} reasoning)`,
+  usedPictures: (count: number) => many(count, "picture", "pictures"),
+  usedSound: (time: string) => `${time} of sound`,
+  usedCharacters: (count: string) => `${count} characters spoken`,
   costUnknown: "price unknown",
   turnStates,
   toLatest: "Jump to the latest message",
