@@ -143,7 +143,7 @@ async def test_a_picture_is_changed_where_it_was_painted_and_versions_are_compar
     await painter.by("paint-mask").click()
     canvas = painter.by("mask-canvas")
     await expect(canvas).to_be_visible()
-    await painter.page.wait_for_function("document.querySelector('[data-testid=mask] img').complete")
+    await painter.page.wait_for_function("() => document.querySelector('[data-testid=mask] img').complete")
     await expect(painter.by("use-mask")).to_be_disabled()
     await canvas.hover()
     await painter.page.mouse.down()

@@ -43,7 +43,7 @@ async def record(person: Person) -> None:
     """Until something was heard: the microphone of this browser beeps once a second."""
     await person.by("microphone").click()
     await expect(person.by("recording")).to_have_attribute("data-state", "on")
-    await person.page.wait_for_function("document.querySelector('[data-testid=level]')?.value > 0.02")
+    await person.page.wait_for_function("() => document.querySelector('[data-testid=level]')?.value > 0.02")
     await expect(person.by("recorded")).not_to_have_text("0:00")
 
 
@@ -165,7 +165,7 @@ async def test_without_models_the_browser_itself_listens_and_reads(browser: Brow
         await person.answer.hover()
         await person.by("read-aloud").click()
         await expect(person.by("read-aloud")).to_have_attribute("data-reading", "false")
-        await person.page.wait_for_function("window.spoken.join(' ') === 'Hello! How can I help?'")
+        await person.page.wait_for_function("() => window.spoken.join(' ') === 'Hello! How can I help?'")
 
 
 async def test_a_film_is_no_sound(speaker: Person) -> None:

@@ -133,12 +133,6 @@ export const en = {
   allOf: (provider: string) => `All of ${provider}…`,
   contextOf: (tokens: string) => `${tokens} tokens of context`,
   priceOf: (input: string, output: string) => `${input} in, ${output} out per million`,
-  unitPrices: {
-    image: (price: string) => `${price} a picture`,
-    minute: (price: string) => `${price} a minute`,
-    million_characters: (price: string) => `${price} per million characters`,
-  } as Record<string, (price: string) => string>,
-  modelTypes: { "image-gen": "makes pictures", "image-edit": "changes pictures", "audio-stt": "writes down speech", "audio-tts": "speaks" },
   contextUsed: (used: string, of: string) => `Context: ${used} of ${of} tokens`,
   earlierMessages: (count: number) => `${count} earlier`,
   copyOf: (title: string) => `${title} (copy)`,

@@ -130,12 +130,6 @@ export const zh: Words = {
   allOf: (provider) => `${provider} 的全部模型…`,
   contextOf: (tokens) => `上下文 ${tokens} 词元`,
   priceOf: (input, output) => `每百万词元：输入 ${input}，输出 ${output}`,
-  unitPrices: {
-    image: (price) => `每张图片 ${price}`,
-    minute: (price) => `每分钟 ${price}`,
-    million_characters: (price) => `每百万字符 ${price}`,
-  },
-  modelTypes: { "image-gen": "生成图片", "image-edit": "修改图片", "audio-stt": "转写语音", "audio-tts": "朗读" },
   contextUsed: (used, of) => `上下文：已用 ${used}，共 ${of} 词元`,
   earlierMessages: (count) => `更早的 ${count} 条`,
   copyOf: (title) => `${title}（副本）`,

@@ -63,7 +63,13 @@ export const media = {
   clearMask: "Clear",
   useMask: "Use this mask",
   maskCanvas: "The picture, to paint on",
-  // options and the camera
+  // models, their options, and the camera
+  unitPrices: {
+    image: (price: string) => `${price} a picture`,
+    minute: (price: string) => `${price} a minute`,
+    million_characters: (price: string) => `${price} per million characters`,
+  } as Record<string, (price: string) => string>,
+  modelTypes: { "image-gen": "makes pictures", "image-edit": "changes pictures", "audio-stt": "writes down speech", "audio-tts": "speaks" },
   camera: "Take a photo",
   options: "Options of this model",
   optionsText: "They go with every message to this model from this browser. What is empty is left to the provider.",

@@ -58,6 +58,12 @@ export const media: MediaWords = {
   clearMask: "清除",
   useMask: "使用此蒙版",
   maskCanvas: "可在其上涂抹的图片",
+  unitPrices: {
+    image: (price) => `每张图片 ${price}`,
+    minute: (price) => `每分钟 ${price}`,
+    million_characters: (price) => `每百万字符 ${price}`,
+  },
+  modelTypes: { "image-gen": "生成图片", "image-edit": "修改图片", "audio-stt": "转写语音", "audio-tts": "朗读" },
   camera: "拍照",
   options: "此模型的选项",
   optionsText: "这些选项会随此浏览器发给该模型的每条消息一起发送。留空则由服务商决定。",
