@@ -229,7 +229,9 @@ async def test_sent_pictures_and_files_stand_at_the_right_in_rows(person: Person
     picture = await said.locator("img").bounding_box()
     chip = await said.locator("a.chip").bounding_box()
     column = await said.bounding_box()
-    assert picture and chip and column
+    assert picture
+    assert chip
+    assert column
     assert chip["y"] > picture["y"] + picture["height"]
     for box in (picture, chip):
         assert abs(box["x"] + box["width"] - (column["x"] + column["width"])) < 4

@@ -1,4 +1,4 @@
-"""M5: sound that is recorded, written down, played and read aloud; by models, and by the browser without them."""
+"""M5: sound that is recorded, written down, played and read aloud, by models or by the browser itself."""
 
 from __future__ import annotations
 

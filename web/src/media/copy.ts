@@ -8,9 +8,11 @@ export async function copyPicture(address: string): Promise<void> {
 }
 
 async function asPng(address: string): Promise<Blob> {
-  const picture = await createImageBitmap(await (await fetch(address)).blob());
+  const picture = new Image();
+  picture.src = address;
+  await picture.decode();
   const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [picture.width, picture.height];
+  [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
   canvas.getContext("2d")?.drawImage(picture, 0, 0);
   return pngOf(canvas);
 }

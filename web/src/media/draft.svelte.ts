@@ -118,12 +118,13 @@ export class MediaDraft {
     const file = await this.recorded();
     if (!file || !model) return;
     this.transcribing = true;
+    const { signal } = (this.stopped = new AbortController());
     try {
-      const words = await transcribe(file, model, this.stopped.signal);
+      const words = await transcribe(file, model, signal);
       if (words) this.field.write(joined(this.field.text(), words));
       else tell(m().nothingHeard, "note");
     } catch (error) {
-      if (this.stopped.signal.aborted) return;
+      if (signal.aborted) return;
       tell(error instanceof Error ? error.message : String(error), "error");
       this.field.attachments.add([file]); // what was said is not lost
     } finally {
@@ -131,9 +132,13 @@ export class MediaDraft {
     }
   }
 
+  giveUp(): void {
+    this.stopped.abort();
+  }
+
   /** The conversation is left. */
   end(): void {
-    this.stopped.abort();
+    this.giveUp();
     this.recorder.cancel();
     this.dictation.stop();
   }

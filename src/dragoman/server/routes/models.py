@@ -87,7 +87,7 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
                 yield _view(find, providers[server.provider], model, missing=None)
     for provider in providers.values():
         missing = _missing(find, provider)
-        # of this machine, what runs is known, and what does not run cannot answer, unless the settings name it
+        # on this machine, what does not run cannot answer; but what the settings name is believed
         for model in provider.own if provider.local else provider.models:
             if not {"*", "?"} & set(model):
                 yield _view(find, provider, model, missing)
