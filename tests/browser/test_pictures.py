@@ -158,6 +158,7 @@ async def test_a_picture_is_changed_where_it_was_painted_and_versions_are_compar
     await expect(painter.by("attachment")).to_have_count(2)
     await expect(painter.by("attachment").last).to_contain_text("-mask.png")
     await painter.say("a red circle in the middle")
+    await expect(painter.by("answer")).to_have_count(2)
     await expect(painter.answer.get_by_test_id("picture")).to_have_count(1)
     path, fields = media.asked[-1]
     assert path == "images/edits"
