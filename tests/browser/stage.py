@@ -131,7 +131,7 @@ class Server:
 async def staged(folder: Path) -> AsyncIterator[Server]:
     """A server in this folder, whose model does what it is told."""
     async with loopback(obey) as model:
-        server = Server(furnish(folder, model.url), _free_port())
+        server = Server(furnish(folder, model.url), free_port())
         await server.start()
         try:
             yield server
@@ -140,9 +140,9 @@ async def staged(folder: Path) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(*flags: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*_FLAGS, *flags])
         try:
             yield browser
         finally:
@@ -220,7 +220,7 @@ async def at_the_page(browser: Browser, server: Server, **options: Any) -> Async
     assert broken == []
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

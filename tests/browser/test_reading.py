@@ -142,9 +142,9 @@ async def test_nothing_serious_bars_the_way(browser: Browser, server: Server, co
         await expect(person.answer.locator("pre")).to_be_visible(timeout=60_000)
         await person.say("note")
         await expect(person.question).to_be_visible(timeout=60_000)
-        assert await _faults(person) == []
+        assert await faults(person) == []
         await person.by("open-settings").first.click()
-        assert await _faults(person) == []
+        assert await faults(person) == []
 
 
 @pytest.mark.parametrize(("colours", "width"), [("light", 1200), ("dark", 390)], ids=["light", "dark phone"])
@@ -154,7 +154,7 @@ async def test_nothing_serious_bars_the_way_in_any_view(
     """U3: results, groups, tasks, the inbox, the models, the tools, the rules."""
     size = {"width": width, "height": 800}
     async with at_the_page(browser, server, color_scheme=colours, viewport=size) as person:
-        assert await _faults(person) == []
+        assert await faults(person) == []
         for play, words in (
             ("people", "These are they."),
             ("batch", "The batch is done."),
@@ -165,24 +165,24 @@ async def test_nothing_serious_bars_the_way_in_any_view(
         for button in await person.page.locator("[data-call] > button, [data-calls] > button").all():
             await button.click()
         await expect(person.by("todo")).to_be_visible()
-        assert await _faults(person) == []
+        assert await faults(person) == []
         await person.say("mail")
         await person.by("edit-arguments").click()
-        assert await _faults(person) == []
+        assert await faults(person) == []
         for key, view in (("Alt+i", "inbox"), ("Control+k", "palette")):
             await person.page.keyboard.press(key)
             await expect(person.by(view)).to_be_visible()
-            assert await _faults(person) == [], view
+            assert await faults(person) == [], view
             await person.page.keyboard.press("Escape")
         for opener, view in (("model", "models"), ("open-tools", "tools")):
             await person.by(opener).click()
             await expect(person.by(view)).to_be_visible()
-            assert await _faults(person) == [], view
+            assert await faults(person) == [], view
             await person.page.keyboard.press("Escape")
         await person.by("reject").first.click()
 
 
-async def _faults(person: Person) -> list[str]:
+async def faults(person: Person) -> list[str]:
     await person.page.wait_for_timeout(400)  # until what moves has come to rest
     await person.page.evaluate(AXE)
     found = await person.page.evaluate("axe.run({resultTypes: ['violations']})")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from dragoman import Runtime
 from dragoman.messages.events import FileAdded, FilePartial
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import makes
 from tests.media.media_server import media_server, png
-from tests.media.runtimes import media_runtime
+from tests.media.runtimes import media_runtime, models_of
 from tests.server.site import served, serving
 
 ADA = {"authorization": "Bearer key of ada"}
@@ -62,3 +64,17 @@ async def test_models_come_with_what_they_do(tmp_path: Path) -> None:
     assert answer["options"]["audio-tts"]["properties"]["format"]["enum"][0] == "mp3"
     assert refused.status == 422
     assert "attach a picture" in str(refused.body)
+
+
+async def test_models_that_the_settings_name_are_listed_wherever_they_run(tmp_path: Path) -> None:
+    """M1: also those of a server on this machine that is found at no usual port."""
+    async with media_server() as server, models_of(server) as models:
+        acme = replace(models.catalog.providers["acme"], local=True)
+        models.catalog = models.catalog.with_provider(acme)
+        async with (
+            Runtime(tmp_path / "chat.db", model=models) as runtime,
+            serving(tmp_path, runtime) as site,
+        ):
+            listed = (await site.get("/api/models"))["items"]
+    types = {one["name"]: one["type"] for one in listed}
+    assert types["acme/retoucher"] == "image-edit"

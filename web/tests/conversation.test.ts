@@ -167,3 +167,30 @@ describe("a conversation", () => {
     expect(view.notes.map(({ text }) => text).join()).toContain("written anew");
   });
 });
+
+describe("files that are being made (M3)", () => {
+  const file = (blob: string, media_type = "image/png", size = 10) =>
+    ({ type: "file", media_type, blob, url: null, name: "a", size, made_by: null, signature: null }) as const;
+  const partial = (blob: string, index = 0, offset: number | null = null): LiveEvent =>
+    event({ type: "file.partial", file: file(blob, offset === null ? "image/png" : "audio/mpeg"), index, offset, turn: "turn_2" });
+  const arriving = (view: ConversationView): unknown[] => (view.arriving.get("turn_2") ?? []).map((one) => [one.index, one.file.blob, one.bytes]);
+
+  it("are shown as they look by now, each in its place, and make way for the whole", () => {
+    const view = told(...TURN, partial("a1"), partial("b1", 1), partial("a2"));
+    expect(arriving(view)).toEqual([[0, "a2", null], [1, "b1", null]]);
+    view.take(event({ type: "file.added", file: file("a"), turn: "turn_2" }));
+    expect(arriving(view)).toEqual([[1, "b1", null]]);
+    vi.runAllTimers();
+    expect(view.messages.get("a2")?.parts.at(-1)).toMatchObject({ type: "file", blob: "a", made_by: "m" });
+  });
+
+  it("tell how much of a sound is here", () => {
+    expect(arriving(told(...TURN, partial("a", 0, 0), partial("b", 0, 10)))).toEqual([[0, "b", 20]]);
+  });
+
+  it("are gone where the request is made again or the turn is over", () => {
+    const again = event({ type: "step.retry", seconds: 1, reason: "busy", attempt: 1, turn: "turn_2" });
+    expect(arriving(told(...TURN, partial("a"), again))).toEqual([]);
+    expect(arriving(told(...TURN, partial("a"), END))).toEqual([]);
+  });
+});

@@ -42,6 +42,21 @@ describe("a reply", () => {
     }
   });
 
+  it("has the files it made, and what is known of what it heard, also as its turn tells them (M3)", () => {
+    const file = { type: "file", media_type: "image/png", blob: "a", url: null, name: "a.png", size: 1, made_by: null, signature: null } as const;
+    const [reply] = fold(
+      events(
+        { type: "step.start", step: 1, attempt: 1, message: "m1", parent: null, model: "some/model" },
+        { type: "file.partial", file, index: 0, offset: null },
+        { type: "file.added", file },
+        { type: "provider.data", data: { transcript: { language: "en" } } },
+        { type: "message.end", message: "m1", finish: "stop", usage: USAGE },
+      ),
+    );
+    expect(reply?.parts).toEqual([{ ...file, made_by: "some/model" }]);
+    expect(reply?.metadata).toEqual({ transcript: { language: "en" } });
+  });
+
   it("has the sources of a text, named while it comes or after it, and what the provider did itself (W1)", () => {
     const source = (url: string) => ({ url, title: null, quote: null, start: null, end: null, opaque: null });
     const parts = drafted([

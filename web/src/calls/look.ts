@@ -1,6 +1,6 @@
 /** How each state of a call looks: its icon and its tone. */
 
-import type { CallState, FilePart, JsonObject, ToolResult } from "../api/types";
+import type { CallPart, CallState, FilePart, JsonObject, ToolResult } from "../api/types";
 import type { IconName } from "../parts/icons";
 
 export type Tone = "calm" | "busy" | "warn" | "good" | "bad";
@@ -34,9 +34,14 @@ export function diffOf(result: ToolResult | null | undefined): string {
   return typeof diff === "string" ? diff : "";
 }
 
-/** What a result has to be looked at, and not read. */
+/** What a result has to be looked at or listened to, and not read. */
 export function pictures(result: ToolResult | null | undefined): FilePart[] {
-  return (result?.attachments ?? []).filter(({ media_type }) => media_type.startsWith("image/") && media_type !== "image/svg+xml");
+  return (result?.attachments ?? []).filter(({ media_type }) => /^(?:image\/(?!svg)|audio\/)/.test(media_type));
+}
+
+/** What a tool was asked to make, where it says so. */
+export function promptOf({ arguments: { prompt } }: Pick<CallPart, "arguments">): string {
+  return typeof prompt === "string" ? prompt : "";
 }
 
 export function firstLine(text: string): string {

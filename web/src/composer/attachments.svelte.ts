@@ -31,6 +31,11 @@ export class Attachments {
     }
   }
 
+  /** One that the server has already. */
+  take(part: FilePart): void {
+    this.items.push({ id: ++count, name: part.name ?? "file", type: part.media_type, size: part.size ?? 0, part });
+  }
+
   remove(id: number): void {
     this.items = this.items.filter((item) => item.id !== id);
   }

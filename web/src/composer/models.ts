@@ -20,7 +20,7 @@ export function choicesOf(words: string, models: Model[], providers: Provider[],
   const wanted = words.trim().toLowerCase().split(/\s+/).filter(Boolean);
   const known = [...new Map(models.map((model) => [model.name, model])).values()];
   const found: ModelChoice[] = known
-    .filter((model) => wanted.every((word) => `${model.name} ${model.title} ${model.provider}`.toLowerCase().includes(word)))
+    .filter((model) => wanted.every((word) => `${model.name} ${model.title} ${model.provider} ${model.type}`.toLowerCase().includes(word)))
     .map((model) => ({
       name: model.name,
       title: model.title || model.name,

@@ -1,12 +1,14 @@
 /** Two versions of an answer beside each other: what each said, called, used and took. */
 
-import type { Message, Usage } from "../api/types";
+import type { FilePart, Message, Usage } from "../api/types";
 import { added } from "../i18n/format";
-import { wordsOf } from "./items";
+import { filesOf, wordsOf } from "./items";
 
 export interface VersionSummary {
   model: string | null;
   words: string;
+  /** What it made itself, and what its calls did. */
+  files: FilePart[];
   /** Each call with how it ended, in order. */
   calls: { tool: string; state: string }[];
   usage: Usage | null;
@@ -20,6 +22,7 @@ export function versionOf(messages: Message[]): VersionSummary {
   return {
     model: messages.findLast((message) => message.model)?.model ?? null,
     words: wordsOf(messages),
+    files: [...filesOf(messages), ...calls.flatMap(({ result, state }) => (state === "withheld" ? [] : (result?.attachments ?? [])))],
     calls: calls.map(({ tool, state }) => ({ tool, state })),
     usage: messages.reduce<Usage | null>((sum, { usage }) => (usage ? (sum ? added(sum, usage) : usage) : sum), null),
     seconds: times.length ? Math.max(...times) - Math.min(...times) : 0,

@@ -1,12 +1,13 @@
 /** The messages of an answer as what is shown of them: words, calls that belong together, and how it ended. */
 
-import type { CallPart, Message, Part } from "../api/types";
+import type { CallPart, FilePart, Message, Part } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { endingOf } from "./endings";
 
 export type Item =
-  | { kind: "part"; key: string; part: Exclude<Part, CallPart>; message: Message; growing: boolean }
+  | { kind: "part"; key: string; part: Exclude<Part, CallPart | FilePart>; message: Message; growing: boolean }
   | { kind: "calls"; key: string; calls: { call: CallPart; turn: string | null }[] }
+  | { kind: "files"; key: string; files: FilePart[]; message: Message }
   | { kind: "end"; key: string; words: string; stopped: boolean; finish: string | null };
 
 const OURS = ["length", "compaction", "typed_output"]; // plugins whose messages are for the model alone
@@ -28,6 +29,9 @@ export function itemsOf(messages: Message[], live: boolean): Item[] {
         const entry = { call: part, turn: message.turn };
         if (last?.kind === "calls") last.calls.push(entry);
         else items.push({ kind: "calls", key: part.id, calls: [entry] });
+      } else if (part.type === "file") {
+        if (last?.kind === "files" && last.message === message) last.files.push(part);
+        else items.push({ kind: "files", key: `${message.id} ${at}`, files: [part], message });
       } else if (part.type === "text" && !part.text.trim() && !part.citations.length) {
         return; // between calls, mostly
       } else if (part.type === "text" && goesOn && at === 0 && last?.kind === "part" && last.part.type === "text") {
@@ -46,6 +50,10 @@ export function itemsOf(messages: Message[], live: boolean): Item[] {
   });
   return items;
 }
+
+/** The files of an answer, in order. */
+export const filesOf = (messages: Message[]): FilePart[] =>
+  messages.flatMap(({ parts }) => parts.filter((part): part is FilePart => part.type === "file"));
 
 /** The words of an answer, as they are copied. */
 export function wordsOf(messages: Message[]): string {

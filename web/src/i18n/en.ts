@@ -124,7 +124,6 @@ export const en = {
   noPrompts: "No prompts yet. Add some in the settings.",
   sendNow: "Send now",
   rejectSaying: "Reject the call, saying this",
-  lacksModality: (model: string, kinds: string) => `${model} does not take ${kinds}.`,
   modalities: { text: "text", image: "pictures", audio: "sound", video: "films", file: "PDF files" } as Record<string, string>,
   silentFor: (seconds: number) => `silent for ${seconds} s`,
   roundOf: (round: number, most: number | null) => (most === null ? `round ${round}` : `round ${round} of ${most}`),
@@ -208,6 +207,9 @@ export const en = {
   tokens: (count: string) => `${count} tokens`,
   tokensDetail: (input: string, output: string, cached: string, reasoning: string) =>
     `${input} in (${cached} cached), ${output} out (${reasoning} reasoning)`,
+  usedPictures: (count: number) => many(count, "picture", "pictures"),
+  usedSound: (time: string) => `${time} of sound`,
+  usedCharacters: (count: string) => `${count} characters spoken`,
   costUnknown: "price unknown",
   turnStates,
   toLatest: "Jump to the latest message",

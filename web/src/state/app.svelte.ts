@@ -4,7 +4,7 @@ import * as api from "../api/calls";
 import { onSignedOut, Problem } from "../api/client";
 import type { LiveEvent } from "../api/events";
 import type { Begun, ConversationChange } from "../api/generated";
-import type { ConversationSettings, Part } from "../api/types";
+import type { ConversationSettings, FilePart, JsonObject, Part } from "../api/types";
 import { isKnown } from "../composer/models";
 import { t } from "../i18n/words.svelte";
 import { catalog } from "./catalog.svelte";
@@ -29,6 +29,8 @@ class App {
   drawer = $state(false);
   /** Words for the message field that somebody clicked on. */
   suggested = $state<string | null>(null);
+  /** A file of a message that somebody wants to say something about. */
+  attached = $state.raw<FilePart | null>(null);
   /** Settings chosen before there is a conversation to keep them. */
   planned = $state<ConversationSettings>({});
   /** Deletions that may still be taken back. */
@@ -107,12 +109,12 @@ class App {
   // ── saying something ──────────────────────────────────────────────────────────────────────────────
 
   /** True where it was taken. A running turn is steered, or the message waits in line. */
-  async say(parts: api.Said, queue: boolean): Promise<boolean> {
+  async say(parts: api.Said, queue: boolean, options: JsonObject = {}): Promise<boolean> {
     const done = await attempt(async () => {
       const view = this.current ?? (await this.begin());
       const running = view.running;
       if (running && !queue && (await this.steer(running.id, parts))) return true;
-      const begun = await api.send(view.id, parts, running ? { queue: true } : {});
+      const begun = await api.send(view.id, parts, { options, ...(running ? { queue: true } : {}) });
       this.took(view, begun, parts);
       return true;
     });
@@ -156,9 +158,10 @@ class App {
 
   // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────
 
-  async choose(changes: NonNullable<ConversationChange["settings"]>): Promise<void> {
+  /** `usual`: a new conversation begins with this model, too. */
+  async choose(changes: NonNullable<ConversationChange["settings"]>, usual = true): Promise<void> {
     const view = this.current;
-    const remember = (): void => (changes.model === undefined ? undefined : keep({ model: changes.model }));
+    const remember = (): void => (changes.model === undefined || !usual ? undefined : keep({ model: changes.model }));
     if (!view) {
       remember();
       const planned = { ...this.planned, ...changes } as Record<string, unknown>;

@@ -8,6 +8,8 @@ class Catalog {
   models = $state.raw<Model[]>([]);
   defaultModel = $state.raw<string | null>(null);
   providers = $state.raw<Provider[]>([]);
+  /** By type of model, a schema of its options. */
+  options = $state.raw<Record<string, unknown>>({});
   agents = $state.raw<Agent[]>([]);
   groups = $state.raw<Group[]>([]);
   prompts = $state.raw<Prompt[]>([]);
@@ -27,6 +29,7 @@ class Catalog {
       this.models = models.value.items;
       this.defaultModel = models.value.default;
       this.providers = models.value.providers;
+      this.options = models.value.options;
     }
     if (prompts.status === "fulfilled") this.prompts = prompts.value;
   }

@@ -4,7 +4,7 @@ import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 import * as api from "../api/calls";
 import type { EventOf, LiveEvent, TurnEvent } from "../api/events";
-import type { Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
+import type { FilePart, Json, Message, Question, Summary, Tree, Turn, Usage } from "../api/types";
 import { t } from "../i18n/words.svelte";
 import { Fold } from "./fold";
 import { perFrame } from "./frame";
@@ -16,6 +16,12 @@ export interface Progress {
   log: string;
   /** Pieces of one output, which break their lines themselves; else each report is a line. */
   pieces: boolean;
+}
+/** A file of a reply on its way: a picture as it looks by now, or how many bytes of a sound are here. */
+export interface Arriving {
+  index: number;
+  file: FilePart;
+  bytes: number | null;
 }
 /** The provider is asked again, at this time in seconds; 0 where that is not known. */
 export interface Retry {
@@ -45,6 +51,8 @@ export class ConversationView {
   readonly turns = new SvelteMap<string, TurnView>();
   readonly questions = new SvelteMap<string, Question>();
   readonly progress = new SvelteMap<string, Progress>();
+  /** By turn: files that are being made. */
+  readonly arriving = new SvelteMap<string, Arriving[]>();
   /** Calls that the server said a client is to run. */
   readonly forClient = new SvelteSet<string>();
   notes = $state.raw<Note[]>([]);
@@ -166,6 +174,7 @@ export class ConversationView {
     this.turns.clear();
     this.questions.clear();
     this.progress.clear();
+    this.arriving.clear();
     this.dirty.clear();
     this.folding = this.newFold();
     for (const message of tree.messages) this.put(message);
@@ -222,9 +231,17 @@ export class ConversationView {
         this.ended(turn, event);
         break;
       case "step.start":
+        this.arriving.delete(turn);
         if (event.parent !== null && !this.branches.has(event.parent)) void this.refetch();
         break;
+      case "file.partial":
+        this.arrives(turn, event);
+        break;
+      case "file.added":
+        this.arriving.set(turn, (this.arriving.get(turn) ?? []).slice(1));
+        break;
       case "step.retry":
+        this.arriving.delete(turn);
         this.changeTurn(turn, { retry: { at: Date.now() / 1000 + event.seconds, reason: event.reason } });
         break;
       case "step.model":
@@ -291,6 +308,7 @@ export class ConversationView {
 
   private ended(turn: string, event: EventOf<"turn.end">): void {
     this.flush();
+    this.arriving.delete(turn);
     const { state, usage, error, limit } = event;
     this.changeTurn(turn, { state, live: false, usage, error, limit });
     this.forgetQuestions((question) => question.turn === turn);
@@ -303,6 +321,13 @@ export class ConversationView {
 
   private forgetQuestions(which: (question: Question) => boolean): void {
     for (const question of this.questions.values()) if (which(question)) this.questions.delete(question.id);
+  }
+
+  /** A newer picture takes the place of the one before; a piece of sound adds to what is here. */
+  private arrives(turn: string, { file, index, offset }: EventOf<"file.partial">): void {
+    const others = (this.arriving.get(turn) ?? []).filter((one) => one.index !== index);
+    const bytes = offset === null ? null : offset + (file.size ?? 0);
+    this.arriving.set(turn, [...others, { index, file, bytes }].sort((one, other) => one.index - other.index));
   }
 
   private report(call: string, value: Json): void {

@@ -119,6 +119,7 @@ export class Draft {
         break;
       case "provider.data":
         this.chances(event.data.logprobs);
+        this.heard(event.data.transcript);
         break;
       case "message.end":
         this.open.clear();
@@ -147,6 +148,12 @@ export class Draft {
     const held = this.head.metadata.logprobs;
     const logprobs = [...(Array.isArray(held) ? held : []), ...tokens];
     this.head = { ...this.head, metadata: { ...this.head.metadata, logprobs } };
+  }
+
+  /** What was heard has its language, length and segments beside its words. */
+  private heard(transcript: Json | undefined): void {
+    if (!transcript || typeof transcript !== "object" || Array.isArray(transcript)) return;
+    this.head = { ...this.head, metadata: { ...this.head.metadata, transcript } };
   }
 
   private asReasoning(part: Part): Part {
@@ -251,6 +258,7 @@ export class Fold {
       case "text.end":
       case "text.cited":
       case "item.added":
+      case "file.added":
       case "provider.data":
       case "message.end":
       case "error":

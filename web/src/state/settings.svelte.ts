@@ -2,7 +2,7 @@
 
 import { SvelteSet } from "svelte/reactivity";
 
-import type { Decision, Question } from "../api/types";
+import type { Decision, JsonObject, Question } from "../api/types";
 
 export type Theme = "system" | "light" | "dark";
 export type Language = "auto" | "en" | "zh";
@@ -22,6 +22,8 @@ interface Kept {
   notify: boolean;
   /** The model that was chosen last; null: the server's own. */
   model: string | null;
+  /** Of models that make pictures, listen or speak, by their names. */
+  options: Record<string, JsonObject>;
 }
 
 const KEY = "dragoman.settings";
@@ -35,6 +37,7 @@ const DEFAULTS: Kept = {
   runHere: [],
   notify: false,
   model: null,
+  options: {},
 };
 
 function kept(): Kept {

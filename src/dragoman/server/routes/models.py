@@ -86,10 +86,9 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
             if server.provider in providers:
                 yield _view(find, providers[server.provider], model, missing=None)
     for provider in providers.values():
-        if provider.local:
-            continue  # what runs is known, and what does not run cannot answer
         missing = _missing(find, provider)
-        for model in provider.models:
+        # on this machine, what does not run cannot answer; but what the settings name is believed
+        for model in provider.own if provider.local else provider.models:
             if not {"*", "?"} & set(model):
                 yield _view(find, provider, model, missing)
 

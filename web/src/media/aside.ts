@@ -1,0 +1,36 @@
+/** A model asked beside the conversation: what is dictated or read aloud is no part of it. */
+
+import * as api from "../api/calls";
+import { get } from "../api/client";
+import type { TurnInfo } from "../api/generated";
+import type { JsonObject, Message } from "../api/types";
+import { list } from "../state/list.svelte";
+
+const EVERY = 250; // milliseconds
+
+/** The answer, from a conversation that is deleted when it has been read. */
+export async function askAside<T>(model: string, parts: api.Said, options: JsonObject, read: (answer: Message) => Promise<T> | T, signal: AbortSignal): Promise<T> {
+  const made = await api.create({ model });
+  list.hidden.set(made.id, true);
+  try {
+    const begun = await api.send(made.id, parts, { options });
+    while ((await get<TurnInfo>(`/api/turns/${encodeURIComponent(begun.turn)}`, signal)).live) await pause(signal);
+    const { messages } = await api.tree(made.id);
+    const answer = messages.findLast(({ role }) => role === "assistant");
+    const error = answer?.parts.find((part) => part.type === "error");
+    if (!answer || error) throw new Error(error?.type === "error" ? error.message : "there is no answer");
+    return await read(answer);
+  } finally {
+    void api.drop(made.id).then(
+      () => list.drop(made.id),
+      () => {}, // it stays in the list, and can be deleted there
+    );
+  }
+}
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, EVERY);
+    signal.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason as Error)), { once: true });
+  });
+}

@@ -1,0 +1,87 @@
+/** What a message lacks for the model that is to answer it, found while it is typed; and what would do instead.
+
+The server checks it again. Where this page cannot know (a model whose modalities nobody lists), it is silent. */
+
+import type { Model } from "../api/types";
+import { kindOf, type Modality } from "../composer/modality";
+import { isMask } from "./files";
+
+export type Offer = { kind: "model"; model: Model } | { kind: "attach"; accept: "image/*" | "audio/*" } | { kind: "record" } | { kind: "choose" };
+
+export type Lack =
+  | { code: "untaken"; kinds: Modality[] }
+  | { code: "needsPicture" }
+  | { code: "needsSound" }
+  | { code: "oneSound" }
+  | { code: "needsWords"; type: Model["type"] };
+
+export interface Message {
+  text: string;
+  files: { name: string; type: string }[];
+}
+/** What of earlier messages a model would go on with. */
+export interface Earlier {
+  picture: boolean;
+  sound: boolean;
+}
+
+const TAKEN: Partial<Record<Model["type"], Modality[]>> = { "image-edit": ["image"], "audio-stt": ["audio"], "audio-tts": [] };
+const MOST = 3;
+
+/** Null where nothing is said of it. */
+function takenBy(model: Pick<Model, "type" | "modalities">): string[] | null {
+  const always = TAKEN[model.type];
+  if (model.modalities.length) return [...model.modalities, ...(always ?? [])];
+  return always ?? null;
+}
+
+export function takes(model: Pick<Model, "type" | "modalities">, kind: Modality): boolean {
+  return takenBy(model)?.includes(kind) ?? false;
+}
+
+export function lackOf(message: Message, model: Pick<Model, "type" | "modalities">, earlier: Earlier): Lack | null {
+  if (!message.text.trim() && !message.files.length) return null; // nobody has begun
+  const kinds = [...new Set(message.files.flatMap(({ type }) => kindOf(type) ?? []))];
+  const taken = takenBy(model);
+  const untaken = taken ? kinds.filter((kind) => !taken.includes(kind)) : [];
+  if (untaken.length) return { code: "untaken", kinds: untaken };
+  if (model.type === "chat") return null;
+  const sounds = message.files.filter(({ type }) => kindOf(type) === "audio").length;
+  if (model.type === "audio-stt") {
+    if (sounds > 1) return { code: "oneSound" };
+    return sounds || earlier.sound ? null : { code: "needsSound" };
+  }
+  const pictures = message.files.filter(({ type }) => kindOf(type) === "image");
+  const shown = pictures.length === 1 || pictures.some(({ name }) => !isMask(name));
+  if (model.type === "image-edit" && !shown && !earlier.picture) return { code: "needsPicture" };
+  const words = message.text.trim() !== "" || message.files.some(({ type }) => type.startsWith("text/"));
+  return words ? null : { code: "needsWords", type: model.type };
+}
+
+/** Ready models that would take it, those of the same type first. */
+export function offersFor(lack: Lack, message: Message, model: Pick<Model, "name" | "type">, models: Model[], canRecord: boolean): Offer[] {
+  const others = models.filter((other) => other.ready && other.name !== model.name);
+  const offered = (fits: (other: Model) => boolean): Offer[] =>
+    others
+      .filter(fits)
+      .sort((one, other) => Number(other.type === model.type) - Number(one.type === model.type))
+      .slice(0, MOST)
+      .map((other) => ({ kind: "model", model: other }));
+  switch (lack.code) {
+    case "untaken": {
+      const fitting = offered((other) => lack.kinds.every((kind) => takes(other, kind)) && lackOf(message, other, { picture: false, sound: false })?.code !== "untaken");
+      return fitting.length ? fitting : [{ kind: "choose" }];
+    }
+    case "needsPicture":
+      return [{ kind: "attach", accept: "image/*" }, ...offered(({ type }) => type === "image-gen").slice(0, 1)];
+    case "needsSound":
+      return [
+        { kind: "attach", accept: "audio/*" },
+        ...(canRecord ? [{ kind: "record" } as const] : []),
+        ...offered(({ type }) => type === "chat").slice(0, 1),
+      ];
+    case "oneSound":
+    case "needsWords":
+      return []; // the field and the attachments are where it is mended
+  }
+}

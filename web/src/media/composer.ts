@@ -1,0 +1,5 @@
+/** What the message field loads for pictures and sound once the page is there. */
+
+export { default as Above } from "./Above.svelte";
+export { default as Bar } from "./Bar.svelte";
+export { MediaDraft } from "./draft.svelte";

@@ -1,0 +1,24 @@
+/** A picture to the clipboard. Browsers take only PNG there: another is drawn anew. */
+
+export const canCopyPictures = (): boolean => typeof ClipboardItem !== "undefined" && "write" in (navigator.clipboard ?? {});
+
+export async function copyPicture(address: string): Promise<void> {
+  // Safari wants the promise, not what comes of it, while the click is fresh.
+  await navigator.clipboard.write([new ClipboardItem({ "image/png": asPng(address) })]);
+}
+
+async function asPng(address: string): Promise<Blob> {
+  const picture = new Image();
+  picture.src = address;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
+  canvas.getContext("2d")?.drawImage(picture, 0, 0);
+  return pngOf(canvas);
+}
+
+export function pngOf(canvas: HTMLCanvasElement): Promise<Blob> {
+  return new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large"))), "image/png");
+  });
+}

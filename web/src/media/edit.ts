@@ -1,0 +1,19 @@
+/** "Edit this": the picture goes into the message field, and a model that can change it answers. */
+
+import type { FilePart } from "../api/types";
+import { app } from "../state/app.svelte";
+import { catalog } from "../state/catalog.svelte";
+import { tell } from "../state/toasts.svelte";
+import { changesPictures } from "./files";
+import { m } from "./words.svelte";
+
+export async function editPicture(file: FilePart): Promise<void> {
+  app.attached = file;
+  const name = catalog.modelOf(app.chosen);
+  const now = catalog.models.find((model) => model.name === name);
+  if (now && changesPictures(now)) return;
+  const editors = catalog.models.filter((model) => model.ready && changesPictures(model));
+  const editor = editors.find(({ type }) => type === "image-edit") ?? editors[0];
+  if (editor) await app.choose({ model: editor.name }, false);
+  else if (!now?.modalities.includes("image")) tell(m().noEditModel, "note");
+}

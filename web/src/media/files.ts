@@ -1,0 +1,33 @@
+/** What a file is to the eye and the ear, and what it is called. */
+
+import type { FilePart, Model } from "../api/types";
+import { visible } from "../calls/visible";
+
+export const isPicture = (file: Pick<FilePart, "media_type">): boolean =>
+  file.media_type.startsWith("image/") && file.media_type !== "image/svg+xml"; // which could hold a script
+
+export const isMask = (name: string): boolean => /mask\.\w+$/i.test(name);
+
+const LONGEST = 300;
+
+/** What stands for a picture that is not seen: what it was asked for, else its name. */
+export function altOf(file: Pick<FilePart, "name" | "media_type">, about: string): string {
+  const words = about.replace(/\s+/g, " ").trim();
+  const text = words || file.name || file.media_type;
+  return visible(text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+}
+
+/** Models that change a picture they are shown. */
+export const changesPictures = (model: Pick<Model, "type" | "modalities">): boolean =>
+  model.type === "image-edit" || (model.type === "image-gen" && model.modalities.includes("image"));
+
+/** The name of the picture's mask: the server knows it by its end. */
+export const maskName = (name: string): string => `${name.replace(/\.\w+$/, "") || "picture"}-mask.png`;
+
+/** 65 → 1:05 */
+export function clock(seconds: number): string {
+  const whole = Number.isFinite(seconds) ? Math.max(0, Math.floor(seconds)) : 0;
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (value: number): string => String(value).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}

@@ -1,0 +1,16 @@
+/** The words of pictures and sound: they come with what shows them, not with the page. */
+
+import { media as en, type MediaWords } from "../i18n/en/media";
+import { t } from "../i18n/words.svelte";
+
+let chinese = $state.raw<MediaWords | null>(null);
+let asked = false;
+
+export function m(): MediaWords {
+  if (t().code !== "zh") return en;
+  if (!asked) {
+    asked = true;
+    void import("../i18n/zh/media").then(({ media }) => (chinese = media));
+  }
+  return chinese ?? en;
+}
