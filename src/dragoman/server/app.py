@@ -18,6 +18,7 @@ from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
+from dragoman.server.own_settings import OwnSettings
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
@@ -35,6 +36,7 @@ from dragoman.server.routes import (
     prometheus,
     questions,
     queue,
+    setup,
     tools,
     turns,
     way_back,
@@ -96,6 +98,7 @@ def _included() -> tuple[BaseRoute, ...]:
         models,
         files,
         people,
+        setup,
         ai_sdk,
         ag_ui,
     )
@@ -111,6 +114,7 @@ def api(
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
     needs_password: bool = False,
+    own_settings: OwnSettings | None = None,
 ) -> FastAPI:
     """The API alone, to be mounted in an application of your own: `who` tells whose a request is.
 
@@ -125,6 +129,7 @@ def api(
         upload_limit=upload_limit,
         model=model,
         needs_password=needs_password,
+        own_settings=own_settings,
     )
     problems.install(app)
     return app
@@ -139,13 +144,22 @@ def server(
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
     metrics: prometheus.Reach = "owner",
+    own_settings: OwnSettings | None = None,
 ) -> FastAPI:
-    """What `dragoman serve` serves: the API and the page, for people who have signed in."""
+    """What `dragoman serve` serves: the API and the page, for people who have signed in. With `own_settings`,
+    whoever runs the server sets it up in the page."""
 
     async def who(request: Request) -> str | None:
         return person_in(request.scope)  # the middleware has found out
 
-    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=auth.needs_password)
+    app = api(
+        runtime,
+        who=who,
+        upload_limit=upload_limit,
+        model=model,
+        needs_password=auth.needs_password,
+        own_settings=own_settings,
+    )
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
     app.include_router(health.router)

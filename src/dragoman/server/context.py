@@ -16,6 +16,7 @@ from dragoman.messages.parts import File, Text, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
+from dragoman.server.own_settings import OwnSettings
 from dragoman.server.protocols.readers import Readers
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import Begun, CurrentModel
@@ -36,6 +37,7 @@ class Context:
     upload_limit: int
     model: CurrentModel | None = None
     needs_password: bool = False
+    own_settings: OwnSettings | None = None  # what the page may change
 
     async def check_owner(self, conversation: str, person: str) -> None:
         """NotFound where it is not theirs. One that cannot be read is still somebody's."""

@@ -30,6 +30,7 @@ from dragoman.server.auth import Auth, load_secret
 from dragoman.server.links import LIFETIME, RunningServer, announce
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
+from dragoman.server.own_settings import OwnSettings
 from dragoman.server.publisher import Publisher
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
@@ -72,6 +73,7 @@ async def _serve(settings: Settings) -> None:
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
                 metrics=table.get("metrics", "owner"),
+                own_settings=OwnSettings(settings),
             )
             address = _address(listener)
             running = RunningServer(address, auth.key)
