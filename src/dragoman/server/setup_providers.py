@@ -16,7 +16,7 @@ from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
 from dragoman.server.own_settings import OwnSettings
 from dragoman.server.setup_bodies import NewProvider
-from dragoman.server.setup_shapes import ProviderSetup, ProviderSetupList, ProviderTest
+from dragoman.server.setup_shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
 from dragoman.stored_keys import forget_key, next_place, store_key
 
 _SHOWN = 50  # models of a list
@@ -69,13 +69,21 @@ async def test_provider(runtime: Runtime, name: str) -> ProviderTest:
         secrets = endpoint.secrets
         listed = await list_models(models.client, endpoint)
     except ProviderError as error:
-        advice = redact_text(error.hint, secrets) if error.hint else None
-        status = f" (HTTP {error.status})" if error.status else ""
-        return ProviderTest(False, [], redact_text(f"{error.message}{status}", secrets), advice)
+        return ProviderTest(False, [], redact_text(str(error), secrets), _advice(error))
     except DragomanError as error:
         return ProviderTest(False, [], redact_text(str(error), secrets), None)
     models.note_types({f"{name}/{one.id}": one.type for one in listed if one.type is not None})
     return ProviderTest(True, [one.id for one in listed][:_SHOWN], None, None)
+
+
+def _advice(error: ProviderError) -> Advice | None:
+    if error.status in (401, 403):
+        return "key"
+    if error.kind == "no_list":
+        return "talk"
+    if error.kind in ("connection", "redirect") or error.status == 404:
+        return "address"
+    return "later" if error.retryable else None
 
 
 async def add_provider(runtime: Runtime, own: OwnSettings, body: NewProvider) -> ProviderSetup:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
 from dragoman.providers.keys import KeySource
 from dragoman.stored_keys import Place
+
+Advice: TypeAlias = Literal["key", "address", "later", "talk"]
+"""What may help: another key, another address, to wait, or to try one of its models."""
 
 
 @dataclass(slots=True)
@@ -41,7 +45,7 @@ class ProviderTest:
     works: bool
     models: list[str]
     error: str | None
-    advice: str | None
+    advice: Advice | None
 
 
 @dataclass(slots=True)
