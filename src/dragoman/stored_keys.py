@@ -13,7 +13,7 @@ from dragoman.own_folders import data_folder
 
 SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
 
-Place: TypeAlias = Literal["keyring", "file"]
+KeyPlace: TypeAlias = Literal["keyring", "file"]
 
 _writing = threading.Lock()
 
@@ -35,7 +35,7 @@ def in_file(name: str) -> str | None:
     return _read().get(name)
 
 
-def store_key(name: str, value: str) -> Place:
+def store_key(name: str, value: str) -> KeyPlace:
     """Where it is stored now. A keyring that takes it leaves nothing in the file."""
     try:
         import_module("keyring").set_password(SERVICE, name, value)
@@ -56,7 +56,7 @@ def forget_key(name: str) -> None:
     _forget_in_file(name)
 
 
-def next_place() -> Place:
+def next_place() -> KeyPlace:
     """Where a key would be stored, as far as that can be said before."""
     try:
         keyring = import_module("keyring")

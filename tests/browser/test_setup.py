@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -16,6 +17,7 @@ from tests.browser.plays import obey
 from tests.browser.stage import MARKS, Person, at_the_page, staged
 from tests.browser.test_reading import AXE
 from tests.loopback import loopback
+from tests.patience import PATIENCE
 from tests.tools.mcp.servers import RAW
 
 pytestmark = MARKS
@@ -69,6 +71,9 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await owner.sees("How can I help?")
         await open_setup(owner, "providers")
         await row.get_by_test_id("remove-key").click()
+        await expect(row.get_by_test_id("provider-state")).to_contain_text("no key")
+        owner.page.once("dialog", lambda dialog: dialog.accept())
+        await row.get_by_test_id("remove-provider").click()
         await expect(row).to_be_hidden()
     assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
     assert KEY not in owner.server.printed
@@ -113,3 +118,40 @@ async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: B
         await open_setup(person, "agents")
         await expect(person.by("settings")).to_contain_text("智能体与技能")
         assert await violations(person) == []
+
+
+async def test_options_and_limits_are_set_for_one_conversation(owner: Person) -> None:
+    """R1: what is set is stored with the conversation; what is emptied is as usual again."""
+    await owner.say("hello")
+    await owner.sees("How can I help?")
+    id = owner.page.url.rpartition("/")[2]
+    await owner.by("open-tools").click()
+    await owner.by("conversation-options").locator("summary").click()
+    await owner.by("option-temperature").fill("0.4")
+    await owner.by("option-others").fill('{"top_p": 0.9}')
+    await owner.by("setting-max_rounds").fill("3")
+    await owner.by("setting-review").select_option("on_error")
+    await owner.by("setting-dialect").select_option("hermes")
+    await owner.by("setting-private").fill("Berta=Berta Meier")
+    await owner.by("setting-private").blur()
+    wanted = {
+        "options": {"temperature": 0.4, "top_p": 0.9},
+        "max_rounds": 3,
+        "review": "on_error",
+        "dialect": "hermes",
+        "private": {"Berta": "Berta Meier"},
+    }
+    await eventually_set(owner, id, wanted)
+    assert await violations(owner) == []
+    await owner.by("option-temperature").fill("")
+    await owner.by("setting-private").fill("")
+    await owner.by("setting-private").blur()
+    del wanted["private"]
+    await eventually_set(owner, id, {**wanted, "options": {"top_p": 0.9}})
+
+
+async def eventually_set(person: Person, id: str, wanted: dict[str, object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (found := (await person.told(f"/api/conversations/{id}"))["settings"]) != wanted:
+            assert set(found) <= {*wanted, "model", "private"}
+            await asyncio.sleep(0.1)

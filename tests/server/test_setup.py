@@ -23,7 +23,8 @@ from dragoman.config.build import build_runtime
 from dragoman.config.settings import load
 from dragoman.server.app import server
 from dragoman.server.auth import Auth, key_hash, load_secret
-from dragoman.server.own_settings import OwnSettings
+from dragoman.server.setup.confirmations import LIFETIME, Confirmations
+from dragoman.server.setup.own_settings import OwnSettings
 from tests.loopback import Body, Reply, delta, loopback, stream
 from tests.patience import PATIENCE
 from tests.server.site import SMALL, Answer, Site, listening
@@ -341,3 +342,35 @@ async def test_agents_are_shown_whole_with_where_they_come_from(folder: Folder) 
         (agent,) = (await site.get("/api/setup/agents"))["agents"]
     assert (agent["prompt"], agent["rules"][0]["permission"]) == ("You write code.", "files.read")
     assert agent["origin"].endswith("dragoman.toml:6")
+
+
+async def test_a_file_that_was_named_is_the_one_that_is_written(folder: Folder, tmp_path: Path) -> None:
+    """P11: a folder's file that was only found is not written; one that the person named is theirs."""
+    async with loopback(answer) as model:
+        named, found = tmp_path / "named.toml", tmp_path / "dragoman.toml"
+        named.write_text(SETTINGS.format(url=model.url))
+        found.write_text("# a folder's own\n")
+        for file, wanted in ((named, named), (None, folder.file)):
+            settings = load(file, start=tmp_path, environment={"DRAGOMAN_TRUST": str(tmp_path)})
+            own = OwnSettings(settings)
+            assert own.file == wanted
+            own.add("providers", "mine", {"base_url": "http://127.0.0.1:9/v1"})
+            assert "mine" in own.catalog().providers
+            own.remove("providers", "mine")
+    assert found.read_text() == "# a folder's own\n"
+
+
+def test_a_confirmation_is_for_one_value_one_use_and_a_while() -> None:
+    """P11"""
+    now = [0.0]
+    confirmations = Confirmations(clock=lambda: now[0])
+    token = confirmations.issue({"command": "true"})
+    assert confirmations.use(token, {"command": "true"})
+    assert not confirmations.use(token, {"command": "true"})
+    late = confirmations.issue({"command": "true"})
+    now[0] += LIFETIME + 1
+    assert not confirmations.use(late, {"command": "true"})
+    first = confirmations.issue(0)
+    for other in range(200):
+        confirmations.issue(other)
+    assert not confirmations.use(first, 0)

@@ -18,7 +18,6 @@ from dragoman.server.auth import Auth
 from dragoman.server.context import Context, Who
 from dragoman.server.description import describe
 from dragoman.server.middleware import LOOPBACK, Middleware, person_in
-from dragoman.server.own_settings import OwnSettings
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
@@ -41,6 +40,7 @@ from dragoman.server.routes import (
     turns,
     way_back,
 )
+from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
 
 UPLOAD_LIMIT = 25_000_000

@@ -16,9 +16,9 @@ from dragoman.messages.parts import File, Text, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
-from dragoman.server.own_settings import OwnSettings
 from dragoman.server.protocols.readers import Readers
 from dragoman.server.publisher import Publisher
+from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.access import may_see
 from dragoman.store.store import Queued, TurnRow

@@ -30,8 +30,8 @@ from dragoman.server.auth import Auth, load_secret
 from dragoman.server.links import LIFETIME, RunningServer, announce
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
-from dragoman.server.own_settings import OwnSettings
 from dragoman.server.publisher import Publisher
+from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store

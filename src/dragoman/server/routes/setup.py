@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from dragoman.server import setup_servers, setup_shapes
 from dragoman.server.context import TheContext
-from dragoman.server.setup_access import TheOwnSettings
-from dragoman.server.setup_bodies import ConfirmedServer, NewKey, NewProvider, NewServer
-from dragoman.server.setup_providers import (
+from dragoman.server.setup import servers as mcp
+from dragoman.server.setup import shapes
+from dragoman.server.setup.access import TheOwnSettings
+from dragoman.server.setup.bodies import ConfirmedServer, NewKey, NewProvider, NewServer
+from dragoman.server.setup.providers import (
     add_provider,
     forget_provider_key,
     list_providers,
@@ -24,15 +25,13 @@ router = APIRouter(prefix="/setup", tags=["setup"])
 
 
 @router.get("/providers")
-async def providers(context: TheContext, own: TheOwnSettings) -> setup_shapes.ProviderSetupList:
+async def providers(context: TheContext, own: TheOwnSettings) -> shapes.ProviderSetupList:
     """Who serves models, whether one can sign in there, and where the key comes from. Never the key."""
     return await list_providers(context.runtime, own)
 
 
 @router.post("/providers", status_code=201)
-async def new_provider(
-    context: TheContext, own: TheOwnSettings, body: NewProvider
-) -> setup_shapes.ProviderSetup:
+async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvider) -> shapes.ProviderSetup:
     """A server of one's own, at once: it is written to the settings, and its key is stored."""
     return await add_provider(context.runtime, own, body)
 
@@ -44,21 +43,19 @@ async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> 
 
 
 @router.put("/providers/{name}/key")
-async def set_key(
-    context: TheContext, own: TheOwnSettings, name: str, body: NewKey
-) -> setup_shapes.ProviderSetup:
+async def set_key(context: TheContext, own: TheOwnSettings, name: str, body: NewKey) -> shapes.ProviderSetup:
     """Into the keyring, or where there is none, into a file only its owner can read. It holds at once."""
     return await store_provider_key(context.runtime, own, name, body.key.get_secret_value())
 
 
 @router.delete("/providers/{name}/key")
-async def drop_key(context: TheContext, own: TheOwnSettings, name: str) -> setup_shapes.ProviderSetup:
+async def drop_key(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ProviderSetup:
     """What was stored. A key of the environment stays where it is."""
     return await forget_provider_key(context.runtime, own, name)
 
 
 @router.post("/providers/{name}/test")
-async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> setup_shapes.ProviderTest:
+async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ProviderTest:
     """Asks the provider for its list of models, with the key that is there."""
     return await test_provider(context.runtime, name)
 
@@ -67,47 +64,45 @@ async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> s
 
 
 @router.get("/servers")
-async def servers(context: TheContext, own: TheOwnSettings) -> setup_shapes.ServerSetupList:
+async def servers(context: TheContext, own: TheOwnSettings) -> shapes.ServerSetupList:
     """Each MCP server with its state, why it is not there, the end of its log, and its tools."""
-    return await setup_servers.list_servers(context.runtime, own)
+    return await mcp.list_servers(context.runtime, own)
 
 
 @router.post("/servers/plan")
-async def plan_server(context: TheContext, own: TheOwnSettings, body: NewServer) -> setup_shapes.ServerPlan:
+async def plan_server(context: TheContext, own: TheOwnSettings, body: NewServer) -> shapes.ServerPlan:
     """Exactly what adding this server would run and write. Nothing is done yet."""
-    return await setup_servers.plan_server(context.runtime, own, body)
+    return await mcp.plan_server(context.runtime, own, body)
 
 
 @router.post("/servers", status_code=201)
-async def new_server(
-    context: TheContext, own: TheOwnSettings, body: ConfirmedServer
-) -> setup_shapes.ServerSetup:
+async def new_server(context: TheContext, own: TheOwnSettings, body: ConfirmedServer) -> shapes.ServerSetup:
     """What was planned and confirmed: it is written to the settings and started at once."""
-    return await setup_servers.add_server(context.runtime, own, body)
+    return await mcp.add_server(context.runtime, own, body)
 
 
 @router.post("/servers/{name}/restart")
-async def restart_server(context: TheContext, own: TheOwnSettings, name: str) -> setup_shapes.ServerSetup:
+async def restart_server(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ServerSetup:
     """Ends it if it runs, and starts it at once."""
-    return await setup_servers.restart_server(context.runtime, own, name)
+    return await mcp.restart_server(context.runtime, own, name)
 
 
 @router.delete("/servers/{name}", status_code=204)
 async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> None:
     """Ends it, and takes it out of the settings, with the secrets that were stored for it."""
-    await setup_servers.remove_server(context.runtime, own, name)
+    await mcp.remove_server(context.runtime, own, name)
 
 
 # ── agents and skills ─────────────────────────────────────────────────────────────────────────────
 
 
 @router.get("/agents")
-async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> setup_shapes.AgentSetupList:
+async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> shapes.AgentSetupList:
     """Each agent and each skill, whole, and the file it comes from."""
     services = context.runtime.services
     sources = [source for source in services.toolbox.sources if isinstance(source, Skills)]
     agents = [
-        setup_shapes.AgentSetup(
+        shapes.AgentSetup(
             agent.name,
             agent.description,
             agent.prompt,
@@ -119,7 +114,7 @@ async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> setup_s
         for agent in services.agents.values()
     ]
     skills = [
-        setup_shapes.SkillSetup(
+        shapes.SkillSetup(
             skill.name,
             skill.description,
             skill.when,
@@ -130,4 +125,4 @@ async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> setup_s
         for source in sources
         for skill in source.skills.values()
     ]
-    return setup_shapes.AgentSetupList(agents, skills, [one for each in sources for one in each.warnings])
+    return shapes.AgentSetupList(agents, skills, [one for each in sources for one in each.warnings])

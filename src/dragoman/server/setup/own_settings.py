@@ -17,7 +17,7 @@ from dragoman.config.settings import Settings, user_file
 from dragoman.config.trust.contents import hash_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog
-from dragoman.server.confirmations import Confirmations
+from dragoman.server.setup.confirmations import Confirmations
 from dragoman.store.address import StoreFile
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.messages.questions import Rule
 from dragoman.providers.keys import KeySource
-from dragoman.stored_keys import Place
+from dragoman.stored_keys import KeyPlace
 
 Advice: TypeAlias = Literal["key", "address", "later", "talk"]
 """What may help: another key, another address, to wait, or to try one of its models."""
@@ -33,7 +33,7 @@ class ProviderSetup:
 @dataclass(slots=True)
 class ProviderSetupList:
     file: str  # where a provider of one's own is written
-    stores_in: Place  # where a key goes
+    stores_in: KeyPlace  # where a key goes
     shared: bool  # other servers work on the same store
     items: list[ProviderSetup]
 

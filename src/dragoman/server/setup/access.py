@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.server.context import Person, TheContext
-from dragoman.server.own_settings import OwnSettings
+from dragoman.server.setup.own_settings import OwnSettings
 
 
 async def own_settings_of(context: TheContext, person: Person) -> OwnSettings:

@@ -14,9 +14,9 @@ from dragoman.providers.sign_in import describe_auth, reach
 from dragoman.providers.tables import check_tables
 from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
-from dragoman.server.own_settings import OwnSettings
-from dragoman.server.setup_bodies import NewProvider
-from dragoman.server.setup_shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
+from dragoman.server.setup.bodies import NewProvider
+from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
 from dragoman.stored_keys import forget_key, next_place, store_key
 
 _SHOWN = 50  # models of a list

@@ -13,9 +13,9 @@ from dragoman.errors import BadRequest, ConfigError, NotFound
 from dragoman.messages.questions import Rule
 from dragoman.redaction import redact_text
 from dragoman.runtime import Runtime
-from dragoman.server.own_settings import OwnSettings
-from dragoman.server.setup_bodies import ConfirmedServer, NewServer
-from dragoman.server.setup_shapes import ServerPlan, ServerSetup, ServerSetupList, ServerTool
+from dragoman.server.setup.bodies import ConfirmedServer, NewServer
+from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.shapes import ServerPlan, ServerSetup, ServerSetupList, ServerTool
 from dragoman.stored_keys import forget_key, store_key
 from dragoman.tools.mcp.references import looks_secret
 from dragoman.tools.mcp.servers import McpServer
