@@ -168,6 +168,7 @@ async def test_a_page_that_the_settings_name_may_use_it_with_a_key_alone(tmp_pat
         assert "access-control-allow-credentials" not in allowed.headers
         assert await status(site, "POST", "/api/conversations", {}, **page) == 201
         assert await status(site, "GET", "/api/me", authorization="", cookie=cookie, **page) == 401
+        assert await status(site, "GET", "/api/setup/providers", **page) == 403
         other = {**asked, "origin": "https://evil.example"}
         refused = await site.ask("OPTIONS", "/api/ai-sdk/chat", headers={**NOBODY, **other})
         assert "access-control-allow-origin" not in refused.headers

@@ -26,6 +26,7 @@ from dragoman.providers.chain import names_in
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
 from dragoman.store.blobs.place import folder_of
+from dragoman.stored_keys import keys_file
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.builtin.media import media_group
@@ -334,8 +335,8 @@ def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | Non
 
 def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list[Rule]:
     """What lies in the workspace and becomes code or prompt at the next start, beside what is so by its name
-    (`tools/protected.py`). To write there is asked about whatever else is allowed. The store, and what was
-    said about trust, are out of bounds."""
+    (`tools/protected.py`). To write there is asked about whatever else is allowed. The store, keys, and what
+    was said about trust, are out of bounds."""
     file = settings.values.get("mcp_file")
     asked = [
         *settings.files,
@@ -349,7 +350,7 @@ def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list
         Rule("files.write", f"{_within(workspace, trust_answers().file)}*", "deny"),
     ]
     stored = [f"{_within(workspace, store.path)}*"] if isinstance(store, StoreFile) else []
-    stored += [f"{_within(workspace, store.folder(data_folder()))}/*"]
+    stored += [f"{_within(workspace, store.folder(data_folder()))}/*", f"{_within(workspace, keys_file())}*"]
     if (folder := folder_of(store.blobs)) is not None and (within := _within(workspace, folder)) != ".":
         stored += [within, f"{within}/*"]
     rules += [Rule(f"files.{what}", pattern, "deny") for pattern in stored for what in ("read", "write")]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config.settings import Settings
-from dragoman.config.sources import user_folder
 from dragoman.config.trust.contents import COMMANDS, INSTRUCTIONS
+from dragoman.own_folders import user_folder
 
 MOST = 64_000  # characters of instructions
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -17,17 +17,16 @@ from dragoman.config.sources import (
     Decide,
     Sources,
     consider_paths,
-    data_folder,
     decide_from_memory,
     find_files,
     find_sources,
     user_file,
-    user_folder,
 )
 from dragoman.config.tables import ConfigTable
 from dragoman.config.trust.contents import BYTE_ORDER_MARK, PROMPTS, SKILLS, expand
 from dragoman.config.trust.contents import SETTINGS as FILE
 from dragoman.errors import ConfigError
+from dragoman.own_folders import data_folder, user_folder
 from dragoman.store.address import is_url
 
 __all__ = [

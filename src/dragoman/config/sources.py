@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from dragoman.config.trust.contents import (
     inspect_project,
 )
 from dragoman.errors import ConfigError
+from dragoman.own_folders import data_folder, user_folder
 
 Decide: TypeAlias = Callable[[FolderContents], bool]
 
@@ -156,19 +156,3 @@ def is_named_trusted(folder: Path, environment: Mapping[str, str]) -> bool:
 
 def user_file() -> Path:
     return user_folder() / SETTINGS
-
-
-def user_folder() -> Path:
-    """Where a person's own files are, as the system has it."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "dragoman"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "dragoman"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "dragoman"
-
-
-def data_folder() -> Path:
-    """Where conversations are stored, unless the settings name another place."""
-    if sys.platform in ("win32", "darwin"):
-        return user_folder()
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "dragoman"

@@ -133,6 +133,22 @@ class Models:
         for name in types:
             self._models.pop(name, None)
 
+    def use_catalog(self, catalog: Catalog) -> None:
+        """Another one from now on. What answers at this moment ends as it began."""
+        changed = {*self.catalog.providers} ^ {*catalog.providers}
+        changed |= {
+            name for name, one in catalog.providers.items() if self.catalog.providers.get(name) != one
+        }
+        self.catalog = catalog
+        for name in changed:
+            self.forget(name)
+
+    def forget(self, provider: str) -> None:
+        """Its key or address is another one by now: its models are built anew when they are next asked."""
+        for name in [one for one in self._models if one.partition("/")[0] == provider]:
+            del self._models[name]
+        self._chains.clear()
+
     def traits(self, provider: Provider, model: str) -> Traits:
         """What is known of a model, by the catalog or by its server's own list."""
         traits = self.catalog.traits(provider, model)

@@ -36,10 +36,12 @@ from dragoman.server.routes import (
     prometheus,
     questions,
     queue,
+    setup,
     tools,
     turns,
     way_back,
 )
+from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
 
 UPLOAD_LIMIT = 25_000_000
@@ -97,6 +99,7 @@ def _included() -> tuple[BaseRoute, ...]:
         models,
         files,
         people,
+        setup,
         ai_sdk,
         ag_ui,
     )
@@ -112,6 +115,7 @@ def api(
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
     needs_password: bool = False,
+    own_settings: OwnSettings | None = None,
 ) -> FastAPI:
     """The API alone, to be mounted in an application of your own: `who` tells whose a request is.
 
@@ -126,6 +130,7 @@ def api(
         upload_limit=upload_limit,
         model=model,
         needs_password=needs_password,
+        own_settings=own_settings,
     )
     problems.install(app)
     return app
@@ -141,13 +146,22 @@ def server(
     upload_limit: int = UPLOAD_LIMIT,
     model: CurrentModel | None = None,
     metrics: prometheus.Reach = "owner",
+    own_settings: OwnSettings | None = None,
 ) -> FastAPI:
-    """What `dragoman serve` serves: the API and the page, for people who have signed in."""
+    """What `dragoman serve` serves: the API and the page, for people who have signed in. With `own_settings`,
+    whoever runs the server sets it up in the page."""
 
     async def who(request: Request) -> str | None:
         return person_in(request.scope)  # the middleware has found out
 
-    app = api(runtime, who=who, upload_limit=upload_limit, model=model, needs_password=auth.needs_password)
+    app = api(
+        runtime,
+        who=who,
+        upload_limit=upload_limit,
+        model=model,
+        needs_password=auth.needs_password,
+        own_settings=own_settings,
+    )
     app.state.auth = auth
     app.include_router(people.sign_in, prefix="/api")
     app.include_router(health.router)

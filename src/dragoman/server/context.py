@@ -18,6 +18,7 @@ from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
 from dragoman.server.protocols.readers import Readers
 from dragoman.server.publisher import Publisher
+from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
 from dragoman.store.access import may_see
 from dragoman.store.store import Queued, TurnRow
@@ -36,6 +37,7 @@ class Context:
     upload_limit: int
     model: CurrentModel | None = None
     needs_password: bool = False
+    own_settings: OwnSettings | None = None  # what the page may change
 
     async def check_owner(self, conversation: str, person: str) -> None:
         """NotFound where it is not theirs. One that cannot be read is still somebody's."""

@@ -25,6 +25,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 JSON_LIMIT = 2_000_000
 IMPORT_LIMIT = 50_000_000
 _PROTOCOLS = ("/api/ai-sdk/", "/api/ag-ui")  # of clients that send all that was said each time
+_OWN_PAGE = "/api/setup"  # what is set up is decided in our own page, whoever has a key
 _SLOWEST = 30.0  # seconds between two pieces of a body
 _SIGN_IN = "/api/login"
 _SIGN_IN_LIMIT = 10_000  # bytes
@@ -113,7 +114,7 @@ class Middleware:
         if not path.startswith("/api") and not _is_openai(path):
             return None
         origin = headers.get("origin")
-        if origin not in self._origins:
+        if origin not in self._origins or path.startswith(_OWN_PAGE):
             if origin is not None and not _is_ours(origin, scope["scheme"], host):
                 hint = "name it in [server] origins, or a proxy that speaks HTTPS in proxies"
                 return 403, f"pages of another origin may not use this server ({hint})"

@@ -52,12 +52,29 @@ class Toolbox:
 
     def __init__(self, groups: Iterable[Group] = (), sources: Iterable[Source] = ()) -> None:
         self._groups = tuple(groups)
-        self.sources = tuple(sources)
-        if twice := _twice(
-            [*(group.name for group in self._groups), *(source.name for source in self.sources)]
-        ):
+        self.sources: tuple[Source, ...] = tuple(sources)
+        self._check()
+
+    def _check(self) -> None:
+        names = [*(group.name for group in self._groups), *(source.name for source in self.sources)]
+        if twice := _twice(names):
             raise ConfigError(f"there are two tool groups named {twice}")
         self.offer()  # names that cannot be told apart are found now, not in the middle of a turn
+
+    def add(self, source: Source) -> None:
+        """From the next request on. ConfigError where there is a group of its name."""
+        before = self.sources
+        self.sources = (*before, source)
+        try:
+            self._check()
+        except ConfigError:
+            self.sources = before
+            raise
+
+    async def remove(self, source: Source) -> None:
+        """Calls to its tools that are under way fail as those to a server that went away do."""
+        self.sources = tuple(one for one in self.sources if one is not source)
+        await source.close()
 
     @property
     def groups(self) -> tuple[Group, ...]:

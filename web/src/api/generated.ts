@@ -18,6 +18,20 @@ export interface components {
             toolCallId?: string;
             error?: string | null;
         };
+        AgentSetup: {
+            name: string;
+            description: string;
+            prompt: string;
+            model: string | null;
+            tools: string[] | null;
+            rules: components["schemas"]["Rule-Output"][];
+            origin: string | null;
+        };
+        AgentSetupList: {
+            agents: components["schemas"]["AgentSetup"][];
+            skills: components["schemas"]["SkillSetup"][];
+            left_out: string[];
+        };
         AgentTool: {
             name: string;
             /** @default  */
@@ -293,6 +307,31 @@ export interface components {
             started: number;
             ended: number | null;
             usage: components["schemas"]["Usage"] | null;
+        };
+        ConfirmedServer: {
+            /** @example files */
+            name: string;
+            /** @description the program, without its arguments */
+            command?: string | null;
+            args?: string[];
+            /** @description what looks like a secret is stored as a key is */
+            env?: {
+                [key: string]: string;
+            };
+            cwd?: string | null;
+            /** @description where it answers, if it is no program */
+            url?: string | null;
+            /** @description what looks like a secret is stored as a key is */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description of an older server
+             * @default false
+             */
+            sse?: boolean;
+            /** @description from the plan that was shown */
+            confirm: string;
         };
         ContextEntry: {
             /** @default  */
@@ -831,6 +870,51 @@ export interface components {
              */
             settings?: components["schemas"]["ConversationSettings"];
         };
+        NewKey: {
+            /**
+             * Format: password
+             * @description it is stored, and never sent back
+             */
+            key: string;
+        };
+        /** @description A server of one's own, that speaks one of the known protocols. */
+        NewProvider: {
+            /** @example my-server */
+            name: string;
+            /** @example http://127.0.0.1:8000/v1 */
+            base_url: string;
+            /**
+             * @default openai_chat
+             * @enum {string}
+             */
+            wire?: "openai_chat" | "openai_responses" | "anthropic_messages" | "gemini";
+            /** @description without one, requests carry none */
+            key?: string | null;
+        };
+        /** @description An MCP server: a program to be started, or an address. */
+        NewServer: {
+            /** @example files */
+            name: string;
+            /** @description the program, without its arguments */
+            command?: string | null;
+            args?: string[];
+            /** @description what looks like a secret is stored as a key is */
+            env?: {
+                [key: string]: string;
+            };
+            cwd?: string | null;
+            /** @description where it answers, if it is no program */
+            url?: string | null;
+            /** @description what looks like a secret is stored as a key is */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * @description of an older server
+             * @default false
+             */
+            sse?: boolean;
+        };
         /** @description A message, and how it is to be answered. */
         NewTurn: {
             /** @description as PROVIDER/MODEL */
@@ -980,6 +1064,34 @@ export interface components {
              * @constant
              */
             type: "item";
+        };
+        /** @description A provider, and how one signs in to it here. */
+        ProviderSetup: {
+            name: string;
+            title: string;
+            ready: boolean;
+            missing: string | null;
+            local: boolean;
+            keys: string[];
+            key_name: string | null;
+            key_from: ("given" | "environment" | "keyring" | "file") | null;
+            signs_in: string | null;
+            address: string | null;
+            own: boolean;
+        };
+        ProviderSetupList: {
+            file: string;
+            /** @enum {string} */
+            stores_in: "keyring" | "file";
+            shared: boolean;
+            items: components["schemas"]["ProviderSetup"][];
+        };
+        /** @description What came of asking a provider for its list of models. */
+        ProviderTest: {
+            works: boolean;
+            models: string[];
+            error: string | null;
+            advice: ("key" | "address" | "later" | "talk") | null;
         };
         /** @description Any model of a provider can be named, as NAME/MODEL, whether it is listed or not. */
         ProviderView: {
@@ -1307,6 +1419,55 @@ export interface components {
             context?: components["schemas"]["ContextEntry"][];
             /** @default [] */
             resume?: components["schemas"]["ResumeEntry"][];
+        };
+        /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
+        ServerPlan: {
+            name: string;
+            program: string | null;
+            argv: string[];
+            cwd: string | null;
+            url: string | null;
+            env: {
+                [key: string]: string;
+            };
+            headers: {
+                [key: string]: string;
+            };
+            secrets: string[];
+            file: string;
+            rules: components["schemas"]["Rule-Output"][];
+            confirm: string;
+        };
+        /** @description An MCP server: what it is, how it is, and why it is not there. */
+        ServerSetup: {
+            name: string;
+            kind: string;
+            where: string;
+            origin: string | null;
+            own: boolean;
+            enabled: boolean;
+            state: string;
+            error: string | null;
+            log: string[];
+            tools: components["schemas"]["ServerTool"][];
+            left_out: string[];
+        };
+        ServerSetupList: {
+            file: string;
+            shared: boolean;
+            items: components["schemas"]["ServerSetup"][];
+        };
+        ServerTool: {
+            name: string;
+            description: string;
+        };
+        SkillSetup: {
+            name: string;
+            description: string;
+            when: string;
+            always: boolean;
+            text: string;
+            origin: string;
         };
         /** @description Replies and calls that have these things in common. None: of all, or not known. */
         Spending: {
@@ -1739,6 +1900,8 @@ export interface components {
 }
 export type AgentList = components['schemas']['AgentList'];
 export type AgentMessage = components['schemas']['AgentMessage'];
+export type AgentSetup = components['schemas']['AgentSetup'];
+export type AgentSetupList = components['schemas']['AgentSetupList'];
 export type AgentTool = components['schemas']['AgentTool'];
 export type AgentView = components['schemas']['AgentView'];
 export type Answer = components['schemas']['Answer'];
@@ -1762,6 +1925,7 @@ export type CitationInput = components['schemas']['Citation-Input'];
 export type CitationOutput = components['schemas']['Citation-Output'];
 export type ClientTool = components['schemas']['ClientTool'];
 export type CompactionTrace = components['schemas']['CompactionTrace'];
+export type ConfirmedServer = components['schemas']['ConfirmedServer'];
 export type ContextEntry = components['schemas']['ContextEntry'];
 export type ConversationChange = components['schemas']['ConversationChange'];
 export type ConversationChanged = components['schemas']['ConversationChanged'];
@@ -1802,6 +1966,9 @@ export type ModelSpent = components['schemas']['ModelSpent'];
 export type ModelView = components['schemas']['ModelView'];
 export type NamedPrompt = components['schemas']['NamedPrompt'];
 export type NewConversation = components['schemas']['NewConversation'];
+export type NewKey = components['schemas']['NewKey'];
+export type NewProvider = components['schemas']['NewProvider'];
+export type NewServer = components['schemas']['NewServer'];
 export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
 export type Origin = components['schemas']['Origin'];
@@ -1812,6 +1979,9 @@ export type Prompt = components['schemas']['Prompt'];
 export type PromptList = components['schemas']['PromptList'];
 export type ProviderData = components['schemas']['ProviderData'];
 export type ProviderItem = components['schemas']['ProviderItem'];
+export type ProviderSetup = components['schemas']['ProviderSetup'];
+export type ProviderSetupList = components['schemas']['ProviderSetupList'];
+export type ProviderTest = components['schemas']['ProviderTest'];
 export type ProviderView = components['schemas']['ProviderView'];
 export type Question = components['schemas']['Question'];
 export type QuestionAsked = components['schemas']['QuestionAsked'];
@@ -1838,6 +2008,11 @@ export type RuleDecision = components['schemas']['RuleDecision'];
 export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
+export type ServerPlan = components['schemas']['ServerPlan'];
+export type ServerSetup = components['schemas']['ServerSetup'];
+export type ServerSetupList = components['schemas']['ServerSetupList'];
+export type ServerTool = components['schemas']['ServerTool'];
+export type SkillSetup = components['schemas']['SkillSetup'];
 export type Spending = components['schemas']['Spending'];
 export type SteeringMessage = components['schemas']['SteeringMessage'];
 export type StepEnd = components['schemas']['StepEnd'];

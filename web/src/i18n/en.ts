@@ -253,6 +253,7 @@ export const en = {
   confirmRemoveAll: "Delete all files in this browser?",
   // settings
   general: "General",
+  setup: "Set-up",
   permissions: "Permissions",
   usage: "Usage",
   help: "Help",

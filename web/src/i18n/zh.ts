@@ -244,6 +244,7 @@ export const zh: Words = {
   removeAll: "全部删除",
   confirmRemoveAll: "删除此浏览器中的全部文件吗？",
   general: "通用",
+  setup: "配置",
   permissions: "权限",
   usage: "用量",
   help: "帮助",

@@ -17,7 +17,7 @@ import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
 export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "none";
-export type SettingsTab = "general" | "permissions" | "prompts" | "usage" | "help";
+export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
 
 class App {
   current = $state.raw<ConversationView | null>(null);

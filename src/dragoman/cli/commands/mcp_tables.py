@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dragoman.cli.folder_trust import load_settings, trust_edit
 from dragoman.config.build import servers_of
+from dragoman.config.edits import parse_text, read_text, with_table, without_table
 from dragoman.config.settings import FILE, user_folder
 from dragoman.config.trust.contents import inspect_project
 from dragoman.errors import ConfigError
@@ -87,26 +86,21 @@ def add_server(name: str, table: dict[str, Any], config: Path | None) -> str:
                     f"{key} looks like a secret, which does not belong into a file: write ${{NAME}} for it, "
                     "and set NAME in the environment, or store it with `keyring set dragoman NAME`"
                 )
-    before = file.read_bytes().decode() if file.exists() else ""
-    if name in _parse(before, file).get("mcp", {}):
+    before = read_text(file)
+    if name in parse_text(before, file).get("mcp", {}):
         raise ConfigError(f"{file} has a server {name!r} already: `dragoman mcp remove {name}` takes it out")
-    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
-    after = f"{before}{gap}{_write_table(name, table)}"
-    _check_edit(before, after, file, {name: table}, ())
-    hint = _write(file, after)
+    hint = _write(file, with_table(before, "mcp", name, table, file))
     return f"{name} is written to {file}. Try it out: dragoman mcp test {name}{hint}"
 
 
 def remove_server(name: str, config: Path | None) -> str:
     """Take the table out, also where it makes no server."""
     file = find_file(config)
-    before = file.read_bytes().decode() if file.exists() else ""
-    servers = _parse(before, file).get("mcp", {})
+    before = read_text(file)
+    servers = parse_text(before, file).get("mcp", {})
     if name not in servers:
         raise ConfigError(f"{file} has no server {name!r}: {_list_names(servers)}")
-    after = _without_table(before, name)
-    _check_edit(before, after, file, {}, (name,))
-    hint = _write(file, after)
+    hint = _write(file, without_table(before, "mcp", name, file))
     if servers[name].get("auth") and (url := servers[name].get("url")):
         from dragoman.tools.mcp.tokens import TokenStore
 
@@ -123,61 +117,6 @@ def _write(file: Path, text: str) -> str:
         return ""
     trusted = trust_edit(folder, before, inspect_project(folder))
     return "" if trusted else f"\nThis folder is not trusted yet: dragoman trust {folder}"
-
-
-# ── the text of the file ───────────────────────────────────────────────────────────────────────────
-
-
-def _write_table(name: str, table: dict[str, Any]) -> str:
-    lines = [f"[mcp.{name}]"]
-    lines += [f"{key} = {_toml(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    """A JSON text is a TOML text, save for a character that TOML wants escaped."""
-    if isinstance(value, dict):
-        inside = ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items())
-        return f"{{ {inside} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(_toml(one) for one in value)}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _without_table(text: str, name: str) -> str:
-    """Without the lines from the table's heading to the next one that is not inside it."""
-    inside = re.compile(rf'\s*\[\s*mcp\s*\.\s*(["\']?){re.escape(name)}\1\s*[.\]]')
-    lines: list[str] = []
-    skipping = False
-    for line in text.splitlines(keepends=True):
-        if re.match(r"\s*\[", line) and not line.strip().endswith(","):
-            skipping = inside.match(line) is not None
-            if skipping and lines and not lines[-1].strip():
-                lines.pop()  # the blank line before it
-        if not skipping:
-            lines.append(line)
-    return "".join(lines)
-
-
-def _check_edit(before: str, after: str, file: Path, added: dict[str, Any], removed: Sequence[str]) -> None:
-    """Whoever edits a text without understanding it had better look at what it means now."""
-    wanted = _parse(before, file)
-    servers = {**wanted.get("mcp", {}), **added}
-    wanted["mcp"] = {name: table for name, table in servers.items() if name not in removed}
-    try:
-        found = tomllib.loads(after)
-    except tomllib.TOMLDecodeError:
-        found = {}
-    found.setdefault("mcp", {})
-    if found != wanted:
-        raise ConfigError(f"{file} is written in a way that cannot be changed safely here: edit it by hand")
-
-
-def _parse(text: str, file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is no TOML: {error}") from error
 
 
 def _parse_variable(text: str) -> tuple[str, str]:

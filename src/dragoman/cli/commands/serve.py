@@ -31,6 +31,7 @@ from dragoman.server.links import LIFETIME, RunningServer, announce
 from dragoman.server.listener import HttpServer
 from dragoman.server.middleware import LOOPBACK
 from dragoman.server.publisher import Publisher
+from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
@@ -73,6 +74,7 @@ async def _serve(settings: Settings) -> None:
                 upload_limit=table.get("upload_limit", UPLOAD_LIMIT),
                 model=CurrentModel(chosen.name, chosen.note, chosen.reason),
                 metrics=table.get("metrics", "owner"),
+                own_settings=OwnSettings(settings),
             )
             address = _address(listener)
             running = RunningServer(address, auth.key)

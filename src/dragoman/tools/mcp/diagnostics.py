@@ -20,8 +20,14 @@ class Diagnostics:
         self.stderr = (self.stderr + data.decode("utf-8", "replace"))[-STDERR_KEPT:]
 
     @property
+    def lines(self) -> list[str]:
+        """What it wrote, without the colours and other controls of terminals."""
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.stderr)
+        lines = (line.rstrip().expandtabs() for line in plain.splitlines())
+        return ["".join(one for one in line if one.isprintable()) for line in lines if line]
+
+    @property
     def stderr_tail(self) -> str:
         """Its last lines, for people."""
-        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.stderr)  # colours are for terminals
-        lines = [line.strip() for line in plain.splitlines() if line.strip()]
+        lines = [line.strip() for line in self.lines if line.strip()]
         return "".join(one for one in " / ".join(lines[-3:])[-500:] if one.isprintable())

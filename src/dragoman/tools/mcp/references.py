@@ -1,4 +1,4 @@
-"""Replaces `${NAME}` in settings by what the environment or the keyring holds: no secrets in files."""
+"""Replaces `${NAME}` in settings by what the environment or the keyring holds: no secrets in settings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TypeAlias
 
 from dragoman.errors import ConfigError
-
-SERVICE = "dragoman"  # the name under which the keyring holds secrets: `keyring set dragoman GITHUB_TOKEN`
+from dragoman.stored_keys import SERVICE, in_file
 
 Find: TypeAlias = Callable[[str], str | None]
 
@@ -19,8 +18,11 @@ _SECRET = re.compile(r"key|token|secret|passw|credential|authorization|cookie", 
 
 
 def look_up(name: str) -> str | None:
-    """From the environment, else from the system's keyring, if its package is there."""
-    return os.environ[name] if name in os.environ else read_keyring(SERVICE, name)
+    """From the environment, else from where secrets are stored."""
+    if name in os.environ:
+        return os.environ[name]
+    found = read_keyring(SERVICE, name)
+    return found if found is not None else in_file(name)
 
 
 def read_keyring(service: str, name: str) -> str | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from dragoman.errors import ConfigError, ToolFailed
 from dragoman.extras import require
 from dragoman.messages.parts import Arguments
+from dragoman.redaction import redact_text
 from dragoman.tools.mcp.diagnostics import Diagnostics
 from dragoman.tools.mcp.names import prefix
 from dragoman.tools.mcp.references import Find, look_up
@@ -38,6 +39,7 @@ PATIENCE = 5.0  # seconds a turn waits for a server that starts for the first ti
 PAUSES = (0.5, 2.0, 8.0, 30.0, 120.0)  # between one failure and the next attempt
 STEADY = 30.0  # seconds after which a server that dies had not failed to start
 LONGEST_RULES = 10_000  # characters
+SHORTEST_SECRET = 6  # characters: what is shorter stands in every text
 
 SourceState: TypeAlias = Literal["idle", "starting", "running", "failed", "login"]
 Authorize: TypeAlias = Callable[[McpServer], "httpx2.Auth | None"]
@@ -84,6 +86,10 @@ class McpSource:
         self._failures = 0
         self._not_before = -math.inf
         self._closed = False
+        self._ending = False  # by us, to start again
+        self._restarting = asyncio.Lock()
+        self._diagnostics = Diagnostics()
+        self._secrets: set[str] = set()  # what its references stood for: never shown
 
     @property
     def state(self) -> SourceState:
@@ -99,6 +105,11 @@ class McpSource:
     def connection(self) -> Connection | None:
         """The connection, while there is one."""
         return self._connection
+
+    @property
+    def log(self) -> list[str]:
+        """The last lines that its program wrote to standard error since it was started, without secrets."""
+        return [redact_text(line, self._secrets) for line in self._diagnostics.lines]
 
     # ── what the engine asks for ──────────────────────────────────────────────────────────────────
 
@@ -120,6 +131,23 @@ class McpSource:
             self._scope.cancel()
         if self._task is not None:
             await asyncio.wait({self._task})
+
+    async def restart(self) -> None:
+        """End it if it runs, and start it at once, however often it failed. As `ready`, it waits a moment."""
+        async with self._restarting:
+            self._ending = True
+            try:
+                if self._scope is not None:
+                    self._scope.cancel()
+                if self._task is not None:
+                    await asyncio.wait({self._task})
+            finally:
+                self._ending = False
+            self._failures, self._not_before = 0, -math.inf
+            self.error, self._needs_login = "", False
+            self._begin()
+        if (attempt := self._attempt) is not None:
+            await asyncio.wait({attempt.settled}, timeout=self._patience)
 
     async def call(self, tool: str, arguments: Arguments, context: ToolContext) -> ToolOutput:
         return await self._ask(lambda connection: connection.call(tool, arguments, context))
@@ -195,15 +223,16 @@ class McpSource:
     async def _run(self, attempt: _Attempt) -> None:
         """From the start of a server to its end, whichever way that comes."""
         diagnostics, error = Diagnostics(), None
+        self._diagnostics = diagnostics
         try:
             await in_thread(lambda: import_module("dragoman.tools.mcp.connection"))
-            if not self._closed:
+            if not self._closed and not self._ending:
                 error = await self._hold_connection(attempt, diagnostics)
         except Exception as raised:
             error = raised
         finally:
             self._connection = self._attempt = self._scope = None
-            if error is not None and not self._closed:
+            if error is not None and not self._closed and not self._ending:
                 self._failed(attempt, error, diagnostics)
             if not attempt.settled.done():
                 attempt.settled.set_result(None)
@@ -222,7 +251,7 @@ class McpSource:
             authorize = self._authorize or stored_login
             auth = await in_thread(lambda: authorize(self.server))  # a keyring may wait for a person
             async with connect(
-                self.name, self.server, elicitation, find=self._find, auth=auth, diagnostics=diagnostics
+                self.name, self.server, elicitation, find=self._look_up, auth=auth, diagnostics=diagnostics
             ) as connection:
                 await self._read_tools(connection)
                 self._scope.deadline = math.inf
@@ -236,6 +265,12 @@ class McpSource:
                         await self._read_tools(connection)
                 return ConnectionError("it ended, or closed the connection")
         return TimeoutError(f"it did not start within {limit:g} s")
+
+    def _look_up(self, name: str) -> str | None:
+        value = self._find(name)
+        if value is not None and len(value) >= SHORTEST_SECRET:
+            self._secrets.add(value)
+        return value
 
     async def _read_tools(self, connection: Connection) -> None:
         from dragoman.tools.mcp.definition import tools_of
@@ -259,7 +294,7 @@ class McpSource:
     def _failed(self, attempt: _Attempt, error: Exception, diagnostics: Diagnostics) -> None:
         from dragoman.tools.mcp.errors import describe_failure, needs_login
 
-        self.error = describe_failure(error, diagnostics)
+        self.error = redact_text(describe_failure(error, diagnostics), self._secrets)
         self._needs_login = needs_login(error, diagnostics)
         if self._needs_login and self.server.auth is not None:
             self.error += f": run `dragoman mcp test {self.name}`"

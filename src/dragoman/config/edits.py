@@ -1,0 +1,105 @@
+"""Edits one table of a TOML file, such as `[mcp.files]`: every other byte, comments too, stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import ConfigError
+
+
+def read_text(file: Path) -> str:
+    """What the file says; nothing where there is none."""
+    try:
+        return file.read_bytes().decode() if file.exists() else ""
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
+
+
+def parse_text(text: str, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is no TOML: {error}") from error
+
+
+def with_table(text: str, section: str, name: str, table: Mapping[str, Any], file: Path) -> str:
+    """The text with `[section.name]` at its end. ConfigError where there is one of this name already."""
+    if name in parse_text(text, file).get(section, {}):
+        raise ConfigError(f"{file} has [{section}.{name}] already")
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    lines = [f"[{section}.{_key(name)}]", *(f"{key} = {_toml(value)}" for key, value in table.items())]
+    after = f"{text}{gap}" + "\n".join(lines) + "\n"
+    _check_edit(text, after, file, section, {name: dict(table)})
+    return after
+
+
+def without_table(text: str, section: str, name: str, file: Path) -> str:
+    """The text without the lines from the table's heading to the next one that is not inside it."""
+    inside = re.compile(rf'\s*\[\s*{section}\s*\.\s*(["\']?){re.escape(name)}\1\s*[.\]]')
+    lines: list[str] = []
+    skipping = False
+    for line in text.splitlines(keepends=True):
+        if re.match(r"\s*\[", line) and not line.strip().endswith(","):
+            skipping = inside.match(line) is not None
+            if skipping and lines and not lines[-1].strip():
+                lines.pop()  # the blank line before it
+        if not skipping:
+            lines.append(line)
+    after = "".join(lines)
+    _check_edit(text, after, file, section, {name: None})
+    return after
+
+
+def write_text(file: Path, text: str) -> None:
+    """Whole or not at all, where the file really is: many people's settings are a link."""
+    real = Path(os.path.realpath(file))
+    try:
+        real.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else 0o600
+        fresh = real.with_name(f"{real.name}.{os.getpid()}.new")
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
+            out.write(text.encode())
+        fresh.chmod(mode)
+        fresh.replace(real)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    """A JSON text is a TOML text, save for a character that TOML wants escaped."""
+    if isinstance(value, dict):
+        inside = ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in value)}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _check_edit(
+    before: str, after: str, file: Path, section: str, changes: Mapping[str, dict[str, Any] | None]
+) -> None:
+    """Whoever edits a text without understanding it had better look at what it means now."""
+    wanted = parse_text(before, file)
+    tables = {**wanted.get(section, {}), **changes}
+    wanted[section] = {name: table for name, table in tables.items() if table is not None}
+    try:
+        found = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    found.setdefault(section, {})
+    if found != wanted:
+        raise ConfigError(f"{file} is written in a way that cannot be changed safely here: edit it by hand")

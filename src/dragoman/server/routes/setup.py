@@ -1,0 +1,128 @@
+"""Routes to set the server up, for whoever runs it: providers and their keys, MCP servers, agents, skills."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from dragoman.server.context import TheContext
+from dragoman.server.setup import servers as mcp
+from dragoman.server.setup import shapes
+from dragoman.server.setup.access import TheOwnSettings
+from dragoman.server.setup.bodies import ConfirmedServer, NewKey, NewProvider, NewServer
+from dragoman.server.setup.providers import (
+    add_provider,
+    forget_provider_key,
+    list_providers,
+    remove_provider,
+    store_provider_key,
+    test_provider,
+)
+from dragoman.tools.skills import NAME, Skills
+
+router = APIRouter(prefix="/setup", tags=["setup"])
+
+# ── providers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/providers")
+async def providers(context: TheContext, own: TheOwnSettings) -> shapes.ProviderSetupList:
+    """Who serves models, whether one can sign in there, and where the key comes from. Never the key."""
+    return await list_providers(context.runtime, own)
+
+
+@router.post("/providers", status_code=201)
+async def new_provider(context: TheContext, own: TheOwnSettings, body: NewProvider) -> shapes.ProviderSetup:
+    """A server of one's own, at once: it is written to the settings, and its key is stored."""
+    return await add_provider(context.runtime, own, body)
+
+
+@router.delete("/providers/{name}", status_code=204)
+async def drop_provider(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """One that was added, with its key."""
+    await remove_provider(context.runtime, own, name)
+
+
+@router.put("/providers/{name}/key")
+async def set_key(context: TheContext, own: TheOwnSettings, name: str, body: NewKey) -> shapes.ProviderSetup:
+    """Into the keyring, or where there is none, into a file only its owner can read. It holds at once."""
+    return await store_provider_key(context.runtime, own, name, body.key.get_secret_value())
+
+
+@router.delete("/providers/{name}/key")
+async def drop_key(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ProviderSetup:
+    """What was stored. A key of the environment stays where it is."""
+    return await forget_provider_key(context.runtime, own, name)
+
+
+@router.post("/providers/{name}/test")
+async def try_provider(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ProviderTest:
+    """Asks the provider for its list of models, with the key that is there."""
+    return await test_provider(context.runtime, name)
+
+
+# ── MCP servers ───────────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/servers")
+async def servers(context: TheContext, own: TheOwnSettings) -> shapes.ServerSetupList:
+    """Each MCP server with its state, why it is not there, the end of its log, and its tools."""
+    return await mcp.list_servers(context.runtime, own)
+
+
+@router.post("/servers/plan")
+async def plan_server(context: TheContext, own: TheOwnSettings, body: NewServer) -> shapes.ServerPlan:
+    """Exactly what adding this server would run and write. Nothing is done yet."""
+    return await mcp.plan_server(context.runtime, own, body)
+
+
+@router.post("/servers", status_code=201)
+async def new_server(context: TheContext, own: TheOwnSettings, body: ConfirmedServer) -> shapes.ServerSetup:
+    """What was planned and confirmed: it is written to the settings and started at once."""
+    return await mcp.add_server(context.runtime, own, body)
+
+
+@router.post("/servers/{name}/restart")
+async def restart_server(context: TheContext, own: TheOwnSettings, name: str) -> shapes.ServerSetup:
+    """Ends it if it runs, and starts it at once."""
+    return await mcp.restart_server(context.runtime, own, name)
+
+
+@router.delete("/servers/{name}", status_code=204)
+async def drop_server(context: TheContext, own: TheOwnSettings, name: str) -> None:
+    """Ends it, and takes it out of the settings, with the secrets that were stored for it."""
+    await mcp.remove_server(context.runtime, own, name)
+
+
+# ── agents and skills ─────────────────────────────────────────────────────────────────────────────
+
+
+@router.get("/agents")
+async def agents_and_skills(context: TheContext, own: TheOwnSettings) -> shapes.AgentSetupList:
+    """Each agent and each skill, whole, and the file it comes from."""
+    services = context.runtime.services
+    sources = [source for source in services.toolbox.sources if isinstance(source, Skills)]
+    agents = [
+        shapes.AgentSetup(
+            agent.name,
+            agent.description,
+            agent.prompt,
+            agent.model,
+            list(agent.tools) if agent.tools is not None else None,
+            list(agent.rules),
+            own.origin(f"agents.{agent.name}"),
+        )
+        for agent in services.agents.values()
+    ]
+    skills = [
+        shapes.SkillSetup(
+            skill.name,
+            skill.description,
+            skill.when,
+            skill.always,
+            skill.text,
+            own.short(skill.folder / NAME),
+        )
+        for source in sources
+        for skill in source.skills.values()
+    ]
+    return shapes.AgentSetupList(agents, skills, [one for each in sources for one in each.warnings])

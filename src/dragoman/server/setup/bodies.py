@@ -1,0 +1,47 @@
+"""The bodies of requests that set the server up. A key goes in, and never comes back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from dragoman.server.bodies import Body
+
+_Text = Annotated[str, Field(max_length=4000)]
+_Texts = Annotated[dict[Annotated[str, Field(max_length=200)], _Text], Field(max_length=50)]
+Secret = Annotated[SecretStr, Field(min_length=1, max_length=20_000)]
+
+
+class NewKey(Body):
+    key: Annotated[Secret, Field(description="it is stored, and never sent back")]
+
+
+class NewProvider(Body):
+    """A server of one's own, that speaks one of the known protocols."""
+
+    name: Annotated[str, Field(max_length=60, examples=["my-server"])]
+    base_url: Annotated[str, Field(max_length=2000, examples=["http://127.0.0.1:8000/v1"])]
+    wire: Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"] = "openai_chat"
+    key: Annotated[Secret | None, Field(description="without one, requests carry none")] = None
+
+
+class NewServer(Body):
+    """An MCP server: a program to be started, or an address."""
+
+    name: Annotated[str, Field(max_length=60, examples=["files"])]
+    command: Annotated[_Text | None, Field(description="the program, without its arguments")] = None
+    args: Annotated[list[_Text], Field(max_length=100)] = Field(default_factory=list)
+    env: Annotated[_Texts, Field(description="what looks like a secret is stored as a key is")] = Field(
+        default_factory=dict
+    )
+    cwd: _Text | None = None
+    url: Annotated[_Text | None, Field(description="where it answers, if it is no program")] = None
+    headers: Annotated[_Texts, Field(description="what looks like a secret is stored as a key is")] = Field(
+        default_factory=dict
+    )
+    sse: Annotated[bool, Field(description="of an older server")] = False
+
+
+class ConfirmedServer(NewServer):
+    confirm: Annotated[str, Field(max_length=200, description="from the plan that was shown")]

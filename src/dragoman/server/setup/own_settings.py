@@ -1,0 +1,105 @@
+"""The settings that the page changes: one file of the person's own, and what holds of it at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dragoman.config.build import servers_of, store_of
+from dragoman.config.catalog import catalog_from
+from dragoman.config.edits import parse_text, read_text, with_table, without_table, write_text
+from dragoman.config.settings import Settings, user_file
+from dragoman.config.trust.contents import hash_of
+from dragoman.errors import ConfigError, NotFound
+from dragoman.providers.catalog import Catalog
+from dragoman.server.setup.confirmations import Confirmations
+from dragoman.store.address import StoreFile
+from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.mcp.servers import McpServer, parse_server
+
+_TAKEN = (*BUILTIN, "tools", "agents", "skills", "output")  # groups of tools that are no server's
+
+
+@dataclass(slots=True, frozen=True)
+class OwnSettings:
+    """What a server was started with, and where the page writes: the person's own file, or the one that they
+    named when they started it. A folder's file is never written (P11)."""
+
+    settings: Settings
+    confirmations: Confirmations = field(default_factory=Confirmations)
+    _writing: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def file(self) -> Path:
+        return self.settings.sources.named or user_file()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other servers work on the same store: they take up a change when they are started again."""
+        return not isinstance(store_of(self.settings), StoreFile)
+
+    def tables(self, section: str) -> dict[str, Any]:
+        """What the file says now."""
+        found = parse_text(read_text(self.file), self.file).get(section, {})
+        return found if isinstance(found, dict) else {}
+
+    def add(self, section: str, name: str, table: Mapping[str, Any]) -> None:
+        with self._writing:
+            self._write(with_table(read_text(self.file), section, name, table, self.file))
+
+    def remove(self, section: str, name: str) -> None:
+        """NotFound where it stands in another file, or nowhere: that one is the person's to edit."""
+        with self._writing:
+            if name not in self.tables(section):
+                raise NotFound(section, name, f"it is not in {self.file.name}")
+            self._write(without_table(read_text(self.file), section, name, self.file))
+
+    def catalog(self) -> Catalog:
+        """As the files have it now. What is wrong with them is a ConfigError."""
+        files = self.settings.files
+        if self.file not in files and self.file.exists():
+            files = (self.file, *files)
+        return catalog_from([one for one in files if one.exists()], self.settings.sources.check)
+
+    def servers(self) -> dict[str, McpServer]:
+        """Those of the start, and those of the file as it is now."""
+        found = servers_of(self.settings)
+        gone = {name for name in found if self._was_here(name)} - {*self.tables("mcp")}
+        added = {name: parse_server(table, f"mcp.{name}", name) for name, table in self.tables("mcp").items()}
+        return {name: server for name, server in {**added, **found}.items() if name not in gone}
+
+    def origin(self, path: str) -> str | None:
+        """Where `mcp.files`, `agents.coder` or the like was set: file and line, as a person writes it."""
+        section, _, name = path.partition(".")
+        found = self.settings.origins.get(path)
+        if found is None and name in self.tables(section):
+            found = str(self.file)
+        return None if found is None else self.short(found)
+
+    @staticmethod
+    def short(path: Path | str) -> str:
+        return re.sub(rf"^{re.escape(str(Path.home()))}(?=/)", "~", str(path))
+
+    def check_server(self, name: str, table: Mapping[str, Any]) -> McpServer:
+        """The server that a table describes. ConfigError where it is none, or its name is taken."""
+        server = parse_server(dict(table), f"mcp.{name}", name)
+        if name in _TAKEN:
+            raise ConfigError(
+                f"{name} is the name of a group of tools that comes with Dragoman: take another"
+            )
+        if name in self.servers():
+            raise ConfigError(f"there is a server {name!r} already: take another name, or remove that one")
+        return server
+
+    def _was_here(self, name: str) -> bool:
+        return self.settings.origins.get(f"mcp.{name}", "").startswith(f"{self.file}:")
+
+    def _write(self, text: str) -> None:
+        """What is written here is what the owner has just confirmed: it counts as looked at."""
+        write_text(self.file, text)
+        self.settings.sources.accepted[os.path.realpath(self.file)] = hash_of(text.encode())

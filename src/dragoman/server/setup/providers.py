@@ -1,0 +1,214 @@
+"""Providers and their keys, as whoever runs the server sets them up. A key goes in, and never comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+from dragoman.errors import ConfigError, DragomanError, NotFound, ProviderError
+from dragoman.providers.catalog import Provider
+from dragoman.providers.listing import list_models
+from dragoman.providers.models import Models
+from dragoman.providers.sign_in import describe_auth, reach
+from dragoman.providers.tables import check_tables
+from dragoman.redaction import redact_text
+from dragoman.runtime import Runtime
+from dragoman.server.setup.bodies import NewProvider
+from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.shapes import Advice, ProviderSetup, ProviderSetupList, ProviderTest
+from dragoman.stored_keys import forget_key, next_place, store_key
+
+_SHOWN = 50  # models of a list
+
+
+async def list_providers(runtime: Runtime, own: OwnSettings) -> ProviderSetupList:
+    models = _models(runtime)
+
+    def look() -> ProviderSetupList:  # keyrings are slow
+        written = own.tables("providers")
+        found = [_view(models, one, written) for one in models.catalog.providers.values()]
+        return ProviderSetupList(own.short(own.file), next_place(), own.is_shared, found)
+
+    return await asyncio.to_thread(look)
+
+
+async def store_provider_key(runtime: Runtime, own: OwnSettings, name: str, key: str) -> ProviderSetup:
+    models = _models(runtime)
+    provider = _provider(models, name)
+    key = _checked(key)
+    if not provider.keys:
+        raise ConfigError(f"{provider.title or name} takes no key: {_signs_in(models, provider)}")
+    found = await asyncio.to_thread(models.keys.find, provider)
+    if found is not None and found.source in ("environment", "given"):
+        raise ConfigError(
+            f"{found.name} is set in the environment of the server, which comes first: change it there"
+        )
+    await asyncio.to_thread(_store, provider.keys[0], key)
+    _forget_models(models, provider)
+    return await _seen(models, own, provider)
+
+
+async def forget_provider_key(runtime: Runtime, own: OwnSettings, name: str) -> ProviderSetup:
+    models = _models(runtime)
+    provider = _provider(models, name)
+    found = await asyncio.to_thread(models.keys.find, provider)
+    if found is not None and found.source in ("environment", "given"):
+        raise ConfigError(f"{found.name} is set in the environment of the server: take it out there")
+    await asyncio.to_thread(_forget, provider)
+    _forget_models(models, provider)
+    return await _seen(models, own, provider)
+
+
+async def test_provider(runtime: Runtime, name: str) -> ProviderTest:
+    models = _models(runtime)
+    provider = _provider(models, name)
+    secrets: tuple[str, ...] = ()
+    try:
+        endpoint = await asyncio.to_thread(reach, provider, models.keys)
+        secrets = endpoint.secrets
+        listed = await list_models(models.client, endpoint)
+    except ProviderError as error:
+        return ProviderTest(False, [], redact_text(str(error), secrets), _advice(error))
+    except DragomanError as error:
+        return ProviderTest(False, [], redact_text(str(error), secrets), None)
+    models.note_types({f"{name}/{one.id}": one.type for one in listed if one.type is not None})
+    return ProviderTest(True, [one.id for one in listed][:_SHOWN], None, None)
+
+
+def _advice(error: ProviderError) -> Advice | None:
+    if error.status in (401, 403):
+        return "key"
+    if error.kind == "no_list":
+        return "talk"
+    if error.kind in ("connection", "redirect") or error.status == 404:
+        return "address"
+    return "later" if error.retryable else None
+
+
+async def add_provider(runtime: Runtime, own: OwnSettings, body: NewProvider) -> ProviderSetup:
+    """Written to the person's own settings, and there at once."""
+    models = _models(runtime)
+    if body.name in models.catalog.providers:
+        raise ConfigError(f"there is a provider {body.name!r} already: take another name")
+    if "$" in body.base_url or "@" in body.base_url:
+        raise ConfigError("an address is written out here, without variables, names and passwords")
+    key = _checked(body.key.get_secret_value()) if body.key is not None else None
+    variable = f"OWN_{re.sub(r'[^A-Za-z0-9]', '_', body.name).upper()}_KEY"
+    others = {one for each in models.catalog.providers.values() for one in each.keys}
+    if variable in others or variable in models.keys.environment:
+        raise ConfigError(
+            f"the key of {body.name} would be named {variable}, which is taken: take another name"
+        )
+    table: dict[str, Any] = {"base_url": body.base_url.strip(), "wire": body.wire, "keys": [variable]}
+    if key is None:
+        table["local"] = True  # it works without one
+    check_tables({"providers": {body.name: table}}, own.file.name)
+
+    def write() -> None:
+        own.add("providers", body.name, table)
+        try:
+            models.use_catalog(own.catalog())
+        except ConfigError:
+            own.remove("providers", body.name)
+            raise
+        forget_key(variable)  # one that an earlier provider of this name left behind
+        if key is not None:
+            _store(variable, key)
+
+    await asyncio.to_thread(write)
+    return await _seen(models, own, models.catalog.providers[body.name])
+
+
+async def remove_provider(runtime: Runtime, own: OwnSettings, name: str) -> None:
+    models = _models(runtime)
+    provider = _provider(models, name)
+
+    def write() -> None:
+        own.remove("providers", name)
+        models.use_catalog(own.catalog())
+        shared = {one for each in models.catalog.providers.values() for one in each.keys}
+        for variable in provider.keys:
+            if variable not in shared:
+                forget_key(variable)
+
+    await asyncio.to_thread(write)
+
+
+def _models(runtime: Runtime) -> Models:
+    models = runtime.services.model
+    if not isinstance(models, Models):
+        raise ConfigError("this server has one model, which the program it is part of gave it")
+    return models
+
+
+def _provider(models: Models, name: str) -> Provider:
+    if name not in models.catalog.providers:
+        raise NotFound("provider", name)
+    return models.catalog.providers[name]
+
+
+def _checked(key: str) -> str:
+    """A key can be the value of a header. The error does not repeat it."""
+    key = key.strip()
+    if not re.fullmatch(r"[!-~]+", key):
+        raise ConfigError(
+            "a key is made of letters, digits and signs, without spaces: was more copied than that?"
+        )
+    return key
+
+
+def _store(name: str, key: str) -> None:
+    try:
+        store_key(name, key)
+    except OSError as error:
+        raise ConfigError(f"the key cannot be stored: {error.strerror}") from None
+
+
+def _forget(provider: Provider) -> None:
+    try:
+        for name in provider.keys:
+            forget_key(name)
+    except OSError as error:
+        raise ConfigError(f"the key cannot be taken out: {error.strerror}") from None
+
+
+def _forget_models(models: Models, provider: Provider) -> None:
+    """Those of all providers that look for their key under one of these names."""
+    for other in models.catalog.providers.values():
+        if {*other.keys} & {*provider.keys}:
+            models.forget(other.name)
+
+
+async def _seen(models: Models, own: OwnSettings, provider: Provider) -> ProviderSetup:
+    return await asyncio.to_thread(lambda: _view(models, provider, own.tables("providers")))
+
+
+def _view(models: Models, provider: Provider, written: dict[str, Any]) -> ProviderSetup:
+    missing = address = None
+    try:
+        reach(provider, models.keys)
+    except ConfigError as error:
+        missing = str(error)
+    try:
+        address = redact_text(provider.address(models.keys.environment))
+    except ConfigError:
+        pass  # what is missing says so
+    key = models.keys.find(provider)
+    return ProviderSetup(
+        provider.name,
+        provider.title or provider.name,
+        missing is None,
+        missing,
+        provider.local,
+        list(provider.keys),
+        key.name if key is not None else None,
+        key.source if key is not None else None,
+        _signs_in(models, provider),
+        address,
+        provider.name in written,
+    )
+
+
+def _signs_in(models: Models, provider: Provider) -> str | None:
+    return describe_auth(provider, models.keys)

@@ -1,0 +1,190 @@
+"""MCP servers, as whoever runs the server sets them up: nothing is started that they have not just seen."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from dragoman.errors import BadRequest, ConfigError, NotFound
+from dragoman.messages.questions import Rule
+from dragoman.redaction import redact_text
+from dragoman.runtime import Runtime
+from dragoman.server.setup.bodies import ConfirmedServer, NewServer
+from dragoman.server.setup.own_settings import OwnSettings
+from dragoman.server.setup.shapes import ServerPlan, ServerSetup, ServerSetupList, ServerTool
+from dragoman.stored_keys import forget_key, store_key
+from dragoman.tools.mcp.references import looks_secret
+from dragoman.tools.mcp.servers import McpServer
+from dragoman.tools.mcp.source import McpSource
+from dragoman.tools.permissions import concerns
+
+OFF, PENDING = "off", "pending"  # states of a server that no source stands for
+
+
+async def list_servers(runtime: Runtime, own: OwnSettings) -> ServerSetupList:
+    sources = _sources(runtime)
+    known = await asyncio.to_thread(own.servers)
+    servers = {**known, **{name: source.server for name, source in sources.items()}}
+    written = await asyncio.to_thread(own.tables, "mcp")
+    views = [_view(own, name, server, sources.get(name), name in written) for name, server in servers.items()]
+    return ServerSetupList(own.short(own.file), own.is_shared, views)
+
+
+async def plan_server(runtime: Runtime, own: OwnSettings, body: NewServer) -> ServerPlan:
+    server, secrets = _planned(runtime, own, body)
+    argv = [server.command, *server.args] if server.command is not None else []
+    return ServerPlan(
+        body.name,
+        shutil.which(server.command) if server.command is not None else None,
+        argv,
+        server.cwd,
+        server.url,
+        server.env,
+        server.headers,
+        list(secrets),
+        own.short(own.file),
+        await _rules(runtime, body.name),
+        own.confirmations.issue(_value(body)),
+    )
+
+
+async def add_server(runtime: Runtime, own: OwnSettings, body: ConfirmedServer) -> ServerSetup:
+    if not own.confirmations.use(body.confirm, _value(body)):
+        raise BadRequest(
+            "what would run has to be looked at first, and confirmed as it was shown: do it again"
+        )
+    server, secrets = _planned(runtime, own, body)
+    source = McpSource(body.name, server, workspace=runtime.services.workspace)
+    await asyncio.to_thread(_write, own, body, secrets)
+    try:
+        runtime.services.toolbox.add(source)
+    except ConfigError:
+        await asyncio.to_thread(_take_out, own, body.name)
+        raise
+    await source.ready()
+    return _view(own, body.name, server, source, written=True)
+
+
+async def restart_server(runtime: Runtime, own: OwnSettings, name: str) -> ServerSetup:
+    source = _sources(runtime).get(name)
+    if source is None:
+        raise NotFound("server", name, "one that was added to a file by hand is there after the next start")
+    await source.restart()
+    return _view(own, name, source.server, source, name in await asyncio.to_thread(own.tables, "mcp"))
+
+
+async def remove_server(runtime: Runtime, own: OwnSettings, name: str) -> None:
+    await asyncio.to_thread(_take_out, own, name)
+    if (source := _sources(runtime).get(name)) is not None:
+        await runtime.services.toolbox.remove(source)
+
+
+# ── what is planned ───────────────────────────────────────────────────────────────────────────────
+
+
+def _planned(runtime: Runtime, own: OwnSettings, body: NewServer) -> tuple[McpServer, dict[str, str]]:
+    """The server, with references in the place of secrets, and the secrets."""
+    secrets: dict[str, str] = {}
+    server = own.check_server(body.name, _table(body, secrets))
+    alike = [name for name in _sources(runtime) if name.lower() == body.name.lower()]
+    if alike:
+        raise ConfigError(f"its tools would be named like those of {alike[0]}: take another name")
+    return server, secrets
+
+
+def _table(body: NewServer, secrets: dict[str, str]) -> dict[str, Any]:
+    """As the settings have it. What is a secret goes into `secrets`, under a name of this server's own."""
+    given: dict[str, Any] = {
+        "command": body.command,
+        "args": body.args,
+        "cwd": body.cwd,
+        "env": _referring(body.name, body.env, secrets),
+        "url": body.url,
+        "transport": "sse" if body.sse else None,
+        "headers": _referring(body.name, body.headers, secrets),
+    }
+    return {key: value for key, value in given.items() if value}
+
+
+def _referring(server: str, texts: dict[str, str], secrets: dict[str, str]) -> dict[str, str]:
+    referring = {}
+    for name, value in texts.items():
+        if looks_secret(name, value) or redact_text(value) != value:
+            variable = _secret_name(server, name)
+            if secrets.setdefault(variable, value) != value:
+                raise ConfigError(f"two secrets would be stored as {variable}: rename one")
+            referring[name] = f"${{{variable}}}"
+        else:
+            referring[name] = value
+    return referring
+
+
+def _secret_name(server: str, name: str) -> str:
+    """For one server alone: `a` with `B_C` and `a_b` with `C` are not to share a secret."""
+    mark = sha256(f"{server}\0{name}".encode()).hexdigest()[:6].upper()
+    return re.sub(r"[^A-Z0-9]", "_", f"MCP_{server}_{name}_{mark}".upper())
+
+
+def _value(body: NewServer) -> dict[str, Any]:
+    return body.model_dump(exclude={"confirm"})
+
+
+def _write(own: OwnSettings, body: NewServer, secrets: dict[str, str]) -> None:
+    own.add("mcp", body.name, _table(body, {}))
+    try:
+        for name, value in secrets.items():
+            store_key(name, value)
+    except OSError as error:
+        own.remove("mcp", body.name)
+        raise ConfigError(f"its secrets cannot be stored: {error.strerror}") from None
+
+
+def _take_out(own: OwnSettings, name: str) -> None:
+    table = own.tables("mcp").get(name, {})
+    own.remove("mcp", name)
+    for kind in ("env", "headers"):
+        for key in table.get(kind, {}):
+            forget_key(_secret_name(name, key))
+
+
+async def _rules(runtime: Runtime, name: str) -> list[Rule]:
+    """What a server of this name may do without a question, by rules that are there already."""
+    granted = [replace(one.rule, origin="granted") for one in await runtime.grants()]
+    all_rules = [*runtime.services.rules, *granted]
+    return [
+        rule
+        for rule in all_rules
+        if rule.action == "allow"
+        and (rule.permission.startswith(f"mcp.{name}.") or concerns(rule, f"mcp.{name}.any"))
+    ]
+
+
+# ── what is there ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _sources(runtime: Runtime) -> dict[str, McpSource]:
+    return {one.name: one for one in runtime.services.toolbox.sources if isinstance(one, McpSource)}
+
+
+def _view(
+    own: OwnSettings, name: str, server: McpServer, source: McpSource | None, written: bool
+) -> ServerSetup:
+    absent = PENDING if server.enabled else OFF
+    tools = source.group().tools if source is not None else ()
+    return ServerSetup(
+        name,
+        server.kind,
+        server.where,
+        own.origin(f"mcp.{name}"),
+        written,
+        server.enabled,
+        source.state if source is not None else absent,
+        (redact_text(source.error) or None) if source is not None else None,
+        source.log if source is not None else [],
+        [ServerTool(tool.name, tool.description) for tool in tools],
+        list(source.left_out) if source is not None else [],
+    )

@@ -1,0 +1,95 @@
+"""Stores keys and other secrets by name: in the system's keyring, else in a file only its owner can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from dragoman.own_folders import data_folder
+
+SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
+
+KeyPlace: TypeAlias = Literal["keyring", "file"]
+
+_writing = threading.Lock()
+
+
+def keys_file() -> Path:
+    return data_folder() / "keys.json"
+
+
+def in_keyring(name: str) -> str | None:
+    """A keyring that is locked or broken, or not installed, has nothing."""
+    try:
+        value: str | None = import_module("keyring").get_password(SERVICE, name)
+    except Exception:  # each of its backends has errors of its own
+        return None
+    return value
+
+
+def in_file(name: str) -> str | None:
+    return _read().get(name)
+
+
+def store_key(name: str, value: str) -> KeyPlace:
+    """Where it is stored now. A keyring that takes it leaves nothing in the file."""
+    try:
+        import_module("keyring").set_password(SERVICE, name, value)
+    except Exception:  # as when it is read
+        with _writing:
+            _write({**_read(), name: value})
+        return "file"
+    _forget_in_file(name)
+    return "keyring"
+
+
+def forget_key(name: str) -> None:
+    """From both places. What is not there stays away."""
+    try:
+        import_module("keyring").delete_password(SERVICE, name)
+    except Exception:  # nothing there, or no keyring
+        pass
+    _forget_in_file(name)
+
+
+def next_place() -> KeyPlace:
+    """Where a key would be stored, as far as that can be said before."""
+    try:
+        keyring = import_module("keyring")
+        return "keyring" if keyring.get_keyring().priority > 0 else "file"
+    except Exception:
+        return "file"
+
+
+def _forget_in_file(name: str) -> None:
+    with _writing:
+        held = _read()
+        if name in held:
+            _write({other: value for other, value in held.items() if other != name})
+
+
+def _read() -> dict[str, str]:
+    try:
+        read = json.loads(keys_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return (
+        {name: value for name, value in read.items() if isinstance(value, str)}
+        if isinstance(read, dict)
+        else {}
+    )
+
+
+def _write(keys: dict[str, str]) -> None:
+    """Beside the file first, readable for nobody else from its first byte on."""
+    file = keys_file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = file.with_suffix(f".{os.getpid()}.new")
+    fresh.unlink(missing_ok=True)  # one that was left behind might be readable for others
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        json.dump(keys, out, indent=1)
+    fresh.replace(file)

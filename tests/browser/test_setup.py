@@ -1,0 +1,157 @@
+"""Set-up in the page: a key for a provider, an MCP server that comes, breaks and says why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.plays import obey
+from tests.browser.stage import MARKS, Person, at_the_page, staged
+from tests.browser.test_reading import AXE
+from tests.loopback import loopback
+from tests.patience import PATIENCE
+from tests.tools.mcp.servers import RAW
+
+pytestmark = MARKS
+KEY = "a-key-of-my-own-42"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def owner(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Person]:
+    """Whoever runs a server of their own, with folders of their own: nothing of this machine is changed."""
+    for name in ("CONFIG", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    (tmp_path / "stage").mkdir()
+    async with staged(tmp_path / "stage") as server, at_the_page(browser, server) as person:
+        yield person
+
+
+async def open_setup(person: Person, part: str) -> None:
+    await person.by("open-settings").click()
+    await person.by("tab-setup").click()
+    await person.by(f"setup-{part}").click()
+
+
+async def violations(person: Person) -> list[str]:
+    await person.page.evaluate(AXE)
+    found = await person.page.evaluate("axe.run({resultTypes: ['violations']})")
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
+
+
+async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_path: Path) -> None:
+    """A key goes in by the page, is never seen again, and the next turn is answered with it."""
+    async with loopback(obey) as model:
+        await open_setup(owner, "providers")
+        await owner.by("open-new-provider").click()
+        await owner.by("provider-name").fill("mine")
+        await owner.by("provider-address").fill(model.url)
+        await owner.by("provider-key").fill(KEY)
+        await owner.by("add-provider").click()
+        row = owner.page.locator("[data-testid=provider][data-provider='mine']")
+        await expect(row.get_by_test_id("provider-state")).to_contain_text("OWN_MINE_KEY")
+        await row.get_by_test_id("test-provider").click()
+        await expect(row.get_by_test_id("provider-test")).to_contain_text("It works")
+        assert await violations(owner) == []
+        assert KEY not in await owner.page.content()
+        assert KEY not in json.dumps(await owner.told("/api/setup/providers"))
+        await owner.page.keyboard.press("Escape")
+        await owner.by("model").click()
+        await owner.by("model-search").fill("mine/any")
+        await owner.page.locator("[data-testid=model-choice][data-model='mine/any']").click()
+        await owner.say("hello")
+        await owner.sees("How can I help?")
+        await open_setup(owner, "providers")
+        await row.get_by_test_id("remove-key").click()
+        await expect(row.get_by_test_id("provider-state")).to_contain_text("no key")
+        owner.page.once("dialog", lambda dialog: dialog.accept())
+        await row.get_by_test_id("remove-provider").click()
+        await expect(row).to_be_hidden()
+    assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
+    assert KEY not in owner.server.printed
+
+
+async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Path) -> None:
+    """P11: what will run is shown before it runs; its tools are seen; when it breaks, its reason is read."""
+    program = tmp_path / "program.py"
+    program.write_text(f"import runpy\nrunpy.run_path({RAW!r}, run_name='__main__')\n")
+    await open_setup(owner, "servers")
+    await owner.by("open-new-server").click()
+    await owner.by("server-name").fill("mine")
+    await owner.by("server-command").fill(sys.executable)
+    await owner.by("server-args").fill(f"{program}\nwell")
+    await owner.by("server-pairs").fill(f"API_TOKEN={KEY}\nCOLOUR=red")
+    await owner.by("plan-server").click()
+    await expect(owner.by("plan-runs")).to_contain_text(str(program))
+    await expect(owner.by("server-plan")).to_contain_text("COLOUR: red")
+    await expect(owner.by("server-plan")).not_to_contain_text(KEY)
+    assert (await owner.told("/api/setup/servers"))["items"] == []
+    await owner.by("confirm-server").click()
+    row = owner.page.locator("[data-testid=mcp-server][data-server='mine']")
+    await expect(row).to_have_attribute("data-state", "running")
+    await row.get_by_test_id("server-tools").click()
+    await expect(row).to_contain_text("Say it again")
+    assert await violations(owner) == []
+    program.write_text("import os, sys\nsys.exit('no luck with ' + os.environ['API_TOKEN'])\n")
+    await row.get_by_test_id("restart-server").click()
+    await expect(row).to_have_attribute("data-state", "failed")
+    await expect(row.get_by_test_id("server-error")).to_contain_text("no luck with")
+    await row.get_by_test_id("server-log").click()
+    await expect(row).to_contain_text(re.compile("no luck with ‹key›"))
+    assert KEY not in await owner.page.content()
+    owner.page.once("dialog", lambda dialog: dialog.accept())
+    await row.get_by_test_id("remove-server").click()
+    await expect(row).to_be_hidden()
+    assert KEY not in owner.server.printed
+
+
+async def test_the_set_up_is_chinese_where_the_page_is(owner: Person, browser: Browser) -> None:
+    async with at_the_page(browser, owner.server, locale="zh-CN") as person:
+        await open_setup(person, "agents")
+        await expect(person.by("settings")).to_contain_text("智能体与技能")
+        assert await violations(person) == []
+
+
+async def test_options_and_limits_are_set_for_one_conversation(owner: Person) -> None:
+    """R1: what is set is stored with the conversation; what is emptied is as usual again."""
+    await owner.say("hello")
+    await owner.sees("How can I help?")
+    id = owner.page.url.rpartition("/")[2]
+    await owner.by("open-tools").click()
+    await owner.by("conversation-options").locator("summary").click()
+    await owner.by("option-temperature").fill("0.4")
+    await owner.by("option-others").fill('{"top_p": 0.9}')
+    await owner.by("setting-max_rounds").fill("3")
+    await owner.by("setting-review").select_option("on_error")
+    await owner.by("setting-dialect").select_option("hermes")
+    await owner.by("setting-private").fill("Berta=Berta Meier")
+    await owner.by("setting-private").blur()
+    wanted = {
+        "options": {"temperature": 0.4, "top_p": 0.9},
+        "max_rounds": 3,
+        "review": "on_error",
+        "dialect": "hermes",
+        "private": {"Berta": "Berta Meier"},
+    }
+    await eventually_set(owner, id, wanted)
+    assert await violations(owner) == []
+    await owner.by("option-temperature").fill("")
+    await owner.by("setting-private").fill("")
+    await owner.by("setting-private").blur()
+    del wanted["private"]
+    await eventually_set(owner, id, {**wanted, "options": {"top_p": 0.9}})
+
+
+async def eventually_set(person: Person, id: str, wanted: dict[str, object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (found := (await person.told(f"/api/conversations/{id}"))["settings"]) != wanted:
+            assert set(found) <= {*wanted, "model", "private"}
+            await asyncio.sleep(0.1)

@@ -1,0 +1,87 @@
+"""Where keys are stored: the keyring, or a file that only its owner can read."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dragoman.providers.catalog import Provider
+from dragoman.providers.keys import Keys
+from dragoman.stored_keys import forget_key, keys_file, next_place, store_key
+from dragoman.tools.mcp.references import look_up
+
+ACME = Provider("acme", keys=("ACME_KEY",))
+
+
+class Keyring(ModuleType):
+    """What the package of this name is to us."""
+
+    priority = 5
+
+    def __init__(self) -> None:
+        super().__init__("keyring")
+        self.held: dict[tuple[str, str], str] = {}
+
+    def get_keyring(self) -> Keyring:
+        return self
+
+    def get_password(self, service: str, name: str) -> str | None:
+        return self.held.get((service, name))
+
+    def set_password(self, service: str, name: str, value: str) -> None:
+        self.held[service, name] = value
+
+    def delete_password(self, service: str, name: str) -> None:
+        del self.held[service, name]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    monkeypatch.delenv("ACME_KEY", raising=False)
+
+
+def test_without_a_keyring_a_private_file_holds_keys() -> None:
+    """S6: nobody else can read it, and what is in it is found by whoever looks for it by name."""
+    assert next_place() == "file"
+    assert store_key("ACME_KEY", "secret") == "file"
+    assert stat.S_IMODE(keys_file().stat().st_mode) == 0o600
+    assert stat.S_IMODE(keys_file().parent.stat().st_mode) == 0o700
+    for keys in (Keys(environment={}), Keys(environment={}).at_hand()):
+        found = keys.find(ACME)
+        assert found is not None
+        assert (found.value, found.source) == ("secret", "file")
+    assert Keys(environment={}, use_keyring=False).find(ACME) is None
+    assert look_up("ACME_KEY") == "secret"
+    forget_key("ACME_KEY")
+    assert Keys(environment={}).find(ACME) is None
+
+
+def test_a_keyring_that_comes_later_takes_the_key_out_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pair of two places: a key is in one of them, and forgotten in both."""
+    store_key("ACME_KEY", "old")
+    keyring = Keyring()
+    monkeypatch.setitem(sys.modules, "keyring", keyring)
+    assert next_place() == "keyring"
+    assert store_key("ACME_KEY", "new") == "keyring"
+    assert json.loads(keys_file().read_text()) == {}
+    found = Keys(environment={}).find(ACME)
+    assert found is not None
+    assert (found.value, found.source) == ("new", "keyring")
+    forget_key("ACME_KEY")
+    assert keyring.held == {}
+
+
+@pytest.mark.parametrize("written", ["", "[]", "{", '{"ACME_KEY": 5}', "\xff"])
+def test_a_file_that_holds_something_else_has_no_keys(written: str) -> None:
+    store_key("OTHER", "x")
+    keys_file().write_bytes(written.encode("latin-1"))
+    assert Keys(environment={}).find(ACME) is None
+    store_key("ACME_KEY", "secret")
+    assert Keys(environment={}).find(ACME) is not None

@@ -1,0 +1,21 @@
+/** Requests that set the server up. */
+
+import { at, get, post, put, remove } from "../api/client";
+import type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerPlan, ServerSetup, ServerSetupList } from "../api/generated";
+
+export type { AgentSetupList, NewProvider, NewServer, ProviderSetup, ProviderSetupList, ProviderTest, ServerPlan, ServerSetup, ServerSetupList };
+
+export const providers = (): Promise<ProviderSetupList> => get("/api/setup/providers");
+export const addProvider = (body: NewProvider): Promise<ProviderSetup> => post("/api/setup/providers", body);
+export const removeProvider = (name: string): Promise<void> => remove(at`/api/setup/providers/${name}`);
+export const storeKey = (name: string, key: string): Promise<ProviderSetup> => put(at`/api/setup/providers/${name}/key`, { key });
+export const removeKey = (name: string): Promise<void> => remove(at`/api/setup/providers/${name}/key`);
+export const testProvider = (name: string): Promise<ProviderTest> => post(at`/api/setup/providers/${name}/test`);
+
+export const servers = (): Promise<ServerSetupList> => get("/api/setup/servers");
+export const planServer = (body: NewServer): Promise<ServerPlan> => post("/api/setup/servers/plan", body);
+export const addServer = (body: NewServer, confirm: string): Promise<ServerSetup> => post("/api/setup/servers", { ...body, confirm });
+export const restartServer = (name: string): Promise<ServerSetup> => post(at`/api/setup/servers/${name}/restart`);
+export const removeServer = (name: string): Promise<void> => remove(at`/api/setup/servers/${name}`);
+
+export const agents = (): Promise<AgentSetupList> => get("/api/setup/agents");
