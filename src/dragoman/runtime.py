@@ -52,7 +52,7 @@ from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import GrantCache, MakeDeps, Services
-from dragoman.turn.settings import checked
+from dragoman.turn.settings import ConversationSettings, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
 from dragoman.workspace.states import SnapshotLimits
@@ -233,13 +233,14 @@ class Runtime:
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
     async def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: JsonValue
+        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationSettings]
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:
             now = self.services.clock()
             id = new_id("conv")
-            conversation = Conversation(id, user=user, settings=checked(settings), created=now, updated=now)
+            stored = changed({}, as_json(settings))
+            conversation = Conversation(id, user=user, settings=stored, created=now, updated=now)
             await self.store.add_conversation(conversation)
         else:
             await self.store.conversation(id)
