@@ -49,6 +49,7 @@ from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
 from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
+from dragoman.turn.panel import panel_tool
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import GrantCache, MakeDeps, Services
@@ -150,7 +151,8 @@ class Runtime:
         brought = [tool for plugin in own_plugins for tool in plugin.tools]
         groups, sources = grouped([*listed("tools", tools), *brought])
         if tasks is not None:
-            groups.append(Group("agents", (tasks.tool,)))
+            several = (panel_tool(tasks),) if len(known) > 1 else ()
+            groups.append(Group("agents", (tasks.task, *several)))
         self.services = Services(
             store=self.store,
             grants=GrantCache(self.store),
