@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench bench-fleet eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench compared bench-fleet eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -125,6 +125,9 @@ cluster: $(READY) $(PAGE) postgres       ## two web nodes behind a proxy and thr
 bench: $(READY)  ## speed, as ratios against other frameworks in the same run
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/load.py
+
+compared: $(READY)       ## ten programs with Dragoman and with pydantic-ai: docs/compared.md
+	@$(BIN)/python benchmarks/compared/compare.py
 
 bench-fleet: $(READY) postgres   ## speed of several nodes, what things cost there, and a simulation of more
 	@$(BIN)/python benchmarks/fleet.py

@@ -55,6 +55,7 @@ def test_what_cannot_be_is_refused_at_construction(options: dict[str, Any], says
     [
         ({"mode": "Manual"}, "mode 'Manual'"),
         ({"colour": "red"}, "no setting 'colour'"),
+        ({"colour": None}, "no setting 'colour'"),
         ({"model": 5}, "the setting model is a str"),
         ({"tools": "clock"}, "the setting tools is a dict"),
         ({"tools": {"clock": "off"}}, "true or false"),
@@ -71,6 +72,13 @@ async def test_a_misspelled_setting_of_a_conversation_is_refused(
         chat = await runtime.conversation()
         with pytest.raises(BadRequest, match=says_what):
             await chat.change(**settings)
+
+
+async def test_a_conversation_can_be_opened_with_settings_that_say_nothing(tmp_path: Path) -> None:
+    """As `change` takes them: None is no setting."""
+    async with runtime_with(tmp_path, []) as runtime:
+        chat = await runtime.conversation(agent=None, system="Be kind.")
+        assert (await chat.info()).settings == {"system": "Be kind."}
 
 
 async def test_settings_can_be_changed_and_taken_away(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ DragomanError
     ├── Fenced              another process has taken this turn over
     ├── TurnInterrupted     the program stops; the turn goes on when it is started again
     └── TurnSetAside        the turn cannot be taken up here: what it needs is missing, or cannot be read
+
+Each docstring says when it is raised and, after a blank line, what to do: `docs/errors.md` is made of them.
 """
 
 from __future__ import annotations
@@ -27,11 +29,17 @@ from collections.abc import Sequence
 
 
 class DragomanError(Exception):
-    """The root: `except DragomanError` catches everything below and nothing else."""
+    """Raised as one of the errors below, never itself.
+
+    `except DragomanError` catches all of them and nothing else.
+    """
 
 
 class ProviderError(DragomanError):
-    """A model could not answer: what its server said, where, and what may help."""
+    """A model could not answer: its server refused, could not be reached, or broke off.
+
+    Where `retryable` is true, asking again may help, and was tried already; else follow the `hint`.
+    """
 
     def __init__(
         self,
@@ -59,14 +67,20 @@ class ProviderError(DragomanError):
 
 
 class ContextOverflow(ProviderError):
-    """The request was longer than the model can take."""
+    """The request was longer than the model can take, and summing up did not make it fit.
+
+    Send less, choose a model with a larger context, or let earlier messages be summed up (`compact_at`).
+    """
 
     def __init__(self, message: str, *, status: int | None = None, hint: str | None = None) -> None:
         super().__init__(message, kind="context_overflow", status=status, hint=hint)
 
 
 class OutputInvalid(ProviderError):
-    """The answer is no value of the type that was asked for, and the model could not mend it."""
+    """The answer is no value of the type that was asked for, and the model could not mend it.
+
+    Ask for a simpler type, raise `retries` of `Output`, or choose a stronger model.
+    """
 
     KIND = "output"
 
@@ -75,14 +89,25 @@ class OutputInvalid(ProviderError):
 
 
 class ToolFailed(DragomanError):
-    """Raise it in a tool: the call fails, the model reads the text, the turn goes on."""
+    """A tool raised it: the call fails, the model reads the text, the turn goes on.
+
+    Raise it in a tool of your own, with words that tell the model what to do instead.
+    """
 
 
 class BadRequest(DragomanError):
-    """The caller asked for something that cannot be. Nothing was stored."""
+    """The caller asked for something that cannot be. Nothing was stored.
+
+    Change what is asked for, as the message says.
+    """
 
 
 class NotFound(BadRequest):
+    """There is no conversation, turn, question, model or other thing (`noun`) of this name.
+
+    Look the name up in a list; it may have been deleted, or belong to somebody else.
+    """
+
     def __init__(self, noun: str, id: str, hint: str = "") -> None:
         super().__init__(f"there is no {noun} {id!r}" + (f": {hint}" if hint else ""))
         self.noun = noun
@@ -90,6 +115,11 @@ class NotFound(BadRequest):
 
 
 class TurnBusy(BadRequest):
+    """A turn of this branch is still running, so a new one cannot begin.
+
+    Wait for it, cancel it, steer it, or send with `queue=True`.
+    """
+
     def __init__(self, turn: str) -> None:
         super().__init__(
             f"turn {turn} of this branch is still running: "
@@ -99,6 +129,11 @@ class TurnBusy(BadRequest):
 
 
 class TurnEnded(BadRequest):
+    """The turn is over, so it can be neither steered nor answered.
+
+    Send a new message.
+    """
+
     def __init__(self, turn: str, state: str) -> None:
         super().__init__(f"turn {turn} is over ({state}): send a new message instead")
         self.turn = turn
@@ -106,6 +141,11 @@ class TurnEnded(BadRequest):
 
 
 class AlreadyAnswered(BadRequest):
+    """Somebody else answered the question first, or it was withdrawn.
+
+    Nothing: `how` says what was decided.
+    """
+
     def __init__(self, question: str, how: str) -> None:
         super().__init__(f"question {question} was already answered: {how}")
         self.question = question
@@ -113,7 +153,10 @@ class AlreadyAnswered(BadRequest):
 
 
 class RevertConflict(BadRequest):
-    """Nothing was changed. `conflicts` are the paths, each with what is the matter with it."""
+    """Going back would lose what others did to the same files since. Nothing was changed.
+
+    Look at `conflicts`, the paths and what is the matter with each; mend them, or force it.
+    """
 
     def __init__(self, conflicts: Sequence[tuple[str, str]]) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in conflicts[:5])
@@ -123,13 +166,16 @@ class RevertConflict(BadRequest):
 
 
 class ConfigError(DragomanError):
-    """The configuration, or the way a component was built, is wrong."""
+    """The configuration, or the way a component was built, is wrong.
+
+    Change the setting or argument that the message names; nothing has begun.
+    """
 
 
 class Unreadable(DragomanError):
     """One thing in the store cannot be read: it was damaged, or a newer version wrote it.
 
-    Whoever works through many catches this, and goes on with the next.
+    Go on with the next; export this one as it is stored, delete it, or open it with the newer version.
     """
 
     def __init__(self, noun: str, id: str, why: str) -> None:
@@ -140,7 +186,10 @@ class Unreadable(DragomanError):
 
 
 class StoreUnavailable(DragomanError):
-    """The store cannot be used now, and nothing was written. `.retryable`: whether it may work later."""
+    """The store cannot be used now, and nothing was written: it is locked, full or out of reach.
+
+    Where `retryable` is true, try again soon; else follow the `hint` first.
+    """
 
     def __init__(self, what: str, hint: str, *, retryable: bool = False) -> None:
         super().__init__(f"{what}: {hint}")
@@ -149,14 +198,25 @@ class StoreUnavailable(DragomanError):
 
 
 class EngineError(DragomanError):
-    """A bug of ours, or a second owner of a turn. Not to be caught."""
+    """A bug of ours, or a second owner of a turn.
+
+    Do not catch it; report it, with the message.
+    """
 
 
 class IllegalFact(EngineError):
-    """The table in `turn/machine.py` does not allow this fact now."""
+    """The table in `turn/machine.py` does not allow this fact in this state.
+
+    Report it, with the message.
+    """
 
 
 class Fenced(EngineError):
+    """Another process has taken this turn over, and this one may no longer write to it.
+
+    Nothing: the turn goes on there. Follow it by its id.
+    """
+
     def __init__(self, turn: str, epoch: int) -> None:
         super().__init__(
             f"turn {turn} was taken over by another process; epoch {epoch} may no longer write to it"
@@ -166,12 +226,22 @@ class Fenced(EngineError):
 
 
 class TurnInterrupted(EngineError):
+    """The program stops while the turn is under way.
+
+    Open the store again: the turn goes on.
+    """
+
     def __init__(self, turn: str) -> None:
         super().__init__(f"turn {turn} was interrupted: it goes on when the store is opened again")
         self.turn = turn
 
 
 class TurnSetAside(EngineError):
+    """The turn cannot be taken up here: what it needs is missing, or it cannot be read.
+
+    Start the program with what `why` names, or cancel the turn.
+    """
+
     def __init__(self, turn: str, why: str) -> None:
         super().__init__(f"turn {turn} cannot go on here: {why}")
         self.turn = turn

@@ -49,10 +49,11 @@ from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
 from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
+from dragoman.turn.panel import panel_tool
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import GrantCache, MakeDeps, Services
-from dragoman.turn.settings import checked
+from dragoman.turn.settings import ConversationSettings, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
 from dragoman.workspace.states import SnapshotLimits
@@ -150,7 +151,8 @@ class Runtime:
         brought = [tool for plugin in own_plugins for tool in plugin.tools]
         groups, sources = grouped([*listed("tools", tools), *brought])
         if tasks is not None:
-            groups.append(Group("agents", (tasks.tool,)))
+            several = (panel_tool(tasks),) if len(known) > 1 else ()
+            groups.append(Group("agents", (tasks.task, *several)))
         self.services = Services(
             store=self.store,
             grants=GrantCache(self.store),
@@ -233,13 +235,14 @@ class Runtime:
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
     async def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: JsonValue
+        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationSettings]
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:
             now = self.services.clock()
             id = new_id("conv")
-            conversation = Conversation(id, user=user, settings=checked(settings), created=now, updated=now)
+            stored = changed({}, as_json(settings))
+            conversation = Conversation(id, user=user, settings=stored, created=now, updated=now)
             await self.store.add_conversation(conversation)
         else:
             await self.store.conversation(id)

@@ -33,6 +33,7 @@ from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import OutputType
 from dragoman.turn.result import TurnResult
 from dragoman.turn.send import SendOptions
+from dragoman.turn.settings import ConversationSettings
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 from dragoman.unattended import answer_questions
@@ -218,7 +219,7 @@ class SyncConversation:
     def redo(self, *, force: bool = False) -> Reverted:
         return self._loop.run(self._chat.redo(force=force))
 
-    def change(self, **settings: JsonValue) -> None:
+    def change(self, **settings: Unpack[ConversationSettings]) -> None:
         self._loop.run(self._chat.change(**settings))
 
     def rename(self, title: str) -> None:
@@ -257,7 +258,7 @@ class SyncRuntime:
             self._loop.close()
 
     def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: JsonValue
+        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationSettings]
     ) -> SyncConversation:
         chat = self._loop.run(self.runtime.conversation(id, user=user, **settings))
         return SyncConversation(chat, self._loop)

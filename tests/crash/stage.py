@@ -39,6 +39,7 @@ class Stage:
             model=self.model,
             tools=self._tools(),
             plugins=story.plugins(),
+            agents=story.agents(),
             allow=["*"],
             ask=["approved"],
         )
@@ -62,8 +63,7 @@ class Stage:
     async def finish(self) -> None:
         """See everything to its end that an earlier life left behind."""
         while left := await self._unfinished():
-            for turn in left:
-                await self._watch(self.runtime.turn(turn))
+            await asyncio.gather(*(self._watch(self.runtime.turn(turn)) for turn in left))
 
     async def _unfinished(self) -> list[str]:
         queued = await self.runtime.store.queued()  # first: what begins in between is found among the live
@@ -71,7 +71,7 @@ class Stage:
 
     async def conversation(self) -> ConversationHandle:
         """The one there is, or a new one."""
-        found = await self.runtime.conversations()
+        found = [one for one in await self.runtime.conversations() if one.parent is None]
         return await self.runtime.conversation(found[0].id if found else None)
 
     async def _watch(self, turn: TurnHandle) -> None:

@@ -66,11 +66,46 @@ async def test_what_was_recorded_is_played_without_the_provider(tmp_path: Path) 
 async def test_another_request_is_told_with_the_place(tmp_path: Path) -> None:
     file, url = await _record(tmp_path, chat("Hello."), said="Hi")
     async with Recording(file) as recording:
-        with pytest.raises(ProviderError, match=r"line 1 is another request: it differs in messages\[1\]"):
+        with pytest.raises(ProviderError) as caught:
             await _talk(recording, tmp_path / "b", url, "Good evening")
+        assert (caught.value.kind, caught.value.status, caught.value.retryable) == ("recording", None, False)
+        assert 'messages[1].content ("Good evening", recorded "Hi")' in str(caught.value)
+        assert f"{file}, line 1 is another request" in str(caught.value)
         assert (await _talk(recording, tmp_path / "b", url, "Hi")).text == "Hello."
         with pytest.raises(ProviderError, match="this is one more"):
             await _talk(recording, tmp_path / "b", url, "Hi")
+
+
+async def test_a_difference_late_in_a_text_is_shown_where_it_is(tmp_path: Path) -> None:
+    """And the name of a file stays as it is, whatever words are in it."""
+    long = "word " * 100
+    made, url = await _record(tmp_path, chat("Hello."), said=f"{long}one")
+    file = made.rename(tmp_path / "recorded key.jsonl")
+    async with Recording(file) as recording:
+        with pytest.raises(
+            ProviderError, match=r'"…[word ]{15,25}two", recorded "…[word ]{15,25}one"'
+        ) as caught:
+            await _talk(recording, tmp_path / "b", url, f"{long}two")
+    assert str(file) in str(caught.value)
+
+
+async def test_an_address_may_be_given_instead_of_a_name(tmp_path: Path) -> None:
+    file = tmp_path / "recordings" / "here.jsonl"
+    async with loopback(chat("Hello.")) as server:
+        acme = OpenAICompatible(server.url, model="x", key=KEY)
+        async with (
+            Recording(file, record=True) as recording,
+            Runtime(tmp_path / "a" / "chat.db", model=recording.models(acme)) as runtime,
+        ):
+            await (await runtime.send("Hi")).result()
+        assert server.keys == [f"Bearer {KEY}"]
+    assert KEY not in file.read_text()
+    keyless = OpenAICompatible(acme.base_url, model="x")
+    async with (
+        Recording(file) as recording,
+        Runtime(tmp_path / "b" / "chat.db", model=recording.models(keyless)) as runtime,
+    ):
+        assert (await (await runtime.send("Hi")).result()).text == "Hello."
 
 
 async def test_errors_are_recorded_and_played(tmp_path: Path) -> None:

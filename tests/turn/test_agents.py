@@ -78,7 +78,7 @@ async def test_an_unknown_agent_is_refused_before_anything_is_stored(tmp_path: P
             await talk.send("go", agent="cook")
         assert await talk.messages() == []
         with pytest.raises(BadRequest):
-            await talk.change(agent=5)
+            await talk.change(agent=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

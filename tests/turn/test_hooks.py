@@ -178,3 +178,17 @@ def test_every_hook_says_when_it_runs_and_what_its_errors_do() -> None:
         text = inspect.getdoc(hook) or ""
         assert len(text) > 60, hook.__name__
         assert "rror" in text, f"{hook.__name__} does not say what an error does"
+
+
+async def test_messages_of_a_request_say_their_text_and_their_calls(tmp_path: Path) -> None:
+    """As stored messages do: a plugin need not take parts apart."""
+    seen: list[tuple[str, str, list[str]]] = []
+
+    class Reads(Plugin):
+        async def on_before_request(self, request: Request, turn: TurnView) -> None:
+            seen[:] = [(one.role, one.text, [call.tool for call in one.calls]) for one in request.messages]
+
+    script = [says("Let me see. ") + calls("add", a=1, b=2), says("3")]
+    async with runtime_with(tmp_path, script, tools=[add], plugins=[Reads()]) as runtime:
+        await (await runtime.send("What is 1 + 2?")).result()
+    assert seen == [("user", "What is 1 + 2?", []), ("assistant", "Let me see. ", ["add"])]

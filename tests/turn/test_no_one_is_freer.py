@@ -39,7 +39,7 @@ async def test_a_task_may_not_what_its_giver_may_not(tmp_path: Path, agent: str 
     ]
     deny = [] if agent else ["shell:*"]
     async with runtime_with(tmp_path, script, tools=[shell], agents=[ADMIN, READER], deny=deny) as runtime:
-        chat = await runtime.conversation(**({"agent": agent} if agent else {}))
+        chat = await runtime.conversation(agent=agent or None)
         result = await (await chat.send("go")).result()
         (task,) = calls_of(result.messages)
         assert task.state is CallState.COMPLETED

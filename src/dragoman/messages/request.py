@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from dragoman.messages.message import Message, Role
-from dragoman.messages.parts import Part
+from dragoman.messages.parts import Part, Text, ToolCall
 
 
 @dataclass(slots=True, frozen=True)
@@ -19,6 +19,14 @@ class RequestMessage:
 
     role: Role
     parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
 @dataclass(slots=True, frozen=True)

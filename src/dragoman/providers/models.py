@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pydantic import JsonValue
 
@@ -319,9 +319,10 @@ class _NotSetUp(ConfigError):
 
 
 def models_named(
-    wanted: NamedModel | Sequence[NamedModel] | None, catalog: Catalog, blobs: ReadBlob
+    wanted: NamedModel | Sequence[NamedModel] | None, catalog: Catalog, blobs: ReadBlob | None, **options: Any
 ) -> Models:
-    """The models of a catalog, and those whose address the caller gives; a list is a chain."""
+    """The models of a catalog, and those whose address the caller gives; a list is a chain. `options` are
+    those of Models."""
     listed = [wanted] if isinstance(wanted, NamedModel) else list(wanted or ())
     names = [one if isinstance(one, str) else one.full_name for one in listed]
     by_name = {each.partition("/")[0] for one in listed if isinstance(one, str) for each in names_in(one)}
@@ -338,7 +339,9 @@ def models_named(
     for provider, _ in servers.values():
         catalog = catalog.with_provider(provider)
     keys = Keys({name: key for name, (_, key) in servers.items() if key})
-    return Models(chain_name(names) if names else None, catalog=catalog, keys=keys, blobs=blobs)
+    return Models(
+        chain_name(names) if names else None, **{"catalog": catalog, "keys": keys, "blobs": blobs, **options}
+    )
 
 
 def _variant(model: str, name: str | None, traits: Traits) -> Mapping[str, JsonValue]:

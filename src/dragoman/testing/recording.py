@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import JsonValue
 
-from dragoman.errors import ConfigError
+from dragoman.config.catalog import catalog_here
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.providers.compatible import OpenAICompatible
 from dragoman.providers.keys import Keys
-from dragoman.providers.models import Models
+from dragoman.providers.models import Models, models_named
 from dragoman.redaction import redact_text
 from dragoman.testing.redact_body import REDACTED, redact_body, redact_known
 from dragoman.wire.http import HttpClient, Retry
@@ -34,9 +36,13 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 _TARGET = "X-Dragoman-Target"
+_MISMATCH = "X-Dragoman-Mismatch"  # of an answer that no provider gave
 _ESCAPED = "surrogateescape"  # a chunk may begin within a letter
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id")
 _KEPT = ("Content-Type", "Retry-After")
+_NO_KEY = "played-without-a-key"  # errors hide a key by its text, so no other text may hold it
+_AGAIN = "Mend the test, or record anew (pytest --dragoman-record)"
+_BEFORE, _SHOWN = 20, 80  # characters of a difference: before it, and in all
 _DATE = re.compile(r"Today is [^.\n]{5,60}\.")  # of the system prompt: another one tomorrow
 
 
@@ -94,12 +100,15 @@ class Recording:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
-    def models(self, default: str, **options: Any) -> Models:
-        """Models that speak through this recording. No key is needed to play one."""
+    def models(self, default: str | OpenAICompatible, **options: Any) -> Models:
+        """Models that speak through this recording, by name or by address. No key is needed to play one."""
         if self._client is None:
             raise ConfigError("a recording is used in an `async with` statement")
-        keys = None if self.record else _AnyKey()
-        return Models(default, client=self._client, **{"keys": keys, **options})
+        options = {"client": self._client, **({} if self.record else {"keys": _AnyKey()}), **options}
+        if isinstance(default, str):
+            return Models(default, **options)
+        catalog = options.pop("catalog", None) or catalog_here()
+        return models_named(default, catalog, None, **options)
 
     def _load(self) -> list[Recorded]:
         try:
@@ -150,10 +159,11 @@ class Recording:
         if self._played >= len(self._exchanges):
             return _wrong(f"{self.file} has {len(self._exchanges)} exchanges, and this is one more")
         held = self._exchanges[self._played]
-        differs = _differences(asked, held.body) if redact_text(url) == held.url else ["url"]
+        address = redact_text(url)
+        differs = _differences(asked, held.body) if address == held.url else [_both("url", address, held.url)]
         if differs:
             where = f"{self.file}, line {self._played + 1}"
-            return _wrong(f"{where} is another request: it differs in {', '.join(differs)}")
+            return _wrong(f"{where} is another request: it differs in {'; '.join(differs)}")
         self._played += 1
         response = web.StreamResponse(status=held.status, headers=held.headers)
         await response.prepare(request)
@@ -196,7 +206,10 @@ class _Redirected(HttpClient):
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
     ) -> aiohttp.ClientResponse:
-        return await super().post(self._address, headers={**headers, _TARGET: url}, body=body)
+        response = await super().post(self._address, headers={**headers, _TARGET: url}, body=body)
+        if _MISMATCH in response.headers:  # the test is at fault, or the recording is old: no error of HTTP
+            raise ProviderError(await response.text(), kind="recording", hint=_AGAIN)
+        return response
 
 
 class _AnyKey(Keys):
@@ -208,7 +221,7 @@ class _AnyKey(Keys):
     def find(self, provider: Any) -> Any:
         from dragoman.providers.keys import Key
 
-        return super().find(provider) or Key("recorded", "the API key", "given")
+        return super().find(provider) or Key(_NO_KEY, "the API key", "given")
 
 
 def _with_plain_ids(value: JsonValue, seen: dict[str, str], name: str = "") -> JsonValue:
@@ -227,11 +240,11 @@ def _with_plain_ids(value: JsonValue, seen: dict[str, str], name: str = "") -> J
 def _wrong(message: str) -> web.Response:
     from aiohttp import web
 
-    return web.json_response({"error": {"message": message, "type": "recording"}}, status=400)
+    return web.Response(text=message, headers={_MISMATCH: "yes"})
 
 
 def _differences(one: JsonValue, other: JsonValue, at: str = "") -> list[str]:
-    """The places in which two bodies differ, a few of them."""
+    """The places in which two bodies differ, a few of them, each with what is there and what was."""
     if isinstance(one, dict) and isinstance(other, dict):
         names = dict.fromkeys([*one, *other])
         found = [
@@ -243,4 +256,17 @@ def _differences(one: JsonValue, other: JsonValue, at: str = "") -> list[str]:
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         pairs = enumerate(zip(one, other, strict=True))
         return [place for i, (a, b) in pairs for place in _differences(a, b, f"{at}[{i}]")][:5]
-    return [] if one == other else [at or "body"]
+    return [] if one == other else [_both(at or "body", one, other)]
+
+
+def _both(at: str, now: JsonValue, then: JsonValue) -> str:
+    if isinstance(now, str) and isinstance(then, str):  # from where they part
+        parts = (at for at, (a, b) in enumerate(zip(now, then, strict=False)) if a != b)
+        begin = max(0, next(parts, min(len(now), len(then))) - _BEFORE)
+        now, then = (f"{'…' if begin else ''}{text[begin:]}" for text in (now, then))
+    return f"{at} ({_short(now)}, recorded {_short(then)})"
+
+
+def _short(value: JsonValue) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pydantic import JsonValue
 
 from dragoman.errors import ConfigError
-from dragoman.messages.questions import Rule
+from dragoman.messages.questions import Mode, Rule
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Agent:
     description: str = ""
     prompt: str = ""
     model: str | None = None
-    mode: str | None = None
+    mode: Mode | None = None
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()

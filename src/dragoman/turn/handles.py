@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, overload
 
-from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
@@ -29,7 +28,7 @@ from dragoman.turn.output import Output, OutputType, output_of
 from dragoman.turn.result import TurnResult, error_of, result_of
 from dragoman.turn.send import SendOptions, TurnInputs, turn_options
 from dragoman.turn.services import Services
-from dragoman.turn.settings import changed
+from dragoman.turn.settings import ConversationSettings, as_json, changed
 from dragoman.turn.steps.finalize import answer_of, finish_of
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
@@ -391,9 +390,9 @@ class ConversationHandle:
     async def rename(self, title: str) -> None:
         await self._store.set_title(self.id, title)
 
-    async def change(self, **settings: JsonValue) -> None:
+    async def change(self, **settings: Unpack[ConversationSettings]) -> None:
         """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
-        await self._store.change_settings(self.id, lambda before: changed(before, settings))
+        await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
 
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:

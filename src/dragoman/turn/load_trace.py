@@ -26,6 +26,7 @@ async def load_trace(store: Store, row: TurnRow) -> TurnTrace:
             conversation = await store.conversation(inner)
         except DragomanError:
             continue  # it is gone, or damaged: the rest is shown all the same
-        if conversation.call in calls and (turns := await store.turns(inner)):
-            calls[conversation.call].opened = turns[0].id
+        call = calls.get(conversation.call or "")
+        if call is not None and call.opened is None and (turns := await store.turns(inner)):
+            call.opened = turns[0].id  # the first, where it asked several agents
     return trace

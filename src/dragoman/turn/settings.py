@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from pydantic import JsonValue
+from typing_extensions import TypedDict
 
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
-from dragoman.messages.questions import MODES
-from dragoman.tools.tool import REVIEWS
+from dragoman.messages.questions import MODES, Mode
+from dragoman.tools.tool import REVIEWS, Review
 from dragoman.wire.options import merge_options
 
 _KINDS: dict[str, type] = {
@@ -30,6 +32,32 @@ _KINDS: dict[str, type] = {
 AUTO = "auto"
 
 
+class ConversationSettings(TypedDict, total=False):
+    """What a conversation may be given, for type checkers. None takes a setting away."""
+
+    model: str | None
+    agent: str | None
+    mode: Mode | None
+    system: str | None
+    options: dict[str, JsonValue] | None
+    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+    review: Review | None
+    max_rounds: int | None
+    continuations: int | None
+    history: int | None
+    private: dict[str, str] | None
+    dialect: str | None
+
+
+def unchecked(settings: Mapping[str, JsonValue]) -> ConversationSettings:
+    """What came from outside, to be handed to a conversation: it is looked at there, before it is stored."""
+    return cast(ConversationSettings, settings)
+
+
+def as_json(settings: ConversationSettings) -> dict[str, JsonValue]:
+    return cast(dict[str, JsonValue], settings)
+
+
 def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """The same, if there are such settings. None, which takes one away, is not looked at."""
     for name in settings:
@@ -41,7 +69,7 @@ def known(settings: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def changed(before: Mapping[str, JsonValue], changes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """New settings. None takes one away; tables are merged, and keep a None that removes an option."""
     after = dict(before)
-    for name, value in changes.items():
+    for name, value in known(changes).items():
         old = after.get(name)
         if value is None:
             after.pop(name, None)

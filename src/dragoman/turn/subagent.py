@@ -1,9 +1,12 @@
-"""The `task` tool: gives a piece of work to another agent, which does it in a conversation of its own."""
+"""Sub-agents: a call gives a piece of work to another agent, which does it in a conversation of its own.
+
+`task` gives it to one, `ask_agents` (in `panel.py`) to several at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -14,23 +17,37 @@ from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER, notic
 from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.messages.questions import MODES
+from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
 from dragoman.turn.handoff import agents_in
+from dragoman.turn.result import TurnResult
 from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
 
 _DEEPEST = 3  # tasks of tasks of tasks
 _INHERITED = ("tools", "private", "review", "dialect")  # settings of the conversation that gives the task
-_A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
+A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
+
+
+@dataclass(slots=True, frozen=True)
+class Outcome:
+    """How the turn of a sub-agent ended: its answer, or why there is none, and what it used either way."""
+
+    agent: str
+    where: dict[str, JsonValue]  # its conversation and its turn
+    text: str = ""
+    failure: str = ""
+    usage: Usage = Usage()
 
 
 class Subagents:
     """Opens sub-conversations. The runtime completes it once it is built (`join`)."""
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
-        self.tool = _task_tool(agents, self)
+        self.agents = agents
+        self.task = _task_tool(self)
         self._joined: tuple[Services, Engine] | None = None
 
     def join(self, services: Services, engine: Engine) -> None:
@@ -43,36 +60,41 @@ class Subagents:
             raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
         return self._joined
 
-    async def run(self, agent: str, request: str, context: ToolContext) -> ToolOutput:
-        """A turn of this agent, to its end. Run again after a crash, it finds the turn it began."""
+    async def run(self, agent: str, request: str, context: ToolContext, key: str = "") -> Outcome:
+        """A turn of this agent, to its end. Run again after a crash, it finds the turn it began: the one of
+        this call and, where a call has several, of this key."""
+        if agent not in self.agents:
+            raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(self.agents)}")
         services, engine = self._parts
-        id = derived_id("conv", context.idempotency_key)
+        id = derived_id("conv", f"{context.idempotency_key}:{key}" if key else context.idempotency_key)
+        where: dict[str, JsonValue] = {"conversation": id, "agent": agent}
         try:
             turn = await self._begun(id, agent, request, context)
-            where: dict[str, JsonValue] = {"conversation": id, "turn": turn, "agent": agent}
+            where["turn"] = turn
             context.progress({**where})
             handle = TurnHandle(turn, engine)
             async for event in handle.events():
                 if isinstance(event, CallAsked):
                     context.progress({**where, "asks": event.question, "text": event.text})
             result = await handle.result()
-        except DragomanError as error:
-            raise ToolFailed(f"the task failed: {error}") from error
+        except Exception as error:  # a turn that failed here raises what it failed with, a plugin's bug too
+            kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
+            used = await self._used(where)
+            return Outcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
         finally:
             if context.cancelled():
                 for row in await services.store.turns(id):
                     await engine.commands.cancel(row.id, "the call that opened it was cancelled")
-        if result.state != "completed":
-            raise ToolFailed(f"the task was {result.state} before it had an answer")
-        if result.finish in REFUSED | INCOMPLETE | WITHOUT_ANSWER:
-            ending = notice_of(result.finish, agent)
-            raise ToolFailed(f"{result.text}\n\n[{ending}]" if result.text.strip() else str(ending))
-        if not result.text.strip():
-            limit = (await handle.turn()).limit
-            why = f": it came to its limit of {limit}" if limit else ""
-            raise ToolFailed(f"{agent} gave no answer{why}")
-        spent: JsonValue = {**asdict(result.usage)}
-        return ToolOutput(result.text, title=agent, metadata={**where, "usage": spent})
+        failure = await _failure(agent, handle, result)
+        return Outcome(agent, where, result.text, failure, result.usage)
+
+    async def _used(self, where: Mapping[str, JsonValue]) -> Usage:
+        """What a turn used that failed; nothing where none had begun."""
+        _, engine = self._parts
+        try:
+            return (await TurnHandle(str(where["turn"]), engine).turn()).usage
+        except (DragomanError, KeyError):
+            return Usage()
 
     async def _begun(self, id: str, agent: str, request: str, context: ToolContext) -> str:
         services, engine = self._parts
@@ -125,7 +147,26 @@ class Subagents:
         return settings
 
 
-def _task_tool(agents: Mapping[str, Agent], tasks: Subagents) -> Tool:
+async def _failure(agent: str, handle: TurnHandle, result: TurnResult) -> str:
+    """Why what came of the turn is no answer; nothing where it is one."""
+    if result.state != "completed":
+        return f"the task was {result.state} before it had an answer"
+    if result.finish in REFUSED | INCOMPLETE | WITHOUT_ANSWER:
+        ending = notice_of(result.finish, agent)
+        return f"{result.text}\n\n[{ending}]" if result.text.strip() else str(ending)
+    if not result.text.strip():
+        limit = (await handle.turn()).limit
+        return f"{agent} gave no answer" + (f": it came to its limit of {limit}" if limit else "")
+    return ""
+
+
+def spent(usage: Usage) -> JsonValue:
+    """As a result carries it: it counts in the limits of the turn that gave the task."""
+    return {**asdict(usage)}
+
+
+def _task_tool(tasks: Subagents) -> Tool:
+    agents = tasks.agents
     names: list[JsonValue] = list(agents)
     known = "\n".join(f"- {one.name}: {one.description or 'no description'}" for one in agents.values())
 
@@ -135,15 +176,16 @@ def _task_tool(agents: Mapping[str, Agent], tasks: Subagents) -> Tool:
         pattern="agent",
         replay="safe",
         cancellable=True,
-        timeout=_A_WEEK,
+        timeout=A_WEEK,
     )
     async def task(
         agent: Annotated[str, Field(description="who is to do it", json_schema_extra={"enum": names})],
         request: Annotated[str, Field(description="what is to be done, with everything it needs to know")],
         context: ToolContext,
     ) -> ToolOutput:
-        if agent not in agents:
-            raise ToolFailed(f"there is no agent {agent!r}: choose one of {', '.join(agents)}")
-        return await tasks.run(agent, request, context)
+        done = await tasks.run(agent, request, context)
+        if done.failure:
+            raise ToolFailed(done.failure)
+        return ToolOutput(done.text, title=agent, metadata={**done.where, "usage": spent(done.usage)})
 
     return task

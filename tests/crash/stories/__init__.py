@@ -2,6 +2,7 @@
 
 from tests.crash.stories.cancel import CancelledCalls, CancelledReply
 from tests.crash.stories.edited_arguments import EditedArguments
+from tests.crash.stories.panel import Panel
 from tests.crash.stories.picture import Picture
 from tests.crash.stories.queue import Queue
 from tests.crash.stories.steering import Steering
@@ -19,4 +20,5 @@ STORIES: dict[str, Story] = {
     "edited arguments": EditedArguments(),
     "queue": Queue(),
     "picture": Picture(),
+    "panel": Panel(),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman import Answer, Plugin, allow_once, reject, release
+from dragoman import Agent, Answer, Plugin, allow_once, reject, release
 from dragoman.messages.parts import Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.wire.scripted import Line
@@ -28,6 +28,9 @@ class Story:
         return {"review": release(), "interrupted": reject("leave it")}.get(kind, allow_once())
 
     def plugins(self) -> Sequence[Plugin]:
+        return ()
+
+    def agents(self) -> Sequence[Agent]:
         return ()
 
 

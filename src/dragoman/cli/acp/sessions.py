@@ -22,6 +22,7 @@ from dragoman.messages import events as e
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Part
 from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.settings import unchecked
 
 _START = {
     "always": ("Start it now and from now on", "allow_always"),
@@ -184,7 +185,7 @@ class EditorSession:
 
     async def change(self, option: str, value: str) -> None:
         check_choice(self.workspace, (await self.chat.info()).settings, option, value)
-        await self.chat.change(**{option: value or None})
+        await self.chat.change(**unchecked({option: value or None}))
 
     async def tell_commands(self) -> None:
         commands = [

@@ -30,7 +30,7 @@ from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
 from dragoman.store.store import TurnRow
 from dragoman.turn.handles import ConversationHandle, TurnHandle
-from dragoman.turn.settings import checked
+from dragoman.turn.settings import checked, unchecked
 
 SHOWN = 6  # messages of a conversation that is opened
 
@@ -73,7 +73,7 @@ class Session:
 
     async def change(self, **settings: JsonValue) -> None:
         if self.chat is not None:
-            return await self.chat.change(**settings)
+            return await self.chat.change(**unchecked(settings))
         changed = {**self._settings, **settings}
         self._settings = checked({name: value for name, value in changed.items() if value is not None})
         return None
@@ -81,7 +81,7 @@ class Session:
     async def id_for_grants(self) -> str:
         """The conversation a rule is to hold in: it begins with it, if nothing was said yet."""
         if self.chat is None:
-            self.chat = await self.runtime.conversation(None, user=None, **self._settings)
+            self.chat = await self.runtime.conversation(None, user=None, **unchecked(self._settings))
         return self.chat.id
 
     def start_new(self) -> None:
@@ -105,7 +105,7 @@ class Session:
     async def send(self, text: str) -> TurnHandle:
         parts = await attach_mentioned(self.runtime.store, text, self.attachments, self.notify)
         if self.chat is None:
-            self.chat = await self.runtime.conversation(None, user=None, **self._settings)
+            self.chat = await self.runtime.conversation(None, user=None, **unchecked(self._settings))
         turn = await self.chat.send(parts)
         self.attachments.clear()
         return turn

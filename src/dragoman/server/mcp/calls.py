@@ -28,6 +28,7 @@ from dragoman.tools.tool import Tool
 from dragoman.turn.handles import TurnHandle
 
 _AGENT = "ask_"  # an agent is offered as a tool of this name
+_TASKS = ("task", "ask_agents")  # a client has a tool for each agent instead
 _BY = "MCP client"
 _SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -100,7 +101,7 @@ class ToolCalls:
             return {}
         await services.toolbox.ready()
         offered = services.toolbox.offer([*services.rules, *services.bounds]).tools
-        return {name: tool for name, tool in offered.items() if not tool.client and name != "task"}
+        return {name: tool for name, tool in offered.items() if not tool.client and name not in _TASKS}
 
     async def _call_of(self, name: str, arguments: Arguments) -> tuple[str, Arguments]:
         """The tool that is meant, and what it is given. An agent works by the tool that gives tasks."""
