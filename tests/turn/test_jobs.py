@@ -176,6 +176,17 @@ async def test_an_answer_that_comes_at_once_and_one_that_comes_late_do_the_same(
             assert numbers == sorted(set(numbers))
 
 
+async def test_who_comes_when_a_turn_was_given_up_hears_what_it_asks(opened: Opened) -> None:
+    """E2, N2: nobody runs it who would tell them, and without an answer nobody will."""
+    async with opened(add_then_done, tools=[add], allow=(), ask=["add"]) as runtime:
+        turn = await runtime.send("go")
+        assert await turn.reached("waiting")
+        await until(lambda: runtime.bus.here(turn.id) is None)
+        events = await to_the_end(runtime.turn(turn.id), answer_after=0.0)
+    types = [event.type for event in events]
+    assert (types[0], types[-1], types.count("call.asked")) == ("call.asked", "turn.end", 1)
+
+
 async def test_a_task_needs_no_place_of_its_own(opened: Opened) -> None:
     """N5: else a turn would wait for its task, and the task for the turn."""
 

@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolCall, ToolResult
+from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -348,6 +349,23 @@ def call_end(call: ToolCall) -> CallEnd:
     """The event for a settled call."""
     assert call.result is not None
     return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
+
+
+def call_asked(question: Question) -> CallAsked:
+    """The event for a question."""
+    return CallAsked(
+        question.call,
+        question.id,
+        question.kind,
+        question.tool,
+        question.arguments,
+        question.text,
+        question.because,
+        [str(rule) for rule in question.rules],
+        list(question.choices),
+        question.schema,
+        question.diff,
+    )
 
 
 Event: TypeAlias = (

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
-from dragoman.messages.events import Notice, TurnStart
+from dragoman.messages.events import Notice, TurnStart, call_asked
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import CURRENT
 from dragoman.turn.authority import outer_rules
@@ -23,7 +23,6 @@ from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
 from dragoman.turn.plugin import Cleanup
 from dragoman.turn.services import Services
-from dragoman.turn.steps.ask import event_of
 from dragoman.turn.steps.call import Lanes
 from dragoman.turn.steps.calls import Settled, run_calls
 from dragoman.turn.steps.finalize import conclude, keep_what_came, one_error, torn_reply
@@ -117,7 +116,7 @@ class Runner:
         prepared.watch_events()
         log.publish(TurnStart(log.id, log.conversation.id, log.turn.message, log.resumed))
         for question in log.snapshot().questions:
-            log.publish(event_of(question))  # whoever follows a turn that was taken up hears what it asks
+            log.publish(call_asked(question))  # whoever follows a turn that was taken up hears what it asks
         if log.resumed:
             await asyncio.sleep(0)  # a cancel that came while nobody ran it is heard before anything is done
         if log.conversation.parent is not None:

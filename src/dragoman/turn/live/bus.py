@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from dragoman.background import Background
-from dragoman.messages.events import Event, TurnEnd
-from dragoman.store.store import Store
+from dragoman.messages.events import Event, TurnEnd, call_asked
+from dragoman.store.store import Store, TurnRow
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.mirror import Mirror, RemoteEvents
 from dragoman.turn.live.signals import Signals
+from dragoman.turn.machine import State
 
 _LOOK = 0.5  # seconds without an event after which a follower looks whether the turn is over
 _GLANCE = 0.05  # seconds between looks for the last events of a turn that is over
@@ -89,12 +90,15 @@ class EventBus:
         return self._follow_elsewhere(turn, after) if live is None else live.log.events.batches(after)
 
     async def _follow_elsewhere(self, turn: str, after: int) -> AsyncIterator[list[Event]]:
-        patience, asked = _PATIENCE, False
+        patience, asked, told = _PATIENCE, False, False
         async with self._remote.follow(turn, after) as follower:
             while patience > 0:
                 row = await self._store.turn(turn)
                 if row.live and not asked:
                     asked = await self._store.post(turn, "follow", {})  # and whoever owns it after that
+                if not told and not follower.at and (questions := await self._asked_by_nobody(row)):
+                    told = True
+                    yield questions
                 while batch := await follower.take(_LOOK if row.live else _GLANCE):
                     yield batch
                     if isinstance(batch[-1], TurnEnd):
@@ -106,6 +110,12 @@ class EventBus:
                     if not live.given_up:
                         return
                 patience -= 0 if row.live else _GLANCE  # its last words are on their way
+
+    async def _asked_by_nobody(self, turn: TurnRow) -> list[Event]:
+        """What a turn asks that was given up while it waits: nobody runs it who would tell of it."""
+        if turn.state != State.WAITING or not await self._store.is_abandoned(turn.id):
+            return []
+        return [call_asked(one) for one in await self._store.questions_of(turn.id) if one.open]
 
     def mirror(self, log: TurnLog) -> None:
         """Somebody in another process wants to follow this turn."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from dragoman.messages.events import CallAsked
 from dragoman.messages.ids import derived_id
 from dragoman.messages.parts import ToolCall, ToolResult
 from dragoman.messages.questions import Cause, Kind, Mode, Question, Rule
@@ -23,23 +22,6 @@ _WORDS: dict[Kind, str] = {
     "review": "May the model see this result of {tool}?",
 }
 _BOUNDS = "What it would change is part of this program's own settings, tools or prompts."
-
-
-def event_of(question: Question) -> CallAsked:
-    """The event that tells of it."""
-    return CallAsked(
-        question.call,
-        question.id,
-        question.kind,
-        question.tool,
-        question.arguments,
-        question.text,
-        question.because,
-        [str(rule) for rule in question.rules],
-        list(question.choices),
-        question.schema,
-        question.diff,
-    )
 
 
 def question_to_run(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages import events as e
+from dragoman.messages.events import call_asked
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.store.codecs import RESULT
@@ -32,7 +33,7 @@ from dragoman.turn.facts import (
 )
 from dragoman.turn.live.outcomes import log_call
 from dragoman.turn.live.signals import Received
-from dragoman.turn.steps.ask import event_of, question_about
+from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.context import CallContext
 from dragoman.turn.steps.plan import Answered, Asking, Plan, Ready, plan, plan_answered, plan_repeated
 from dragoman.turn.steps.prepare import PreparedTurn
@@ -180,7 +181,7 @@ class CallRun:
             signals=list(decided.signals),
         )
         await self._log.record(*decided.facts, fact, change=change)
-        self._log.publish(event_of(question))
+        self._log.publish(call_asked(question))
 
     def _open_question(self) -> Question:
         open = self._log.turn.calls[self._id].questions

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
+from dragoman.messages.events import call_asked
 from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part
@@ -20,7 +21,7 @@ from dragoman.tools.authorize import Ask, Authority, Refuse, authorize, may_be_s
 from dragoman.tools.tool import Tool, ToolContext
 from dragoman.turn.authority import load_authority
 from dragoman.turn.facts import QuestionAnswered, QuestionWithdrawn, ToolAsked
-from dragoman.turn.steps.ask import event_of, question_of_tool, question_on_the_way
+from dragoman.turn.steps.ask import question_of_tool, question_on_the_way
 from dragoman.turn.steps.media_request import ask_model, files_of_conversation
 from dragoman.turn.steps.prepare import PreparedTurn
 
@@ -102,7 +103,7 @@ class CallContext:
             if question.id not in log.turn.calls[self._call].questions:
                 asked = ToolAsked(self._call, question.id)
                 await log.record(asked, change=Change(calls=[log.call(self._call)], questions=new))
-            log.publish(event_of(question))
+            log.publish(call_asked(question))
             received = await self._prepared.signals.answer(question.id)
         except asyncio.CancelledError:
             self._withdraw(question)

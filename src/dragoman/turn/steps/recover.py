@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dragoman.messages.events import call_end
+from dragoman.messages.events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult
 from dragoman.store.store import Change
 from dragoman.tools.tool import Tool
@@ -12,7 +12,7 @@ from dragoman.tools.toolbox import Offer
 from dragoman.turn.facts import CallFinished, CallInterrupted, QuestionWithdrawn
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.outcomes import log_call
-from dragoman.turn.steps.ask import event_of, question_about
+from dragoman.turn.steps.ask import question_about
 from dragoman.turn.steps.call import INTERRUPTED
 
 
@@ -42,7 +42,7 @@ async def _ask(log: TurnLog, call: ToolCall, tool: Tool) -> None:
             calls=[replace(call, state=CallState.ASKED)], questions=[question], closed=_closed(log, call)
         ),
     )
-    log.publish(event_of(question))
+    log.publish(call_asked(question))
 
 
 async def _give_up(log: TurnLog, call: ToolCall) -> None:
