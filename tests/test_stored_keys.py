@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider
 from dragoman.providers.keys import Keys
 from dragoman.stored_keys import forget_key, keys_file, next_place, store_key
@@ -78,10 +79,21 @@ def test_a_keyring_that_comes_later_takes_the_key_out_of_the_file(monkeypatch: p
     assert keyring.held == {}
 
 
-@pytest.mark.parametrize("written", ["", "[]", "{", '{"ACME_KEY": 5}', "\xff"])
-def test_a_file_that_holds_something_else_has_no_keys(written: str) -> None:
+@pytest.mark.parametrize("written", ["", '{"ACME_KEY": 5}'])
+def test_a_file_that_holds_no_key_gets_one(written: str) -> None:
     store_key("OTHER", "x")
-    keys_file().write_bytes(written.encode("latin-1"))
+    keys_file().write_text(written)
     assert Keys(environment={}).find(ACME) is None
     store_key("ACME_KEY", "secret")
     assert Keys(environment={}).find(ACME) is not None
+
+
+@pytest.mark.parametrize("written", ["[]", '{"OTHER": "x",', "\xff"])
+def test_a_file_that_cannot_be_read_is_left_as_it_is(written: str) -> None:
+    """U1: what is written in its place would be all that is left of the keys in it."""
+    store_key("OTHER", "x")
+    keys_file().write_bytes(written.encode("latin-1"))
+    assert Keys(environment={}).find(ACME) is None
+    with pytest.raises(ConfigError, match="left as it is"):
+        store_key("ACME_KEY", "secret")
+    assert keys_file().read_bytes() == written.encode("latin-1")

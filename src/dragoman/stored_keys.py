@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from dragoman.errors import ConfigError
 from dragoman.own_folders import data_folder
 
 SERVICE = "dragoman"  # the name under which the keyring holds them: `keyring set dragoman OPENAI_API_KEY`
@@ -38,10 +39,14 @@ def in_file(name: str) -> str | None:
 def store_key(name: str, value: str) -> KeyPlace:
     """Where it is stored now. A keyring that takes it leaves nothing in the file."""
     try:
-        import_module("keyring").set_password(SERVICE, name, value)
+        keyring = import_module("keyring")
+        keyring.set_password(SERVICE, name, value)
+        kept = keyring.get_password(SERVICE, name) == value  # one of them takes everything, and keeps nothing
     except Exception:  # as when it is read
+        kept = False
+    if not kept:
         with _writing:
-            _write({**_read(), name: value})
+            _write({**_read_to_change(), name: value})
         return "file"
     _forget_in_file(name)
     return "keyring"
@@ -67,7 +72,7 @@ def next_place() -> KeyPlace:
 
 def _forget_in_file(name: str) -> None:
     with _writing:
-        held = _read()
+        held = _read_to_change()
         if name in held:
             _write({other: value for other, value in held.items() if other != name})
 
@@ -82,6 +87,22 @@ def _read() -> dict[str, str]:
         if isinstance(read, dict)
         else {}
     )
+
+
+def _read_to_change() -> dict[str, str]:
+    """ConfigError where it cannot be read: what is written in its place would be all that is left."""
+    file = keys_file()
+    try:
+        read = json.loads(file.read_text(encoding="utf-8") or "{}")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{file} cannot be read, and is left as it is: mend or move it ({error})"
+        ) from error
+    if not isinstance(read, dict):
+        raise ConfigError(f"{file} holds no keys, and is left as it is: mend or move it")
+    return {name: value for name, value in read.items() if isinstance(value, str)}
 
 
 def _write(keys: dict[str, str]) -> None:

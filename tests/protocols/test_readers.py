@@ -17,6 +17,7 @@ async def test_a_turn_that_nobody_comes_back_for_is_cancelled(tmp_path: Path) ->
     async with runtime_with(tmp_path, [STORY]) as runtime:
         readers = Readers(runtime, grace=0.01)
         turn = await runtime.send("Tell me.")
+        readers.began(turn.id)
         with suppress(ConnectionError), readers.reading(turn.id):
             raise ConnectionError
         assert (await turn.result()).state == "cancelled"
@@ -27,6 +28,7 @@ async def test_who_comes_back_finds_it_running(tmp_path: Path) -> None:
     async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
         readers = Readers(runtime, grace=60)
         turn = await runtime.send("Tell me.")
+        readers.began(turn.id)
         with suppress(ConnectionError), readers.reading(turn.id):
             raise ConnectionError
         with readers.reading(turn.id):
@@ -39,7 +41,19 @@ async def test_who_says_something_else_meanwhile_does_not_wait_for_it(tmp_path: 
     async with runtime_with(tmp_path, [STORY]) as runtime:
         readers = Readers(runtime, grace=60)
         turn = await runtime.send("Tell me.")
+        readers.began(turn.id)
         with suppress(ConnectionError), readers.reading(turn.id):
             raise ConnectionError
         assert await readers.stop_if_left(turn.id)
         assert (await turn.result()).state == "cancelled"
+
+
+async def test_a_turn_that_others_asked_for_goes_on(tmp_path: Path) -> None:
+    """T6: somebody looked at it from another client, and has gone."""
+    async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
+        readers = Readers(runtime, grace=0.01)
+        turn = await runtime.send("Tell me.")
+        with suppress(ConnectionError), readers.reading(turn.id):
+            raise ConnectionError
+        assert not await readers.stop_if_left(turn.id)
+        assert (await turn.result()).state == "completed"

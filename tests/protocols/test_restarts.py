@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.server.auth import key_hash
 from dragoman.wire.scripted import calls, says
-from tests.runtimes import add
+from tests.runtimes import add, runtime_with
 from tests.server.site import Site, served
 
 pytestmark = pytest.mark.slow
@@ -93,3 +93,50 @@ async def test_what_is_somebody_elses_is_not_there(tmp_path: Path) -> None:
         hers = await told(ada, "/api/ai-sdk/chat", chat)
         assert written(hers) == "Hello, Ada."
         assert len(await site.runtime.store.questions(user="local")) == 1
+
+
+async def test_an_approval_reaches_a_turn_that_another_process_runs(tmp_path: Path) -> None:
+    """F2 × N3: what was said before it is not said again, and it is asked once."""
+    body: dict[str, Any] = {"id": "", "messages": [{"id": "1", "role": "user", "parts": PARTS}]}
+    async with runtime_with(tmp_path, ASKS, tools=[add], allow=()) as owner:
+        turn = await owner.send("Add.")
+        assert await turn.reached("waiting")
+        async with served(tmp_path, [], tools=[add], allow=(), adopts=False) as site:
+            (conversation,) = await owner.conversations()
+            elsewhere = site.runtime.turn(turn.id).events()
+            async for event in elsewhere:  # from here on it is told to others
+                if event.type == "call.asked":
+                    break
+            await elsewhere.aclose()  # type: ignore[attr-defined]  # a generator
+            snapshot = await turn.snapshot()
+            answered = {
+                "type": "dynamic-tool",
+                "toolCallId": snapshot.questions[0].call,
+                "state": "approval-responded",
+                "approval": {"id": snapshot.questions[0].id, "approved": True},
+            }
+            said = {"id": turn.id, "role": "assistant", "parts": [answered]}
+            body |= {"id": conversation.id, "messages": [*body["messages"], said]}
+            rest = await told(site, "/api/ai-sdk/chat", body)
+    types = [chunk["type"] for chunk in rest]
+    assert written(rest) == "Done."
+    assert not {"tool-approval-request", "tool-input-start"} & {*types}
+
+
+async def test_who_comes_again_is_told_which_calls_wait_for_them(tmp_path: Path) -> None:
+    """F2: the run is over at once, also where nothing is brought."""
+    run: dict[str, Any] = {
+        "threadId": "a",
+        "runId": "1",
+        "messages": [{"id": "1", "role": "user", "content": "Where?"}],
+        "tools": [{"name": "where", "description": "Where.", "parameters": {"type": "object"}}],
+        "context": [],
+    }
+    async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
+        *_, first = await told(site, "/api/ag-ui", run)
+        *_, again = await told(site, "/api/ag-ui", {**run, "runId": "2"})
+        assert again["outcome"] == first["outcome"]
+        (call,) = first["outcome"]["pendingToolCallIds"]
+        brings = [*run["messages"], {"id": "2", "role": "tool", "toolCallId": call, "content": "Rome"}]
+        *_, end = await told(site, "/api/ag-ui", {**run, "runId": "3", "messages": brings})
+    assert end["outcome"] == {"type": "success"}

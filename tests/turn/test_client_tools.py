@@ -62,6 +62,20 @@ async def test_a_rule_that_denies_it_holds(tmp_path: Path) -> None:
     assert only_call(result).state is CallState.FAILED
 
 
+async def test_where_it_is_denied_ours_of_the_same_name_does_not_run_in_its_place(tmp_path: Path) -> None:
+    """P9: the sender meant theirs."""
+
+    @tool
+    def where() -> str:
+        "Where the server is."
+        return "in the cellar"
+
+    script = [calls("where"), says("?")]
+    async with runtime_with(tmp_path, script, tools=[where, add], deny=["client.*"]) as runtime:
+        result = await (await runtime.send("Where am I?", client_tools=[WHERE])).result()
+    assert only_call(result).state is CallState.FAILED
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_mode_that_asks_about_everything_asks_about_it(tmp_path: Path, *, allowed: bool) -> None:
     """P8 × P11: a caller's tools are no way around a person. An edit is checked by the tool's own schema."""
@@ -119,3 +133,20 @@ async def test_what_can_be_no_tool_is_refused_before_anything_is_stored(
         with pytest.raises(BadRequest):
             await runtime.send("Where am I?", client_tools=specs)
         assert await runtime.conversations() == []
+
+
+async def test_a_schema_whose_references_lead_on_without_end_holds_up_nobody(tmp_path: Path) -> None:
+    """U2: thirty that name the next one twice are a thousand million."""
+    chain: dict[str, JsonValue] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(30)
+    }
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"place": {"$ref": "#/$defs/d0"}},
+        "$defs": {**chain, "d30": {"type": "string"}},
+    }
+    async with runtime_with(tmp_path, [calls("where", place="x"), says("?")]) as runtime:
+        turn = await runtime.send("Where am I?", client_tools=[ToolSpec("where", "", schema)])
+        call = only_call(await turn.result())
+    assert call.result is not None
+    assert (call.state, "too many references" in call.result.text) == (CallState.FAILED, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -29,6 +30,9 @@ _TYPES = {  # what JSON schema calls a type → the fault that pydantic would ha
 }
 
 
+MOST_REFERENCES = 5000  # of a schema that are followed for one set of arguments
+
+
 class JsonArguments(RootModel[dict[str, JsonValue]]):
     """Arguments that fit the schema, as they came."""
 
@@ -40,6 +44,7 @@ class JsonParameters(Parameters):
         self.model = JsonArguments
         self._tool = tool
         self._whole = dict(schema)
+        self._references = _References()
         shown = {key: value for key, value in schema.items() if key != "$schema"}
         self.schema = {**shown, "type": "object", "properties": shown.get("properties") or {}}
         if not isinstance(self.schema["properties"], dict):
@@ -49,6 +54,7 @@ class JsonParameters(Parameters):
     def validate(self, arguments: Arguments) -> JsonArguments:
         """The arguments themselves. Strict: what does not fit is a ValidationError, as pydantic's own."""
         try:
+            self._references.left = MOST_REFERENCES
             faults = [fault for error in self._validator.iter_errors(arguments) for fault in _faults(error)]
         except Exception as error:  # a reference to nowhere, or into itself: then nothing can be said to fit
             faults = [_fault(_custom(f"The tool's schema cannot be followed: {error}"), (), arguments)]
@@ -64,7 +70,7 @@ class JsonParameters(Parameters):
 
     @cached_property
     def _validator(self) -> Any:
-        return _validator(self._whole)
+        return _validator(self._whole, self._references)
 
 
 def _check(tool: str, schema: dict[str, Any]) -> None:
@@ -79,9 +85,17 @@ def _check(tool: str, schema: dict[str, Any]) -> None:
         raise ConfigError(f"tool {tool}: its schema is nested too deeply") from error
 
 
-def _validator(schema: dict[str, Any]) -> Any:
-    """Follows no reference out of the schema, and runs none of its regular expressions: they are the work of
-    others, and one of them could hold up everybody. Who wrote them checks them anyway."""
+@dataclass(slots=True)
+class _References:
+    """How many more may be followed: a few that name each other twice are as many as one likes."""
+
+    left: int = MOST_REFERENCES
+
+
+def _validator(schema: dict[str, Any], references: _References) -> Any:
+    """Follows no reference out of the schema, no more than so many inside of it, and runs none of its regular
+    expressions: they are the work of others, and one of them could hold up everybody. Who wrote them checks
+    them anyway."""
     jsonschema = import_module("jsonschema.validators")
     kind = jsonschema.validator_for(schema, default=jsonschema.Draft202012Validator)
     extra = kind.VALIDATORS.get("additionalProperties")
@@ -94,7 +108,19 @@ def _validator(schema: dict[str, Any]) -> Any:
     def unchecked(*_: Any) -> Iterable[Fault]:
         return ()
 
+    def counted(follow: Any) -> Any:
+        def check(validator: Any, reference: Any, instance: Any, inside: Any) -> Iterable[Fault]:
+            references.left -= 1
+            if references.left < 0:
+                raise RecursionError("too many references lead on to others")
+            return follow(validator, reference, instance, inside) or ()
+
+        return check
+
     words = {"pattern": unchecked, "patternProperties": unchecked, "additionalProperties": additional}
+    for word in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if (follow := kind.VALIDATORS.get(word)) is not None:
+            words[word] = counted(follow)
     return jsonschema.extend(kind, words)(schema, registry=import_module("referencing").Registry())
 
 

@@ -34,6 +34,7 @@ from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WayBack, WorkspaceDiff
 
 T = TypeVar("T", default=str)
+_MANY = 1000  # events at a time
 _GLANCE = 0.1  # seconds between looks at a turn that another process runs
 
 
@@ -126,10 +127,17 @@ class TurnHandle(Generic[T]):
         for queued in await self._store.queued(turn=self.id):
             return Snapshot(self.id, queued.conversation, Turn(), (queued.message,), (), 0)
         row = await self._store.turn(self.id)
+        last = await self._last_told()  # before what it is told of: rather twice than not at all
         questions = [q for q in await self._store.questions_of(self.id) if q.open]
-        return Snapshot(
-            self.id, row.conversation, await self.turn(), tuple(await self._messages()), tuple(questions), 0
-        )
+        messages = tuple(await self._messages())
+        return Snapshot(self.id, row.conversation, await self.turn(), messages, tuple(questions), last)
+
+    async def _last_told(self) -> int:
+        """The number of the last event that another process has told of it."""
+        last = 0
+        while told := await self._store.events({self.id: last}, _MANY):
+            last = told[-1].seq
+        return last
 
     async def reached(self, state: State | str) -> bool:
         """Wait until the turn is in this state. False where it ends without getting there."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from pydantic import JsonValue
 
 from dragoman.wire.schemas import Schema
@@ -54,10 +52,8 @@ def fits(value: JsonValue, schema: JsonValue) -> bool:
             items = schema.get("items", True)
             return _is_between(len(value), schema, "Items") and all(fits(one, items) for one in value)
         case str():
-            pattern = schema.get("pattern")
-            return _is_between(len(value), schema, "Length") and (
-                not isinstance(pattern, str) or re.search(pattern, value) is not None
-            )
+            # whether it matches a stranger's expression may take for ever: it is taken not to
+            return _is_between(len(value), schema, "Length") and "pattern" not in schema
         case int() | float() if not isinstance(value, bool):
             return _is_between(value, schema, "imum")
         case _:

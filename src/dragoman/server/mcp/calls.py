@@ -130,7 +130,12 @@ class ToolCalls:
 
     async def _begun(self, caller: Caller, text: str) -> TurnHandle:
         conversation, first = await self._conversation(caller)
-        chat = await self._runtime.conversation(conversation)
+        try:
+            chat = await self._runtime.conversation(conversation)
+        except NotFound:  # the person has deleted it
+            self._conversations.clear()
+            conversation, first = await self._conversation(caller)
+            chat = await self._runtime.conversation(conversation)
         try:
             return await chat.send(text)
         except TurnBusy:  # a program may make several calls at once: they run side by side, on branches

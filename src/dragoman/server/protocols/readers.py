@@ -24,6 +24,11 @@ class Readers:
         self._grace = grace
         self._reading: Counter[str] = Counter()
         self._left: dict[str, asyncio.Task[None]] = {}
+        self._begun: set[str] = set()  # turns that were asked for here: others have other readers
+
+    def began(self, turn: str) -> None:
+        """It was asked for here: who hangs up on it wants it no more."""
+        self._begun.add(turn)
 
     @contextmanager
     def reading(self, turn: str) -> Iterator[None]:
@@ -35,11 +40,12 @@ class Readers:
         try:
             yield
             over = True
+            self._begun.discard(turn)
         finally:
             self._reading[turn] -= 1
             if not self._reading[turn]:
                 del self._reading[turn]
-                if not over and not self._runtime.driver.hands_out:
+                if not over and turn in self._begun and not self._runtime.driver.hands_out:
                     self._left[turn] = self._runtime.background.run(
                         f"stopping turn {turn}", lambda: self._stop_later(turn)
                     )
@@ -56,6 +62,7 @@ class Readers:
     async def _stop_later(self, turn: str) -> None:
         await asyncio.sleep(self._grace)
         self._left.pop(turn, None)
+        self._begun.discard(turn)
         await self._stop(turn)
 
     async def _stop(self, turn: str) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from dragoman.conversation.tree import Conversation
-from dragoman.errors import BadRequest, NotFound
+from dragoman.errors import BadRequest, DragomanError, NotFound
 from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import Message
@@ -67,13 +67,28 @@ async def begin_conversation(
         created=now,
         updated=now,
     )
-    await context.runtime.store.add_conversation(conversation, messages)
+    try:
+        await context.runtime.store.add_conversation(conversation, messages)
+    except Exception:  # somebody was faster: then it is there
+        if await conversation_of(context, person, name, protocol) is None:
+            raise
     return id
+
+
+async def say_first(
+    context: Context, conversation: str, content: Sequence[Part], options: TurnOptions
+) -> TurnRow:
+    """In a conversation that was just begun: one in which nothing can be said is not kept."""
+    try:
+        return await say(context, conversation, content, after=None, first=False, options=options)
+    except DragomanError:
+        if not await context.runtime.store.turns(conversation):
+            await context.runtime.delete(conversation)
+        raise
 
 
 async def say(
     context: Context,
-    person: str,
     conversation: str,
     content: Sequence[Part],
     *,
@@ -115,7 +130,10 @@ async def attach(context: Context, person: str, url: str, media_type: str, name:
         except ValueError as error:
             raise BadRequest("a file of the message cannot be read: its data are no base64") from error
         return await store_file(context, person, data, media_type or found["type"] or "text/plain", name)
-    address = urlsplit(url)
+    try:
+        address = urlsplit(url)
+    except ValueError as error:
+        raise BadRequest(f"a file of the message has no address: {error}") from error
     if (ours := _OURS.fullmatch(address.path)) is not None:
         await context.check_blob(ours[1], person)
         return File(media_type, blob=ours[1], name=name)

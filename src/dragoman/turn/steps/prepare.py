@@ -223,7 +223,9 @@ def offer_of(prepared: PreparedTurn) -> Offer:
     switches: dict[str, bool] = {**(_setting(prepared.log, "tools") or {}), **prepared.log.turn.options.tools}
     offer = prepared.services.toolbox.offer(prepared.rules, switches, prepared.agent.tools)
     brought = client_tools_of(prepared.log.turn.options, prepared.rules)
-    tools = {**offer.tools, **brought, **prepared.view.added_tools}
+    named = {spec.name for spec in prepared.log.turn.options.client_tools}  # denied or not: ours is not meant
+    own = {name: tool for name, tool in offer.tools.items() if name not in named}
+    tools = {**own, **brought, **prepared.view.added_tools}
     if prepared.agent.handoffs and not hidden(NAME, prepared.rules):
         tools[NAME] = handoff_tool(prepared.services, prepared.agent, partial(_calls_now, prepared.log))
     return Offer(tools, offer.rules)

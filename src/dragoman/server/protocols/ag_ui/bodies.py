@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from dragoman.errors import BadRequest
 from dragoman.messages.parts import canonical
 from dragoman.messages.request import ToolSpec
 from dragoman.turn.facts import TurnOptions
@@ -41,9 +42,14 @@ class AgentMessage(_Loose):
 
     @property
     def parts(self) -> list[ContentPart]:
+        """Of what has none that we know, such as an activity, nothing."""
         if isinstance(self.content, str):
             return [ContentPart(type="text", text=self.content)]
-        return [ContentPart.model_validate(part) for part in self.content or []]  # type: ignore[union-attr]
+        try:
+            listed = self.content if isinstance(self.content, list) else []
+            return [ContentPart.model_validate(part) for part in listed]
+        except ValidationError as error:
+            raise BadRequest("the content of a message is a text, or a list of parts") from error
 
     @property
     def text(self) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Reasoning, Text, ToolCall, ToolResult, canonical
+from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
 from dragoman.turn.live.log import Snapshot
@@ -37,7 +37,8 @@ _RELEASE: JsonValue = {
 class Run:
     """One run: from the client's request to the turn's end, or to where it waits for somebody."""
 
-    def __init__(self, thread: str, run: str) -> None:
+    def __init__(self, thread: str, run: str, client_tools: Collection[str] = ()) -> None:
+        self._client_tools = client_tools
         self._named: RunEvent = {"threadId": thread, "runId": run}
         self._message = ""  # the reply that is being written
         self._step: str | None = None
@@ -93,6 +94,8 @@ class Run:
                         yield from self._settle(part.id, part.result)
                     else:
                         self._unsettled.add(part.id)
+                        if part.state is CallState.RUNNING and part.tool in self._client_tools:
+                            self._handed_out[part.id] = None
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fastapi import APIRouter
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound
@@ -17,7 +17,14 @@ from dragoman.messages.questions import Answer, Question, allow_once, reject, re
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, ContentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import Run, RunEvent
-from dragoman.server.protocols.threads import Said, attach, begin_conversation, conversation_of, say
+from dragoman.server.protocols.threads import (
+    Said,
+    attach,
+    begin_conversation,
+    conversation_of,
+    say,
+    say_first,
+)
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.handles import TurnHandle
@@ -44,22 +51,22 @@ async def run_agent(context: TheContext, person: Person, agent: str, body: RunAg
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
-    projection = Run(body.thread, body.run)
+    projection = Run(body.thread, body.run, {tool.name for tool in body.tools})
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if live and (body.resume or _brings(body.messages)):
         turn = context.runtime.turn(live[-1].id)
         snapshot = await turn.snapshot()
-        here = context.runtime.bus.here(turn.id) is not None
         for _ in projection.replay(snapshot):
             pass  # the client has these events
         await _bring(context, person, body, projection)
-        return _respond(context, turn, projection, after=snapshot.last if here else 0)
+        return _respond(context, turn, projection, after=snapshot.last)
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
         await context.runtime.driver.adopt(live[-1].id)
         return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
     row = await _start(context, person, body, conversation, agent)
+    context.readers.began(row.id)
     return _respond(context, context.runtime.turn(row.id), projection, after=0)
 
 
@@ -91,10 +98,10 @@ async def _start(
             if one.role in ("user", "assistant")
         ]
         conversation = await begin_conversation(context, person, body.thread, PROTOCOL, history)
-        return await say(context, person, conversation, content, after=None, first=False, options=options)
+        return await say_first(context, conversation, content, options)
     answers = [one.id for one in before if one.role == "assistant"]
     after = await _last_known(context, person, conversation, answers)
-    return await say(context, person, conversation, content, after=after, first=not answers, options=options)
+    return await say(context, conversation, content, after=after, first=not before, options=options)
 
 
 async def _last_known(
@@ -109,11 +116,7 @@ async def _last_known(
 
 
 async def _content(context: Context, person: str, message: AgentMessage) -> tuple[Part, ...]:
-    try:
-        found = message.parts
-    except (ValidationError, TypeError) as error:
-        raise BadRequest("the content of a message is a text, or a list of parts") from error
-    return tuple([await _part(context, person, part) for part in found])
+    return tuple([await _part(context, person, part) for part in message.parts])
 
 
 async def _part(context: Context, person: str, part: ContentPart) -> Part:
@@ -185,10 +188,15 @@ async def _events(turn: TurnHandle, projection: Run, after: int | None) -> Async
         after = snapshot.last
         for told in projection.replay(snapshot):
             yield told
-        if projection.waits:
-            for told in projection.pause():
-                yield told
-            return
+    if projection.waits:
+        for told in projection.pause():
+            yield told
+        return
+    async for told in _rest(turn, projection, after):
+        yield told
+
+
+async def _rest(turn: TurnHandle, projection: Run, after: int) -> AsyncIterator[RunEvent]:
     async for event in turn.events(after):
         for told in projection.events(event):
             yield told

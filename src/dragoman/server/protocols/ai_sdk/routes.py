@@ -21,7 +21,14 @@ from dragoman.server import shapes
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ai_sdk.bodies import ChatBody, UIMessage
 from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
-from dragoman.server.protocols.threads import Said, attach, begin_conversation, conversation_of, say
+from dragoman.server.protocols.threads import (
+    Said,
+    attach,
+    begin_conversation,
+    conversation_of,
+    say,
+    say_first,
+)
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import options_in
@@ -77,7 +84,6 @@ async def _chat(context: Context, person: str, body: ChatBody, *, approvals: boo
         row = await context.turn(last.id, person)
         turn = context.runtime.turn(row.id)
         snapshot = await turn.snapshot()
-        here = context.runtime.bus.here(row.id) is not None
         brought = await _brought(context, row.id)
         stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
         for _ in stream.replay(snapshot):
@@ -85,10 +91,11 @@ async def _chat(context: Context, person: str, body: ChatBody, *, approvals: boo
         await _bring(context, person, last, stream)
         if not row.live:
             return _respond(context, row.id, _over(stream))
-        return _respond(context, row.id, _follow(turn, stream, snapshot.last if here else 0))
+        return _respond(context, row.id, _follow(turn, stream, snapshot.last))
     row = await _start(context, person, body)
     brought = await _brought(context, row.id)
     stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
+    context.readers.began(row.id)
     return _respond(context, row.id, _follow(context.runtime.turn(row.id), stream, 0))
 
 
@@ -126,6 +133,8 @@ async def _start(context: Context, person: str, body: ChatBody) -> TurnRow:
         raise BadRequest("there is no message of a person to answer")
     options = body.turn_options()
     if body.trigger == "regenerate-message" and conversation is not None:
+        for live in await context.runtime.store.live_turns(conversation):
+            await context.readers.stop_if_left(live.id)
         again = await _turn_to_repeat(context, person, conversation, body.message)
         if again is not None:
             turn = await commands.rerun(again.message, options=options)
@@ -138,10 +147,10 @@ async def _start(context: Context, person: str, body: ChatBody) -> TurnRow:
             Said(one.role, await _content(context, person, one)) for one in before if one.role != "system"
         ]
         conversation = await begin_conversation(context, person, body.id, PROTOCOL, history)
-        return await say(context, person, conversation, content, after=None, first=False, options=options)
+        return await say_first(context, conversation, content, options)
     answers = [one.id for one in before if one.role == "assistant"]
     after = await _last_known(context, person, conversation, answers)
-    return await say(context, person, conversation, content, after=after, first=not answers, options=options)
+    return await say(context, conversation, content, after=after, first=not before, options=options)
 
 
 async def _last_known(
@@ -223,6 +232,10 @@ async def _written(context: Context, turn: str, chunks: AsyncIterator[Chunk]) ->
 async def _follow(turn: TurnHandle, stream: UIMessageStream, after: int) -> AsyncIterator[Chunk]:
     """The rest of the message: until the turn ends, or waits for this client."""
     yield stream.begin()
+    if stream.waits_for_client:  # nothing new was brought
+        for chunk in stream.pause():
+            yield chunk
+        return
     async for chunk in _events(turn, stream, after):
         yield chunk
 
