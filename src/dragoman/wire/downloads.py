@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from binascii import b2a_base64
 from collections.abc import Awaitable, Callable
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 from dragoman.errors import ProviderError
 from dragoman.messages.events import FileAdded
 from dragoman.messages.parts import File
+from dragoman.wire.public_address import is_public
 
 LARGEST = 32_000_000  # bytes
 SECONDS = 60.0
@@ -37,7 +37,7 @@ async def fetch_made(event: FileAdded, base_url: str, get: Get) -> None:
 
 async def _fetched(file: File, base_url: str, get: Get) -> File:
     url = file.url or ""
-    if urlsplit(url).netloc != urlsplit(base_url).netloc and not await _is_public(url):
+    if _origin(url) != _origin(base_url) and not await _is_public(url):
         return file
     data = await get(url)
     kind = next((kind for begin, kind in _BEGINNINGS.items() if data.startswith(begin)), None)
@@ -47,10 +47,15 @@ async def _fetched(file: File, base_url: str, get: Get) -> File:
     return replace(file, media_type=type, name=name, url=f"data:{type};base64,{coded.decode('ascii')}")
 
 
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
+
+
 async def _is_public(url: str) -> bool:
     parts = urlsplit(url)
     if parts.scheme != "https" or parts.hostname is None:
         return False
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
-    return bool(found) and all(ipaddress.ip_address(one[4][0]).is_global for one in found)
+    return bool(found) and all(is_public(str(one[4][0])) for one in found)

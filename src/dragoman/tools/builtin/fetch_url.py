@@ -12,9 +12,9 @@ from pydantic import Field, JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
-from dragoman.tools.builtin.address import is_public
 from dragoman.tools.builtin.html_text import text_of
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
+from dragoman.wire.public_address import is_public
 
 if TYPE_CHECKING:  # both are slow to import, and most conversations fetch nothing
     import aiohttp
