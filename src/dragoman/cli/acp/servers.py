@@ -12,6 +12,7 @@ from dragoman.errors import BadRequest
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import canonical
 from dragoman.messages.questions import Action, Grant, Rule
+from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime
 from dragoman.tools.mcp.servers import McpServer, parse_server
 from dragoman.tools.mcp.source import McpSource
@@ -26,7 +27,7 @@ class HeldSource:
 
     def __init__(self, source: McpSource) -> None:
         self.name = source.name
-        self.where = source.server.where
+        self.where = _shown(source.server)
         self.pattern = _pattern(source.server)
         self.decided = False
         self._source = source
@@ -112,6 +113,15 @@ def _pattern(server: McpServer) -> str:
     is another server."""
     whole = canonical([server.command, *server.args, {**server.env}, server.url, {**server.headers}])
     return f"{server.where} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _shown(server: McpServer) -> str:
+    """What the person is asked about: also the variables it would get, since they decide what it does."""
+    given = redact_value({**server.env, **server.headers})
+    with_these = (
+        ", ".join(f"{name}={value}" for name, value in given.items()) if isinstance(given, dict) else ""
+    )
+    return f"{server.where} (with {with_these})" if with_these else server.where
 
 
 def _table(one: Mapping[str, Any], kind: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ async def plan_server(runtime: Runtime, own: OwnSettings, body: NewServer) -> Se
     argv = [server.command, *server.args] if server.command is not None else []
     return ServerPlan(
         body.name,
-        shutil.which(server.command) if server.command is not None else None,
+        shutil.which(server.command, path=server.env.get("PATH")) if server.command is not None else None,
         argv,
         server.cwd,
         server.url,
