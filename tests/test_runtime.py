@@ -133,10 +133,10 @@ async def test_a_house_must_be_opened_first(tmp_path: Path) -> None:
 
 
 async def test_a_denial_of_nothing_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """P1: a misspelled word protects nobody."""
+    """P1: a misspelled word protects nobody. What tools a caller brings is known later."""
     with caplog.at_level("WARNING", logger="dragoman.runtime"):
         async with Runtime(
-            tmp_path / "a.db", model=ScriptedModel([]), tools=[add], deny=["ad", "add:1", "a*"]
+            tmp_path / "a.db", model=ScriptedModel([]), tools=[add], deny=["ad", "add:1", "a*", "client.*"]
         ):
             pass
     assert [record.getMessage() for record in caplog.records] == [

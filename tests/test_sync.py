@@ -14,7 +14,8 @@ from dragoman.errors import BadRequest, ConfigError, NotFound, ProviderError
 from dragoman.messages.events import Event
 from dragoman.sync import SyncConversation, SyncTurn
 from dragoman.tools.tool import client_tool
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.view import TurnView
 from dragoman.wire.scripted import calls, fails, says
 from tests.runtimes import add

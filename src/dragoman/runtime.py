@@ -38,22 +38,23 @@ from dragoman.store.address import StoreFile, StoreServer
 from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
-from dragoman.tools.permissions import concerns, parse_rule
+from dragoman.tools.permissions import concerns, is_known_later, parse_rule
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Group, Source, Toolbox, grouped
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
+from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
-from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
+from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.panel import panel_tool
 from dragoman.turn.plugin import Plugin, check
 from dragoman.turn.send import SendOptions
 from dragoman.turn.services import GrantCache, MakeDeps, Services
-from dragoman.turn.settings import ConversationSettings, as_json, changed
+from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
 from dragoman.workspace.states import SnapshotLimits
@@ -230,12 +231,16 @@ class Runtime:
         denials = [rule for rule in self.services.rules if rule.action == "deny"]
         if toolbox.sources:
             return []
-        return [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
+        return [
+            rule
+            for rule in denials
+            if not is_known_later(rule) and not any(concerns(rule, permission) for permission in known)
+        ]
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 
     async def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationSettings]
+        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]
     ) -> ConversationHandle:
         """The conversation of this id, or a new one. Settings: model, agent, mode, system, options, tools."""
         if id is None:

@@ -25,15 +25,16 @@ from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
 from dragoman.store.store import Found
+from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.facts import Fact
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.layers import RequestLayers
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State, Turn
 from dragoman.turn.output import OutputType
 from dragoman.turn.result import TurnResult
 from dragoman.turn.send import SendOptions
-from dragoman.turn.settings import ConversationSettings
+from dragoman.turn.settings import ConversationOptions
 from dragoman.turn.trace import TurnTrace
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 from dragoman.unattended import answer_questions
@@ -219,7 +220,7 @@ class SyncConversation:
     def redo(self, *, force: bool = False) -> Reverted:
         return self._loop.run(self._chat.redo(force=force))
 
-    def change(self, **settings: Unpack[ConversationSettings]) -> None:
+    def change(self, **settings: Unpack[ConversationOptions]) -> None:
         self._loop.run(self._chat.change(**settings))
 
     def rename(self, title: str) -> None:
@@ -258,7 +259,7 @@ class SyncRuntime:
             self._loop.close()
 
     def conversation(
-        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationSettings]
+        self, id: str | None = None, *, user: str | None = None, **settings: Unpack[ConversationOptions]
     ) -> SyncConversation:
         chat = self._loop.run(self.runtime.conversation(id, user=user, **settings))
         return SyncConversation(chat, self._loop)

@@ -22,7 +22,7 @@ from dragoman.messages.events import CallAsked
 from dragoman.messages.parts import CallState
 from dragoman.plugins.loop_guard import LoopGuard
 from dragoman.tools.tool import Tool
-from dragoman.turn.handles import ConversationHandle
+from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.result import TurnResult
 from dragoman.wire.scripted import Line, calls, says
 from tests.runtimes import calls_of, model_of, runtime_with

@@ -11,7 +11,8 @@ import pytest
 from dragoman import Runtime, ToolContext, allow_once, tool
 from dragoman.errors import BadRequest, RevertConflict, TurnBusy
 from dragoman.tools.builtin import BUILTIN
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import calls, says
 from dragoman.workspace.states import SnapshotLimits
 from tests.patience import eventually

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from dragoman import Agent
 from dragoman.messages import events as e
 from dragoman.messages.parts import CallState
-from dragoman.server.protocols.ag_ui.events import Run, RunEvent
+from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
 from tests.protocols.turns import turns
@@ -133,7 +133,7 @@ def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
     @given(turns())
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
     def tell(events: list[e.Event]) -> None:
-        run = Run("thread", "run")
+        run = AgentRun("thread", "run")
         written = [run.begin(), *(told for event in events for told in run.events(event))]
         if written[-1]["type"] != "RUN_ERROR":
             text = "".join(event.text for event in events if isinstance(event, e.TextDelta))

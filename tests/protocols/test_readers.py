@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from dragoman.server.protocols.readers import Readers
+from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.wire.scripted import says
 from tests.runtimes import runtime_with
 
@@ -15,7 +15,7 @@ STORY = says("Once upon a time. " * 400, waits=0.05)
 async def test_a_turn_that_nobody_comes_back_for_is_cancelled(tmp_path: Path) -> None:
     """T6: its reader has hung up, and that is all it can say."""
     async with runtime_with(tmp_path, [STORY]) as runtime:
-        readers = Readers(runtime, grace=0.01)
+        readers = TurnReaders(runtime, grace=0.01)
         turn = await runtime.send("Tell me.")
         readers.began(turn.id)
         with suppress(ConnectionError), readers.reading(turn.id):
@@ -26,7 +26,7 @@ async def test_a_turn_that_nobody_comes_back_for_is_cancelled(tmp_path: Path) ->
 async def test_who_comes_back_finds_it_running(tmp_path: Path) -> None:
     """E2: a page that is loaded again hangs up, too."""
     async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
-        readers = Readers(runtime, grace=60)
+        readers = TurnReaders(runtime, grace=60)
         turn = await runtime.send("Tell me.")
         readers.began(turn.id)
         with suppress(ConnectionError), readers.reading(turn.id):
@@ -39,7 +39,7 @@ async def test_who_comes_back_finds_it_running(tmp_path: Path) -> None:
 async def test_who_says_something_else_meanwhile_does_not_wait_for_it(tmp_path: Path) -> None:
     """T6"""
     async with runtime_with(tmp_path, [STORY]) as runtime:
-        readers = Readers(runtime, grace=60)
+        readers = TurnReaders(runtime, grace=60)
         turn = await runtime.send("Tell me.")
         readers.began(turn.id)
         with suppress(ConnectionError), readers.reading(turn.id):
@@ -51,7 +51,7 @@ async def test_who_says_something_else_meanwhile_does_not_wait_for_it(tmp_path: 
 async def test_a_turn_that_others_asked_for_goes_on(tmp_path: Path) -> None:
     """T6: somebody looked at it from another client, and has gone."""
     async with runtime_with(tmp_path, [says("Once upon a time.")]) as runtime:
-        readers = Readers(runtime, grace=0.01)
+        readers = TurnReaders(runtime, grace=0.01)
         turn = await runtime.send("Tell me.")
         with suppress(ConnectionError), readers.reading(turn.id):
             raise ConnectionError

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from dragoman.errors import IllegalFact
 from dragoman.messages.parts import CallState
 from dragoman.turn.facts import (
-    CallAsked,
+    ApprovalAsked,
     CallFinished,
     CallInterrupted,
     CallMade,
@@ -75,7 +75,7 @@ def test_streaming_and_tool_calls_alternate() -> None:
 def test_a_turn_waits_when_every_unfinished_call_does() -> None:
     """T1, P7"""
     two = (*ASKED_MODEL, ReplyReceived(1, "msg_2", (CallMade("c1", "rm"), CallMade("c2", "ls"))))
-    turn = replay((*two, CallAsked("c1", "q1")))
+    turn = replay((*two, ApprovalAsked("c1", "q1")))
     assert turn.state is State.TOOL_CALL  # c2 can still move
     turn = advance(advance(turn, CallStarted("c2")), CallFinished("c2", CallState.COMPLETED))
     assert turn.state is State.WAITING
@@ -89,7 +89,7 @@ def test_a_call_that_a_client_runs_makes_the_turn_wait() -> None:
 
 def test_a_late_answer_names_the_call_and_its_state() -> None:
     """T1: the error is the bug report."""
-    turn = replay((*ONE_CALL, CallAsked("c1", "q1"), CallFinished("c1", CallState.REJECTED)))
+    turn = replay((*ONE_CALL, ApprovalAsked("c1", "q1"), CallFinished("c1", CallState.REJECTED)))
     with pytest.raises(IllegalFact, match="QuestionAnswered of c1, but call c1 is rejected"):
         advance(turn, QuestionAnswered("c1", "q1", "allow", "h"))
 
@@ -110,7 +110,7 @@ def test_no_end_while_a_call_has_no_result() -> None:
 
 def test_a_call_that_was_asked_about_starts_only_with_leave() -> None:
     """P6"""
-    turn = replay((*ONE_CALL, CallAsked("c1", "q1"), QuestionAnswered("c1", "q1", "reject")))
+    turn = replay((*ONE_CALL, ApprovalAsked("c1", "q1"), QuestionAnswered("c1", "q1", "reject")))
     with pytest.raises(IllegalFact, match="nobody allowed call c1"):
         advance(turn, CallStarted("c1"))
 
@@ -171,7 +171,7 @@ class AnyTurn(RuleBasedStateMachine):
         for id, call in calls.items():
             question = f"q{number}{id}"
             facts += [
-                CallAsked(id, question),
+                ApprovalAsked(id, question),
                 CallStarted(id),
                 CallStarted(id, client=True),
                 CallInterrupted(id, question),

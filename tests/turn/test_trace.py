@@ -15,7 +15,7 @@ from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
     FACT,
-    CallAsked,
+    ApprovalAsked,
     CallFinished,
     CallMade,
     CallStarted,
@@ -63,7 +63,7 @@ def test_calls_stand_side_by_side_with_what_they_waited_for() -> None:
             at=102.0,
         ),
         CallStarted("c1", because="rule: allow a (/etc/dragoman.toml:7)", at=102.0),
-        CallAsked("c2", "ask_1", at=102.0),
+        ApprovalAsked("c2", "ask_1", at=102.0),
         CallFinished("c1", CallState.COMPLETED, at=104.0),
         QuestionAnswered("c2", "ask_1", "allow", "hash", at=105.0),
         CallStarted("c2", because="answer: ada allowed it (once)", at=105.0),

@@ -21,7 +21,8 @@ from dragoman import (
 )
 from dragoman.messages.message import Message
 from dragoman.tools.tool import Tool
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.plugin import Cleanup
 from dragoman.turn.result import TurnResult
 

@@ -9,7 +9,7 @@ from dragoman.errors import ConfigError
 from dragoman.messages.questions import Rule
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
-from dragoman.tools.permissions import concerns
+from dragoman.tools.permissions import concerns, is_known_later
 
 
 def check_denials(runtime: Runtime) -> None:
@@ -19,7 +19,7 @@ def check_denials(runtime: Runtime) -> None:
     words = {word for one in known for word in (one, one.partition(".")[0])}
     agents = runtime.services.agents.values()
     for rule in (*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)):
-        if rule.action != "deny" or rule.permission.startswith("mcp.") or _is_about(rule, known):
+        if rule.action != "deny" or is_known_later(rule) or _is_about(rule, known):
             continue
         if near := get_close_matches(rule.permission.rstrip(".*"), words, n=1, cutoff=0.7):
             tail = rule.permission[len(rule.permission.rstrip(".*")) :]
@@ -33,7 +33,7 @@ def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
     """What may have been meant by a rule that concerns no tool; None where it concerns one, or may do so:
     what servers of other programs have is not known yet."""
     known = _permissions(runtime)
-    if rule.permission.startswith("mcp.") or _is_about(rule, known):
+    if is_known_later(rule) or _is_about(rule, known):
         return None
     near = get_close_matches(rule.permission, known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
@@ -59,7 +59,7 @@ def find_idle_rules(runtime: Runtime) -> Iterator[str]:
     names = {group.name for group in groups} | tools
     agents = runtime.services.agents.values()
     for rule in dict.fromkeys([*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)]):
-        if not rule.permission.startswith("mcp.") and not _is_about(rule, permissions):
+        if not is_known_later(rule) and not _is_about(rule, permissions):
             yield f"no tool has the permission of the rule {str(rule)!r}: `dragoman tools` shows their words"
     servers = tuple(f"{source.name}." for source in runtime.services.toolbox.sources)
     for agent in agents:

@@ -13,8 +13,7 @@ from pydantic import Field, JsonValue
 
 from dragoman.messages.codec import Codec
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolCall, ToolResult
-from dragoman.messages.questions import Question
+from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolResult
 from dragoman.messages.usage import Usage
 
 # ── the turn ──────────────────────────────────────────────────────────────────────────────────────
@@ -345,29 +344,6 @@ class CallEnd:
     type: Literal["call.end"] = "call.end"
 
 
-def call_end(call: ToolCall) -> CallEnd:
-    """The event for a settled call."""
-    assert call.result is not None
-    return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
-
-
-def call_asked(question: Question) -> CallAsked:
-    """The event for a question."""
-    return CallAsked(
-        question.call,
-        question.id,
-        question.kind,
-        question.tool,
-        question.arguments,
-        question.text,
-        question.because,
-        [str(rule) for rule in question.rules],
-        list(question.choices),
-        question.schema,
-        question.diff,
-    )
-
-
 Event: TypeAlias = (
     TurnStart
     | TurnState
@@ -402,14 +378,3 @@ Event: TypeAlias = (
 )
 
 EVENT: Codec[Event] = Codec(Annotated[Event, Field(discriminator="type")])
-
-
-def question_in(event: Event) -> str | None:
-    """The id of what a person is asked, also by a call that works in a conversation of its own."""
-    match event:
-        case CallAsked(question=question):
-            return question
-        case CallProgress(value={"asks": str(question)}):
-            return question
-        case _:
-            return None

@@ -22,7 +22,7 @@ from dragoman.server.middleware import LOOPBACK, Middleware, person_in
 from dragoman.server.protocols.ag_ui import routes as ag_ui
 from dragoman.server.protocols.ai_sdk import routes as ai_sdk
 from dragoman.server.protocols.openai import routes as openai
-from dragoman.server.protocols.readers import Readers
+from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.routes import (
     calls,
@@ -125,7 +125,7 @@ def api(
     app.state.context = Context(
         runtime=runtime,
         publisher=Publisher(runtime),
-        readers=Readers(runtime),
+        readers=TurnReaders(runtime),
         who=who,
         upload_limit=upload_limit,
         model=model,

@@ -16,7 +16,7 @@ from dragoman.messages.parts import File, Text, ToolCall
 from dragoman.messages.questions import Question
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST
-from dragoman.server.protocols.readers import Readers
+from dragoman.server.protocols.turn_readers import TurnReaders
 from dragoman.server.publisher import Publisher
 from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import Begun, CurrentModel
@@ -32,7 +32,7 @@ class Context:
 
     runtime: Runtime
     publisher: Publisher
-    readers: Readers  # through other people's protocols
+    readers: TurnReaders  # through other people's protocols
     who: Who
     upload_limit: int
     model: CurrentModel | None = None

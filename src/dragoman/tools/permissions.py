@@ -39,6 +39,11 @@ def hidden(permission: str, rules: Sequence[Rule]) -> bool:
     return last is not None and last.action == "deny" and last.pattern == "*"
 
 
+def is_known_later(rule: Rule) -> bool:
+    """Whether it is about tools that come with a server, a message or an editor: none is there yet."""
+    return rule.permission.startswith(("mcp.", "client.", "mcp_server"))
+
+
 def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
     """`"shell:git *"` or `"shell"` or `"*"` → a rule. What stands before the colon is the permission."""
     permission, _, pattern = text.partition(":")

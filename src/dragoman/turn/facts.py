@@ -177,7 +177,7 @@ class Compacted:
 
 
 @dataclass(slots=True, frozen=True)
-class CallAsked:
+class ApprovalAsked:
     """A person is asked whether the call may run."""
 
     call: str
@@ -262,7 +262,7 @@ class CallFinished:
 
 
 CallFact: TypeAlias = (
-    CallAsked
+    ApprovalAsked
     | CallStarted
     | CallInterrupted
     | ToolAsked

@@ -17,7 +17,7 @@ from dragoman.messages.parts import CallState
 from dragoman.messages.replace_fast import replace_fast
 from dragoman.messages.usage import Usage
 from dragoman.turn.facts import (
-    CallAsked,
+    ApprovalAsked,
     CallFact,
     CallFinished,
     CallInterrupted,
@@ -180,7 +180,7 @@ TURN: dict[State, dict[type[Fact], State | Choice]] = {
 }
 
 CALL: dict[CallState, dict[type[Fact], CallState]] = {
-    CallState.PENDING: {CallAsked: CallState.ASKED, CallStarted: CallState.RUNNING},
+    CallState.PENDING: {ApprovalAsked: CallState.ASKED, CallStarted: CallState.RUNNING},
     CallState.ASKED: {QuestionAnswered: CallState.PENDING},  # allowed: it waits for its start
     CallState.RUNNING: {
         CallStarted: CallState.RUNNING,  # again, by a new owner
@@ -313,7 +313,7 @@ def _change_call(turn: Turn, fact: CallFact) -> Turn:
 
 def _ask_or_answer(call: Call, fact: CallFact) -> Call:
     match fact:
-        case CallAsked() | CallInterrupted():
+        case ApprovalAsked() | CallInterrupted():
             _refuse_if(fact, bool(call.questions), f"call {fact.call} has an open question already")
             return replace_fast(call, questions=(fact.question,), asked=True, approved=None)
         case ToolAsked() | ResultAsked():

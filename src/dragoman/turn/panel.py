@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 from dragoman.errors import ToolFailed
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
-from dragoman.turn.subagent import A_WEEK, Outcome, Subagents, spent
+from dragoman.turn.subagent import A_WEEK, Subagents, TaskOutcome, spent
 
 
 def panel_tool(tasks: Subagents) -> Tool:
@@ -50,14 +50,14 @@ def panel_tool(tasks: Subagents) -> Tool:
     return ask_agents
 
 
-async def _run(tasks: Subagents, asked: list[str], request: str, context: ToolContext) -> list[Outcome]:
+async def _run(tasks: Subagents, asked: list[str], request: str, context: ToolContext) -> list[TaskOutcome]:
     """All of them to their ends. A cancel reaches each."""
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(tasks.run(name, request, context, key=name)) for name in asked]
     return [one.result() for one in running]
 
 
-def _together(outcomes: list[Outcome]) -> ToolOutput:
+def _together(outcomes: list[TaskOutcome]) -> ToolOutput:
     """Every answer under the name of who gave it."""
     texts = {one.agent: f"[no answer: {one.failure}]" if one.failure else one.text for one in outcomes}
     text = "\n\n".join(f"## {agent}\n\n{said}" for agent, said in texts.items())

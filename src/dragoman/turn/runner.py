@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
 from dragoman.errors import EngineError, Fenced, ProviderError, TurnInterrupted
-from dragoman.messages.events import Notice, TurnStart, call_asked
+from dragoman.messages.call_events import call_asked
+from dragoman.messages.events import Notice, TurnStart
 from dragoman.tools.execute import Outcome
 from dragoman.trace_context import CURRENT
 from dragoman.turn.authority import outer_rules

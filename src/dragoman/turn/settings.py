@@ -32,7 +32,7 @@ _KINDS: dict[str, type] = {
 AUTO = "auto"
 
 
-class ConversationSettings(TypedDict, total=False):
+class ConversationOptions(TypedDict, total=False):
     """What a conversation may be given, for type checkers. None takes a setting away."""
 
     model: str | None
@@ -49,12 +49,12 @@ class ConversationSettings(TypedDict, total=False):
     dialect: str | None
 
 
-def unchecked(settings: Mapping[str, JsonValue]) -> ConversationSettings:
+def unchecked(settings: Mapping[str, JsonValue]) -> ConversationOptions:
     """What came from outside, to be handed to a conversation: it is looked at there, before it is stored."""
-    return cast(ConversationSettings, settings)
+    return cast(ConversationOptions, settings)
 
 
-def as_json(settings: ConversationSettings) -> dict[str, JsonValue]:
+def as_json(settings: ConversationOptions) -> dict[str, JsonValue]:
     return cast(dict[str, JsonValue], settings)
 
 

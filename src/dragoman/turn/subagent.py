@@ -20,7 +20,8 @@ from dragoman.messages.questions import MODES
 from dragoman.messages.usage import Usage
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput, tool
 from dragoman.turn.agent import Agent
-from dragoman.turn.handles import ConversationHandle, Engine, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.handoff import agents_in
 from dragoman.turn.result import TurnResult
 from dragoman.turn.services import Services
@@ -32,7 +33,7 @@ A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited
 
 
 @dataclass(slots=True, frozen=True)
-class Outcome:
+class TaskOutcome:
     """How the turn of a sub-agent ended: its answer, or why there is none, and what it used either way."""
 
     agent: str
@@ -60,7 +61,7 @@ class Subagents:
             raise ConfigError("the task tool belongs to no runtime: give agents to Runtime(agents=…)")
         return self._joined
 
-    async def run(self, agent: str, request: str, context: ToolContext, key: str = "") -> Outcome:
+    async def run(self, agent: str, request: str, context: ToolContext, key: str = "") -> TaskOutcome:
         """A turn of this agent, to its end. Run again after a crash, it finds the turn it began: the one of
         this call and, where a call has several, of this key."""
         if agent not in self.agents:
@@ -80,13 +81,13 @@ class Subagents:
         except Exception as error:  # a turn that failed here raises what it failed with, a plugin's bug too
             kind = "" if isinstance(error, DragomanError) else f"{type(error).__name__}: "
             used = await self._used(where)
-            return Outcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
+            return TaskOutcome(agent, where, failure=f"the task failed: {kind}{error}", usage=used)
         finally:
             if context.cancelled():
                 for row in await services.store.turns(id):
                     await engine.commands.cancel(row.id, "the call that opened it was cancelled")
         failure = await _failure(agent, handle, result)
-        return Outcome(agent, where, result.text, failure, result.usage)
+        return TaskOutcome(agent, where, result.text, failure, result.usage)
 
     async def _used(self, where: Mapping[str, JsonValue]) -> Usage:
         """What a turn used that failed; nothing where none had begun."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from dragoman.messages.questions import Question
 from dragoman.turn.facts import (
-    CallAsked,
+    ApprovalAsked,
     CallFact,
     CallFinished,
     CallInterrupted,
@@ -146,7 +146,7 @@ class Tracer:
     def _call(self, fact: CallFact) -> list[Ended]:
         call = self._calls[fact.call]
         match fact:
-            case CallAsked() | CallInterrupted() | ToolAsked() | ResultAsked():
+            case ApprovalAsked() | CallInterrupted() | ToolAsked() | ResultAsked():
                 call.state = "reviewing" if isinstance(fact, ResultAsked) else "asked"
                 if isinstance(fact, CallInterrupted | ResultAsked):
                     _stop(call, fact.at)
@@ -177,7 +177,7 @@ class Tracer:
                 return [*left, call]
         return []
 
-    def _ask(self, call: CallTrace, fact: CallAsked | CallInterrupted | ToolAsked | ResultAsked) -> None:
+    def _ask(self, call: CallTrace, fact: ApprovalAsked | CallInterrupted | ToolAsked | ResultAsked) -> None:
         kinds = {"call_asked": "approve", "call_interrupted": "interrupted", "tool_asked": "tool"}
         question = self._question(fact.question)
         kind = question.kind if question is not None else kinds.get(fact.type, "review")

@@ -168,6 +168,18 @@ async def test_a_server_the_editor_names_is_not_started_unasked(
     assert begun.exists() == offered
 
 
+async def test_a_server_named_like_tools_of_ours_is_called_the_editors(tmp_path: Path) -> None:
+    """F3: a session begins whatever an editor calls its servers."""
+    server = schema.McpServerStdio(name="files", command=sys.executable, args=[MODERN], env=[])
+    async with loopback(says("Hello.")) as model:
+        settings(tmp_path, model)
+        async with connected(tmp_path, PlayedEditor(choose=lambda options: "once")) as here:
+            made = await here.agent.new_session(cwd=str(tmp_path), mcp_servers=[server])
+            await here.say(made.session_id, "hi")
+            ((asked, _),) = here.editor.asked
+    assert asked.title == "Start the MCP server editor-files"
+
+
 async def test_a_picture_is_sent_on_to_the_model(tmp_path: Path) -> None:
     """M3"""
     async with loopback(says("A dot.")) as model:

@@ -115,7 +115,7 @@ def test_a_diff_says_what_was_and_what_will_be(old: str, new: str) -> None:
         return
     changed = [(one["path"], one["oldText"] or "", one["newText"]) for one in contents]
     if old.count("\n") < 6 and new.count("\n") < 6 and old != new:
-        assert changed == [("/work/a b.txt", old, new)]
+        assert changed == [("/notes/a b.txt", old, new)]
     for _, before, after in changed:
         assert before in old
         assert after in new

@@ -37,7 +37,7 @@ async def test_it_prints_facts_states_and_what_is_still_asked(tmp_path: Path) ->
     turn = await _waiting(tmp_path)
     printed = (await _explain(tmp_path, turn)).out
     assert printed.startswith(f"{turn} of conv_")
-    for word in ("TurnStarted", "ReplyReceived", "CallAsked", "waiting", "(approve)"):
+    for word in ("TurnStarted", "ReplyReceived", "ApprovalAsked", "waiting", "(approve)"):
         assert word in printed
     assert "\x1b" not in printed  # piped: no colours
 

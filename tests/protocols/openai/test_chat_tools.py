@@ -98,6 +98,30 @@ async def test_what_is_said_beside_results_reaches_the_same_turn(tmp_path: Path)
         assert "Be quick." in str(last[-1])
 
 
+async def test_who_stops_an_answer_and_says_something_else_gets_an_answer_to_that(tmp_path: Path) -> None:
+    """T9 × F2: the reply that was stopped is not in the client's history, and not given again."""
+    script = [calls("where"), says("In Rome. " * 999, waits=0.05), says("Five.")]
+    async with called(tmp_path, script) as (client, site):
+        messages: list[Any] = [user("Where am I?")]
+        first = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+        message = first.choices[0].message
+        messages.append(message.model_dump(exclude_none=True))
+        messages += [result(call.id, "Rome") for call in message.tool_calls or []]
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=messages, tools=[CHAT_TOOL], stream=True
+        )
+        async for chunk in stream:
+            if chunk.choices[0].delta.content:
+                break
+        await stream.close()
+        (conversation,) = await conversations(site)
+        (turn,) = await site.runtime.store.turns(conversation)
+        await site.runtime.turn(turn.id).result()
+        messages.append(user("What is 2+3?"))
+        reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=[CHAT_TOOL])
+        assert reply.choices[0].message.content == "Five."
+
+
 async def test_a_person_decides_while_the_caller_waits(tmp_path: Path) -> None:
     """P1 × F2: a foreign protocol is no way around a permission."""
     ran: list[str] = []

@@ -14,6 +14,7 @@ from dragoman.messages.parts import canonical
 from dragoman.messages.questions import Action, Grant, Rule
 from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime
+from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import decide, literal
@@ -66,10 +67,15 @@ def held_sources(servers: Mapping[str, McpServer], taken: Iterable[str], workspa
     """One each. Servers of the settings keep their names: what an editor gives takes the place of none."""
     known = set(taken)
     return [
-        HeldSource(McpSource(name, server, workspace=workspace, find=lambda reference: None))
+        HeldSource(McpSource(_free(name), server, workspace=workspace, find=lambda reference: None))
         for name, server in servers.items()
         if name not in known
     ]
+
+
+def _free(name: str) -> str:
+    """Groups of our own keep their names, too."""
+    return f"editor-{name}" if name in {*BUILTIN, "tools", "output", "skills", "agents"} else name
 
 
 async def settle_by_rules(runtime: Runtime, sources: Sequence[HeldSource]) -> list[HeldSource]:

@@ -19,9 +19,11 @@ from dragoman.cli.acp.updates import TurnUpdates, Update, message_updates
 from dragoman.cli.interrupted import close_interrupted, resume_turn
 from dragoman.errors import NotFound, TurnBusy, TurnSetAside
 from dragoman.messages import events as e
+from dragoman.messages.call_events import question_in
 from dragoman.messages.endings import REFUSED
 from dragoman.messages.parts import Part
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.settings import unchecked
 
 _START = {
@@ -110,7 +112,7 @@ class EditorSession:
             async for event in turn.events():
                 for update in updates.updates(event):
                     await self.update(update)
-                if (question := e.question_in(event)) is not None:
+                if (question := question_in(event)) is not None:
                     questions.ask(question)
                 elif isinstance(event, e.CallStart) and event.client:
                     why = f"{event.tool} runs in the page, and the person is in an editor"

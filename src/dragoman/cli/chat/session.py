@@ -26,10 +26,12 @@ from dragoman.cli.terminal.transcript import print_messages
 from dragoman.config.project_prompt import Template
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
+from dragoman.messages.call_events import question_in
 from dragoman.messages.parts import File
 from dragoman.runtime import Runtime
 from dragoman.store.store import TurnRow
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.settings import checked, unchecked
 
 SHOWN = 6  # messages of a conversation that is opened
@@ -142,7 +144,7 @@ class Session:
                 if not (isinstance(event, e.CallEnd) and event.call in self._seen):
                     screen.show(event)
                 await self._show_files(event)
-                question = e.question_in(event)
+                question = question_in(event)
                 if question is not None:
                     with screen.paused(), beside.line.paused():
                         try:

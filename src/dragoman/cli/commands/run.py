@@ -36,12 +36,14 @@ from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest, ConfigError, DragomanError, TurnBusy
 from dragoman.messages import events as e
+from dragoman.messages.call_events import question_in
 from dragoman.messages.endings import INCOMPLETE, REFUSED, WITHOUT_ANSWER
 from dragoman.messages.media import ModelType, type_of
 from dragoman.messages.parts import Part, Text
 from dragoman.runtime import Runtime
 from dragoman.tools.custom import load_tools
-from dragoman.turn.handles import ConversationHandle, TurnHandle
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.turn.handles import TurnHandle
 from dragoman.turn.output import SchemaOutput
 
 CANCELLED, CUT_OFF, NO_ANSWER = 130, 4, 5
@@ -201,7 +203,7 @@ async def _follow(
     try:
         async for event in turn.events():
             output.show(event)
-            if (question := e.question_in(event)) is not None:
+            if (question := question_in(event)) is not None:
                 prompts.ask(question)
             elif isinstance(event, e.CallStart) and event.client:
                 prompts.decline(event)

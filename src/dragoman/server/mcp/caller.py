@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import ProviderError
 from dragoman.messages import events as e
+from dragoman.messages.media import ModelType
 from dragoman.messages.parts import Arguments, Text, ToolCall
 from dragoman.messages.request import Request
 from dragoman.messages.usage import Usage
@@ -68,6 +69,14 @@ class WithCaller:
 
     def __call__(self, name: str | None = None) -> Model:
         return CallerModel() if name == CALLER else self._models(name)
+
+    def types(self) -> set[ModelType]:
+        find: Callable[[], set[ModelType]] = getattr(self._models, "types", set)  # one model has no others
+        return find()
+
+    def of_type(self, type: ModelType) -> list[str]:
+        find: Callable[[ModelType], list[str]] = getattr(self._models, "of_type", lambda _: [])
+        return find(type)
 
     def use_blobs(self, read: object) -> None:
         models: object = self._models

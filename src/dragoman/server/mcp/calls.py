@@ -16,6 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from dragoman.conversation.tree import LOCAL, Conversation
 from dragoman.errors import AlreadyAnswered, BadRequest, DragomanError, NotFound, TurnBusy, TurnEnded
 from dragoman.messages import events as e
+from dragoman.messages.call_events import question_in
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Text
@@ -125,8 +126,9 @@ class ToolCalls:
             else:
                 turn = await self._begun(caller, call_text(tool, arguments))
             return await self._followed(caller, turn)
-        except DragomanError as error:
-            return failure(str(error))
+        except* DragomanError as errors:
+            error = errors.exceptions[0]
+        return failure(str(error))
 
     async def _begun(self, caller: Caller, text: str) -> TurnHandle:
         conversation, first = await self._conversation(caller)
@@ -221,7 +223,7 @@ class ToolCalls:
         remarks: list[str] = []
         reports = 0
         async for event in turn.events():
-            if (id := e.question_in(event)) is not None:
+            if (id := question_in(event)) is not None:
                 question = await self._runtime.store.question(id)
                 if not question.open:
                     continue

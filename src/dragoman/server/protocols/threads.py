@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
+
+from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound
@@ -26,10 +30,11 @@ _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
 
 @dataclass(slots=True, frozen=True)
 class Said:
-    """A message of a history that a client brings."""
+    """A message of a history that a client brings. `id` is ours where the client had it from us."""
 
     role: Literal["user", "assistant"]
-    parts: tuple[Part, ...]
+    id: str
+    parts: Callable[[], Awaitable[tuple[Part, ...]]]  # files in it are stored when they are wanted
 
 
 async def conversation_of(context: Context, person: str, name: str, protocol: str) -> str | None:
@@ -53,7 +58,7 @@ async def begin_conversation(
     now = context.runtime.services.clock()
     messages: list[Message] = []
     for said in history:
-        parts = tuple(part for part in said.parts if not isinstance(part, Text) or part.text)
+        parts = tuple(part for part in await said.parts() if not isinstance(part, Text) or part.text)
         if not parts:
             continue
         check_json([part.text for part in parts if isinstance(part, Text)], "the history")
@@ -75,49 +80,82 @@ async def begin_conversation(
     return id
 
 
-async def say_first(
-    context: Context, conversation: str, content: Sequence[Part], options: TurnOptions
-) -> TurnRow:
-    """In a conversation that was just begun: one in which nothing can be said is not kept."""
-    try:
-        return await say(context, conversation, content, after=None, first=False, options=options)
-    except DragomanError:
-        if not await context.runtime.store.turns(conversation):
-            await context.runtime.delete(conversation)
-        raise
-
-
 async def say(
     context: Context,
-    conversation: str,
-    content: Sequence[Part],
+    person: str,
+    name: str,
+    protocol: str,
     *,
-    after: TurnRow | None,
-    first: bool,
+    before: Sequence[Said],
+    content: Sequence[Part],
     options: TurnOptions,
 ) -> TurnRow:
-    """A message and the turn that answers it: below what a turn said, or last. `first`: it is the first one
-    of all, and where there was another it takes its place. Who has hung up on a turn and says something
-    else does not want it any more."""
-    runtime = context.runtime
-    for live in await runtime.store.live_turns(conversation):
+    """A message in the conversation of this name, and the turn that answers it: below the answer that stands
+    before it. Where nothing stands before it, it takes the place of the first one there was."""
+    conversation = await conversation_of(context, person, name, protocol)
+    if conversation is None:
+        conversation = await begin_conversation(context, person, name, protocol, before)
+        try:
+            return await _send(context, conversation, content, None, options)
+        except DragomanError:
+            if not await context.runtime.store.turns(conversation):
+                await context.runtime.delete(conversation)  # nothing can be said in it
+            raise
+    await stop_what_was_left(context, conversation)
+    if not before and (old := await _first_message(context, conversation)) is not None:
+        turn = await context.runtime.commands.edit(old, content, options=options)
+        context.publisher.changed(conversation)
+        return await context.runtime.store.turn(turn)
+    answers = [said.id for said in before if said.role == "assistant"]
+    parent = await _last_known(context, person, conversation, answers)
+    return await _send(context, conversation, content, parent, options)
+
+
+async def stop_what_was_left(context: Context, conversation: str) -> None:
+    """Who has hung up on a turn and wants something else does not want it any more."""
+    for live in await context.runtime.store.live_turns(conversation):
         await context.readers.stop_if_left(live.id)
-    old = await _first_message(context, conversation) if first else None
-    if old is not None:
-        turn = await runtime.commands.edit(old, content, options=options)
-    else:
-        parent = None
-        if after is not None:
-            said = (await runtime.turn(after.id).snapshot()).messages
-            parent = said[-1].id if said else after.message
-        turn = await runtime.commands.send(conversation, content, parent=parent, options=options)
+
+
+async def _send(
+    context: Context, conversation: str, content: Sequence[Part], parent: str | None, options: TurnOptions
+) -> TurnRow:
+    turn = await context.runtime.commands.send(conversation, content, parent=parent, options=options)
     context.publisher.changed(conversation)
-    return await runtime.store.turn(turn)
+    return await context.runtime.store.turn(turn)
+
+
+async def _last_known(context: Context, person: str, conversation: str, answers: Sequence[str]) -> str | None:
+    """The last message of the latest answer that is ours, by the id of its turn or of one of its messages."""
+    for id in reversed(answers):
+        with suppress(NotFound):
+            turn = await _turn_of(context, person, id)
+            if turn.conversation == conversation:
+                said = (await context.runtime.turn(turn.id).snapshot()).messages
+                return said[-1].id if said else turn.message
+    return None
+
+
+async def _turn_of(context: Context, person: str, id: str) -> TurnRow:
+    with suppress(NotFound):
+        return await context.turn(id, person)
+    return await context.turn((await context.message(id, person)).turn or "", person)
 
 
 async def _first_message(context: Context, conversation: str) -> str | None:
     stored, _ = await context.runtime.store.messages(conversation)
     return next((one.id for one in stored if one.parent is None and one.role == "user"), None)
+
+
+async def write(
+    context: Context, turn: str, values: AsyncIterator[dict[str, JsonValue]], end: bytes = b""
+) -> AsyncGenerator[bytes, None]:
+    """As Server-Sent Events, for a reader of this turn."""
+    with context.readers.reading(turn):
+        async for value in values:
+            yield f"data: {json.dumps(value, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+        if end:
+            yield end
 
 
 async def attach(context: Context, person: str, url: str, media_type: str, name: str | None = None) -> File:

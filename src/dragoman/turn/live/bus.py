@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from dragoman.background import Background
-from dragoman.messages.events import Event, TurnEnd, call_asked
+from dragoman.messages.call_events import call_asked
+from dragoman.messages.events import Event, TurnEnd
 from dragoman.store.store import Store, TurnRow
 from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.mirror import Mirror, RemoteEvents

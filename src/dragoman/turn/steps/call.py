@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from dragoman.errors import NotFound, StoreUnavailable
 from dragoman.messages import events as e
-from dragoman.messages.events import call_asked
+from dragoman.messages.call_events import call_asked, call_end
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.messages.questions import NOBODY, Answer, Question, Rule
 from dragoman.store.codecs import RESULT
@@ -23,7 +23,7 @@ from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.trace_context import within
 from dragoman.turn.facts import (
-    CallAsked,
+    ApprovalAsked,
     CallFact,
     CallFinished,
     CallStarted,
@@ -118,7 +118,7 @@ class CallRun:
                 await self._settle(call, state, ToolResult(text), limit=limit, decided=decided)
             case Asking(call, question):
                 asked = replace(call, state=CallState.ASKED)
-                await self._ask(CallAsked(call.id, question.id), asked, question, decided=decided)
+                await self._ask(ApprovalAsked(call.id, question.id), asked, question, decided=decided)
                 await self._await_answer(self._log.call(self._id), question)
             case Ready(call, tool, permit):
                 await self._start(call, tool, permit, decided)
@@ -167,7 +167,7 @@ class CallRun:
 
     async def _ask(
         self,
-        fact: CallAsked | ResultAsked,
+        fact: ApprovalAsked | ResultAsked,
         call: ToolCall,
         question: Question,
         *,
@@ -352,5 +352,5 @@ class CallRun:
             *facts, change=Change(calls=[settled], signals=list(decided.signals), closed=closed)
         )
         self._log.under_review.pop(self._id, None)
-        self._log.publish(e.call_end(settled))
+        self._log.publish(call_end(settled))
         log_call(self._log, settled)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from dragoman.errors import NotFound, ToolFailed
 from dragoman.messages import events as e
-from dragoman.messages.events import call_asked
+from dragoman.messages.call_events import call_asked
 from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, File, Part

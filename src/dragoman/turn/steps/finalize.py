@@ -7,8 +7,9 @@ from dataclasses import replace
 from traceback import walk_tb
 
 from dragoman.errors import DragomanError, ProviderError
+from dragoman.messages.call_events import call_end
 from dragoman.messages.endings import INCOMPLETE
-from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd, call_end
+from dragoman.messages.events import ErrorRaised, MessageEnd, TurnEnd
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Error, ToolCall, ToolResult
 from dragoman.store.store import Change, Unread

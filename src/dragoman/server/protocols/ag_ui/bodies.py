@@ -19,18 +19,18 @@ class _Loose(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class Source(_Loose):
+class PartSource(_Loose):
     type: str = ""
     value: str = ""
     media_type: Annotated[str, Field(alias="mimeType", max_length=200)] = ""
 
 
-class ContentPart(_Loose):
+class AgentPart(_Loose):
     """A text, or something with a source."""
 
     type: str
     text: str = ""
-    source: Source | None = None
+    source: PartSource | None = None
 
 
 class AgentMessage(_Loose):
@@ -41,13 +41,13 @@ class AgentMessage(_Loose):
     error: str | None = None
 
     @property
-    def parts(self) -> list[ContentPart]:
+    def parts(self) -> list[AgentPart]:
         """Of what has none that we know, such as an activity, nothing."""
         if isinstance(self.content, str):
-            return [ContentPart(type="text", text=self.content)]
+            return [AgentPart(type="text", text=self.content)]
         try:
             listed = self.content if isinstance(self.content, list) else []
-            return [ContentPart.model_validate(part) for part in listed]
+            return [AgentPart.model_validate(part) for part in listed]
         except ValidationError as error:
             raise BadRequest("the content of a message is a text, or a list of parts") from error
 

@@ -34,7 +34,7 @@ _RELEASE: JsonValue = {
 }
 
 
-class Run:
+class AgentRun:
     """One run: from the client's request to the turn's end, or to where it waits for somebody."""
 
     def __init__(self, thread: str, run: str, client_tools: Collection[str] = ()) -> None:

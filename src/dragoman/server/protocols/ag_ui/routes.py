@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from fastapi import APIRouter
 from pydantic import JsonValue
@@ -15,16 +15,9 @@ from dragoman.errors import AlreadyAnswered, BadRequest, NotFound
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.ag_ui.bodies import AgentMessage, ContentPart, ResumeEntry, RunAgentInput
-from dragoman.server.protocols.ag_ui.events import Run, RunEvent
-from dragoman.server.protocols.threads import (
-    Said,
-    attach,
-    begin_conversation,
-    conversation_of,
-    say,
-    say_first,
-)
+from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
+from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
+from dragoman.server.protocols.threads import Said, attach, conversation_of, say, write
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.handles import TurnHandle
@@ -51,7 +44,7 @@ async def run_agent(context: TheContext, person: Person, agent: str, body: RunAg
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
-    projection = Run(body.thread, body.run, {tool.name for tool in body.tools})
+    projection = AgentRun(body.thread, body.run, {tool.name for tool in body.tools})
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if live and (body.resume or _brings(body.messages)):
         turn = context.runtime.turn(live[-1].id)
@@ -65,7 +58,7 @@ async def _run(context: Context, person: str, body: RunAgentInput, agent: str | 
         return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
-    row = await _start(context, person, body, conversation, agent)
+    row = await _start(context, person, body, agent)
     context.readers.began(row.id)
     return _respond(context, context.runtime.turn(row.id), projection, after=0)
 
@@ -82,44 +75,24 @@ def _brings(messages: Sequence[AgentMessage]) -> bool:
     return bool(messages) and messages[-1].role == "tool"
 
 
-async def _start(
-    context: Context, person: str, body: RunAgentInput, conversation: str | None, agent: str | None
-) -> TurnRow:
-    options = body.turn_options(agent)
-    place = next((n for n, one in reversed([*enumerate(body.messages)]) if one.role == "user"), None)
+async def _start(context: Context, person: str, body: RunAgentInput, agent: str | None) -> TurnRow:
+    spoken = [one for one in body.messages if one.role in ("user", "assistant")]
+    place = next((n for n, one in reversed([*enumerate(spoken)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
-    content = await _content(context, person, body.messages[place])
-    before = body.messages[:place]
-    if conversation is None:
-        history = [
-            Said("user" if one.role == "user" else "assistant", await _content(context, person, one))
-            for one in before
-            if one.role in ("user", "assistant")
-        ]
-        conversation = await begin_conversation(context, person, body.thread, PROTOCOL, history)
-        return await say_first(context, conversation, content, options)
-    answers = [one.id for one in before if one.role == "assistant"]
-    after = await _last_known(context, person, conversation, answers)
-    return await say(context, conversation, content, after=after, first=not before, options=options)
-
-
-async def _last_known(
-    context: Context, person: str, conversation: str, messages: Sequence[str]
-) -> TurnRow | None:
-    for id in reversed(messages):
-        with suppress(NotFound):
-            message = await context.message(id, person)
-            if message.conversation == conversation and message.turn is not None:
-                return await context.turn(message.turn, person)
-    return None
+    before = [
+        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
+        for one in spoken[:place]
+    ]
+    content, options = await _content(context, person, spoken[place]), body.turn_options(agent)
+    return await say(context, person, body.thread, PROTOCOL, before=before, content=content, options=options)
 
 
 async def _content(context: Context, person: str, message: AgentMessage) -> tuple[Part, ...]:
     return tuple([await _part(context, person, part) for part in message.parts])
 
 
-async def _part(context: Context, person: str, part: ContentPart) -> Part:
+async def _part(context: Context, person: str, part: AgentPart) -> Part:
     if part.source is None:
         return Text(part.text)
     source = part.source
@@ -130,7 +103,7 @@ async def _part(context: Context, person: str, part: ContentPart) -> Part:
 # ── what a run waited for ─────────────────────────────────────────────────────────────────────────
 
 
-async def _bring(context: Context, person: str, body: RunAgentInput, projection: Run) -> None:
+async def _bring(context: Context, person: str, body: RunAgentInput, projection: AgentRun) -> None:
     """Answers to interrupts, and results of calls. What is settled already, is."""
     for entry in body.resume:
         asked = await context.question(entry.interrupt, person)
@@ -167,20 +140,12 @@ def _answer(asked: Question, entry: ResumeEntry) -> Answer:
 # ── the stream ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _respond(context: Context, turn: TurnHandle, projection: Run, *, after: int | None) -> Response:
-    chunks = _written(context, turn.id, _events(turn, projection, after))
+def _respond(context: Context, turn: TurnHandle, projection: AgentRun, *, after: int | None) -> Response:
+    chunks = write(context, turn.id, _events(turn, projection, after))
     return EventStream(chunks, context.publisher.streams)
 
 
-async def _written(
-    context: Context, turn: str, events: AsyncIterator[RunEvent]
-) -> AsyncGenerator[bytes, None]:
-    with context.readers.reading(turn):
-        async for event in events:
-            yield f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
-
-
-async def _events(turn: TurnHandle, projection: Run, after: int | None) -> AsyncIterator[RunEvent]:
+async def _events(turn: TurnHandle, projection: AgentRun, after: int | None) -> AsyncIterator[RunEvent]:
     """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
     yield projection.begin()
     if after is None:
@@ -196,7 +161,7 @@ async def _events(turn: TurnHandle, projection: Run, after: int | None) -> Async
         yield told
 
 
-async def _rest(turn: TurnHandle, projection: Run, after: int) -> AsyncIterator[RunEvent]:
+async def _rest(turn: TurnHandle, projection: AgentRun, after: int) -> AsyncIterator[RunEvent]:
     async for event in turn.events(after):
         for told in projection.events(event):
             yield told

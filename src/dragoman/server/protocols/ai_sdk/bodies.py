@@ -58,7 +58,7 @@ class ClientTool(_Loose):
     schema_: Annotated[dict[str, JsonValue] | None, Field(alias="inputSchema")] = None
 
 
-class ChatBody(_Loose):
+class UIChatBody(_Loose):
     """The fields of `DefaultChatTransport`, and what an application may add with its `body` option."""
 
     id: str

@@ -6,10 +6,10 @@ stays open meanwhile, and questions are answered at `/questions/ID/answer`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -19,16 +19,9 @@ from dragoman.messages.parts import Part, Text, ToolResult, canonical
 from dragoman.messages.questions import allow_once, reject
 from dragoman.server import shapes
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.ai_sdk.bodies import ChatBody, UIMessage
+from dragoman.server.protocols.ai_sdk.bodies import UIChatBody, UIMessage
 from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
-from dragoman.server.protocols.threads import (
-    Said,
-    attach,
-    begin_conversation,
-    conversation_of,
-    say,
-    say_first,
-)
+from dragoman.server.protocols.threads import Said, attach, conversation_of, say, stop_what_was_left, write
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
 from dragoman.turn.facts import options_in
@@ -46,13 +39,13 @@ _DONE = b"data: [DONE]\n\n"
 
 
 @router.post("/ai-sdk/chat", response_class=Response, responses=_STREAM)
-async def chat(context: TheContext, person: Person, body: ChatBody) -> Response:
+async def chat(context: TheContext, person: Person, body: UIChatBody) -> Response:
     """What `DefaultChatTransport` posts: something new, an answer once more, or what a call waited for."""
     return await _chat(context, person, body, approvals=True)
 
 
 @router.post("/ai-sdk/v5/chat", response_class=Response, responses=_STREAM)
-async def chat_v5(context: TheContext, person: Person, body: ChatBody) -> Response:
+async def chat_v5(context: TheContext, person: Person, body: UIChatBody) -> Response:
     """The same for version 5, which knows no approvals."""
     return await _chat(context, person, body, approvals=False)
 
@@ -78,7 +71,7 @@ async def stop(context: TheContext, person: Person, id: str) -> shapes.Cancelled
     return shapes.Cancelled(cancelled)
 
 
-async def _chat(context: Context, person: str, body: ChatBody, *, approvals: bool) -> Response:
+async def _chat(context: Context, person: str, body: UIChatBody, *, approvals: bool) -> Response:
     last = body.messages[-1]
     if body.trigger == "submit-message" and last.role == "assistant":
         row = await context.turn(last.id, person)
@@ -124,57 +117,37 @@ async def _brought(context: Context, turn: str) -> set[str]:
 # ── something new ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def _start(context: Context, person: str, body: ChatBody) -> TurnRow:
+async def _start(context: Context, person: str, body: UIChatBody) -> TurnRow:
     """The turn that answers the last message, or answers it once more."""
-    commands = context.runtime.commands
-    conversation = await conversation_of(context, person, body.id, PROTOCOL)
-    asked = next((one for one in reversed(body.messages) if one.role == "user"), None)
-    if asked is None:
+    spoken = [one for one in body.messages if one.role != "system"]
+    place = next((n for n, one in reversed([*enumerate(spoken)]) if one.role == "user"), None)
+    if place is None:
         raise BadRequest("there is no message of a person to answer")
     options = body.turn_options()
-    if body.trigger == "regenerate-message" and conversation is not None:
-        for live in await context.runtime.store.live_turns(conversation):
-            await context.readers.stop_if_left(live.id)
-        again = await _turn_to_repeat(context, person, conversation, body.message)
+    if body.trigger == "regenerate-message":
+        again = await _turn_to_repeat(context, person, body)
         if again is not None:
-            turn = await commands.rerun(again.message, options=options)
-            context.publisher.changed(conversation)
+            turn = await context.runtime.commands.rerun(again.message, options=options)
+            context.publisher.changed(again.conversation)
             return await context.runtime.store.turn(turn)
-    content = await _content(context, person, asked)
-    before = body.messages[: body.messages.index(asked)]
+    before = [
+        Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
+        for one in spoken[:place]
+    ]
+    content = await _content(context, person, spoken[place])
+    return await say(context, person, body.id, PROTOCOL, before=before, content=content, options=options)
+
+
+async def _turn_to_repeat(context: Context, person: str, body: UIChatBody) -> TurnRow | None:
+    conversation = await conversation_of(context, person, body.id, PROTOCOL)
     if conversation is None:
-        history = [
-            Said(one.role, await _content(context, person, one)) for one in before if one.role != "system"
-        ]
-        conversation = await begin_conversation(context, person, body.id, PROTOCOL, history)
-        return await say_first(context, conversation, content, options)
-    answers = [one.id for one in before if one.role == "assistant"]
-    after = await _last_known(context, person, conversation, answers)
-    return await say(context, conversation, content, after=after, first=not before, options=options)
-
-
-async def _last_known(
-    context: Context, person: str, conversation: str, turns: Sequence[str]
-) -> TurnRow | None:
-    for id in reversed(turns):
-        with suppress(NotFound):
-            turn = await context.turn(id, person)
-            if turn.conversation == conversation:
-                return turn
-    return None
-
-
-async def _turn_to_repeat(
-    context: Context, person: str, conversation: str, message: str | None
-) -> TurnRow | None:
-    if message is not None:
-        with suppress(NotFound):
-            row = await context.turn(message, person)
-            if row.live:
-                raise TurnBusy(row.id)
-            return row
+        return None
+    await stop_what_was_left(context, conversation)
     turns = await context.runtime.store.turns(conversation)
-    return turns[-1] if turns else None
+    named = [turn for turn in turns if turn.id == body.message] or turns[-1:]
+    if named and named[0].live:
+        raise TurnBusy(named[0].id)
+    return named[0] if named else None
 
 
 async def _content(context: Context, person: str, message: UIMessage) -> tuple[Part, ...]:
@@ -217,16 +190,9 @@ async def _bring(context: Context, person: str, message: UIMessage, stream: UIMe
 
 
 def _respond(context: Context, turn: str, chunks: AsyncIterator[Chunk]) -> Response:
-    response = EventStream(_written(context, turn, chunks), context.publisher.streams)
+    response = EventStream(write(context, turn, chunks, _DONE), context.publisher.streams)
     response.headers[_HEADER] = "v1"
     return response
-
-
-async def _written(context: Context, turn: str, chunks: AsyncIterator[Chunk]) -> AsyncGenerator[bytes, None]:
-    with context.readers.reading(turn):
-        async for chunk in chunks:
-            yield f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
-        yield _DONE
 
 
 async def _follow(turn: TurnHandle, stream: UIMessageStream, after: int) -> AsyncIterator[Chunk]:

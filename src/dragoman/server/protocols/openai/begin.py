@@ -12,7 +12,7 @@ from dragoman.conversation.tree import Conversation
 from dragoman.errors import AlreadyAnswered, DragomanError, NotFound, TurnEnded
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState
+from dragoman.messages.parts import CallState, Text
 from dragoman.messages.request import OutputSpec, ToolSpec
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.bodies import AnswerOptions, tool_specs
@@ -40,7 +40,7 @@ class ReplyPlace:
 
 
 @dataclass(slots=True, frozen=True)
-class Wanted:
+class ReplyRequest:
     """A request, read and checked. `conversation` and `parent` where the caller names them."""
 
     brought: Brought
@@ -79,7 +79,7 @@ def options_for(
     )
 
 
-async def begin(context: Context, person: str, wanted: Wanted) -> ReplyPlace:
+async def begin(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace:
     """Everything is stored when it returns, and the turn runs."""
     brought = wanted.brought
     brought.check_outputs()
@@ -134,7 +134,7 @@ async def _store_history(
 # ── calls that the caller has run ─────────────────────────────────────────────────────────────────
 
 
-async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | None:
+async def _go_on(context: Context, person: str, wanted: ReplyRequest) -> ReplyPlace | None:
     """Deliver what came of them. None where they are no calls of a turn of ours. Sent twice, as clients do
     that lost the connection, it is delivered once."""
     outputs = {output.call: output for output in wanted.brought.outputs}
@@ -155,6 +155,8 @@ async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | 
     for call in waiting:
         if call.id not in outputs:
             raise missing_output(call.id)
+    if not waiting and wanted.brought.sent and not await _was_said(context, maker.turn, wanted, person):
+        return None  # they are history by now, and something new is said
     commands = context.runtime.commands
     if waiting and wanted.brought.sent:
         await commands.steer(maker.turn, await parts_of(wanted.brought.sent, context, person))
@@ -162,6 +164,17 @@ async def _go_on(context: Context, person: str, wanted: Wanted) -> ReplyPlace | 
         with suppress(AlreadyAnswered, TurnEnded):
             await commands.deliver(call.id, await result_of(outputs[call.id], context, person))
     return ReplyPlace(maker.turn, maker.conversation, maker.id)
+
+
+async def _was_said(context: Context, turn: str, wanted: ReplyRequest, person: str) -> bool:
+    """Whether the turn that made the calls has the message already, or still runs and takes no other."""
+    if (await context.runtime.store.turn(turn)).live:
+        return True
+    text = "".join(
+        part.text for part in await parts_of(wanted.brought.sent, context, person) if isinstance(part, Text)
+    )
+    said = (await context.runtime.turn(turn).snapshot()).messages
+    return any(message.role == "user" and message.text == text for message in said)
 
 
 async def _brought_tools(context: Context, turn: str) -> tuple[ToolSpec, ...]:

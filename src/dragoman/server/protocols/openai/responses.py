@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dragoman.server.context import Context, Person, TheContext
-from dragoman.server.protocols.openai.begin import ReplyPlace, Wanted, begin, options_for
+from dragoman.server.protocols.openai.begin import ReplyPlace, ReplyRequest, begin, options_for
 from dragoman.server.protocols.openai.errors import NEVER_AGAIN, OpenAIRoute, error_response, json_response
 from dragoman.server.protocols.openai.follow import (
     STOPPING,
@@ -62,7 +62,7 @@ async def create_response(
     return json_response(found.whole(), headers=headers_of(place))
 
 
-async def _wanted(context: Context, person: str, body: ResponseBody) -> Wanted:
+async def _wanted(context: Context, person: str, body: ResponseBody) -> ReplyRequest:
     asked = body.request_options()
     output = body.text.format.spec("text.format") if body.text and body.text.format else None
     brought = body.brought(context.upload_limit)
@@ -80,7 +80,7 @@ async def _wanted(context: Context, person: str, body: ResponseBody) -> Wanted:
         previous = await find_place(context, person, body.previous_response_id)
         conversation = previous.conversation
         parent = await parent_of(context, previous) if not brought.outputs else None
-    return Wanted(brought, options, conversation, parent, metadata)
+    return ReplyRequest(brought, options, conversation, parent, metadata)
 
 
 @router.get("/responses/{id}")

@@ -18,7 +18,7 @@ from dragoman.runtime import Runtime
 GRACE = 10.0  # seconds in which a page that is loaded again comes back
 
 
-class Readers:
+class TurnReaders:
     def __init__(self, runtime: Runtime, *, grace: float = GRACE) -> None:
         self._runtime = runtime
         self._grace = grace

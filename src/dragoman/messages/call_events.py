@@ -1,0 +1,41 @@
+"""Events of a call, made of the call or its question; and which question an event asks."""
+
+from __future__ import annotations
+
+from dragoman.messages.events import CallAsked, CallEnd, CallProgress, Event
+from dragoman.messages.parts import ToolCall
+from dragoman.messages.questions import Question
+
+
+def call_end(call: ToolCall) -> CallEnd:
+    """The event for a settled call."""
+    assert call.result is not None
+    return CallEnd(call.id, call.tool, call.arguments, call.state, call.result, call.original, call.ended)
+
+
+def call_asked(question: Question) -> CallAsked:
+    """The event for a question."""
+    return CallAsked(
+        question.call,
+        question.id,
+        question.kind,
+        question.tool,
+        question.arguments,
+        question.text,
+        question.because,
+        [str(rule) for rule in question.rules],
+        list(question.choices),
+        question.schema,
+        question.diff,
+    )
+
+
+def question_in(event: Event) -> str | None:
+    """The id of what a person is asked, also by a call that works in a conversation of its own."""
+    match event:
+        case CallAsked(question=question):
+            return question
+        case CallProgress(value={"asks": str(question)}):
+            return question
+        case _:
+            return None

@@ -1,0 +1,159 @@
+"""What a caller holds to talk in: a conversation, its tree, its settings, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from typing_extensions import TypeVar, Unpack
+
+from dragoman.conversation.tree import Conversation, Tree
+from dragoman.errors import NotFound
+from dragoman.messages.message import Message
+from dragoman.messages.parts import Part
+from dragoman.messages.questions import Question
+from dragoman.turn.handles import Engine, TurnHandle
+from dragoman.turn.output import OutputType, output_of
+from dragoman.turn.send import SendOptions, TurnInputs, turn_options
+from dragoman.turn.settings import ConversationOptions, as_json, changed
+from dragoman.turn.way_back import Reverted, WorkspaceDiff
+
+T = TypeVar("T", default=str)
+
+
+class ConversationHandle:
+    """A conversation. Everything it does is stored when the call returns."""
+
+    def __init__(self, id: str, engine: Engine) -> None:
+        self.id = id
+        self._engine = engine
+        self._store = engine.store
+
+    def __repr__(self) -> str:
+        return f"ConversationHandle({self.id!r})"
+
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T],
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]: ...
+    @overload
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle: ...
+    async def send(
+        self,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[Any] | None = None,
+        parent: str | None = None,
+        queue: bool = False,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[Any]:
+        """Say something; a turn that answers begins. TurnBusy where one of this branch is running.
+
+        `output_type` is what the answer has to be; `deps` is what its tools and plugins get as
+        `context.deps` in place of the runtime's."""
+        output = output_of(output_type)
+        turn = await self._engine.commands.send(
+            self.id,
+            said,
+            parent=parent,
+            queue=queue,
+            options=turn_options(output.spec if output else None, **options),
+            inputs=TurnInputs(deps, output),
+        )
+        return TurnHandle(turn, self._engine, output)
+
+    async def edit(
+        self,
+        message: str,
+        said: str | Sequence[Part],
+        *,
+        output_type: OutputType[T] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]:
+        """A new version of what a person said, and its answer. What `options` leave out is as it was."""
+        await self._own(message)
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        inputs = TurnInputs(deps, output)
+        turn = await self._engine.commands.edit(message, said, options=wanted, inputs=inputs)
+        return TurnHandle(turn, self._engine, output)
+
+    async def rerun(
+        self,
+        message: str,
+        *,
+        output_type: OutputType[T] | None = None,
+        deps: object = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle[T]:
+        """A new version of an answer. What `options` leave out is as it was for the send it repeats."""
+        await self._own(message)
+        output = output_of(output_type)
+        wanted = turn_options(output.spec if output else None, **options)
+        turn = await self._engine.commands.rerun(message, options=wanted, inputs=TurnInputs(deps, output))
+        return TurnHandle(turn, self._engine, output)
+
+    def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
+        return TurnHandle(id, self._engine, output_of(output_type))
+
+    async def info(self) -> Conversation:
+        return await self._store.conversation(self.id)
+
+    async def tree(self) -> Tree:
+        messages, _ = await self._store.messages(self.id)
+        return Tree(messages)
+
+    async def messages(self) -> list[Message]:
+        """The path to the leaf: what the conversation looks like now."""
+        leaf = (await self.info()).leaf  # first: the tree that is read after it has it
+        return (await self.tree()).path(leaf)
+
+    async def move_to(self, message: str) -> None:
+        """Look at another branch: its newest message becomes the leaf."""
+        tree = await self.tree()
+        await self._store.set_leaf(self.id, tree.tip(message), 0.0)
+
+    async def diff(self) -> WorkspaceDiff:
+        """What its turns did to the files of the workspace, less what was taken back."""
+        return await self._engine.way_back.diff_conversation(self.id)
+
+    async def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
+        """Go back to before a message, as `TurnHandle.revert` does to before a turn."""
+        await self._own(message)
+        return await self._engine.way_back.revert_message(message, files_only=files_only, force=force)
+
+    async def redo(self, *, force: bool = False) -> Reverted:
+        """Take the last revert back."""
+        return await self._engine.way_back.redo(self.id, force=force)
+
+    async def questions(self) -> list[Question]:
+        return await self._store.questions(conversation=self.id)
+
+    async def rename(self, title: str) -> None:
+        await self._store.set_title(self.id, title)
+
+    async def change(self, **settings: Unpack[ConversationOptions]) -> None:
+        """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
+        await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
+
+    async def _own(self, message: str) -> None:
+        if (await self._store.message(message)).conversation != self.id:
+            raise NotFound("message", message)
