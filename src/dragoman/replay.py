@@ -298,7 +298,9 @@ def _recorded(tool: Tool, results: _Results) -> Tool:
             raise ToolFailed(call.result.text)
         return call.result.text
 
-    return replace(tool, run=run, threaded=False, replay="safe", writes="nothing", preview=None)
+    return replace(
+        tool, run=run, threaded=False, replay="safe", writes="nothing", preview=None, keep_hunks=None
+    )
 
 
 def _key(call: ToolCall) -> str:

@@ -8,7 +8,7 @@ The runtime lives in a thread of its own; what is called here waits for it. `run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, overload
@@ -20,7 +20,7 @@ from dragoman.conversation.tree import Conversation, Tree
 from dragoman.loop_thread import LoopThread
 from dragoman.messages.events import Event
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, ToolResult
+from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
@@ -93,6 +93,11 @@ class SyncTurn(Generic[T]):
 
     def answer(self, question: str | Question, answer: Answer) -> Question:
         return self._loop.run(self._turn.answer(question, answer))
+
+    def arguments_for_hunks(
+        self, question: str | Question, hunks: Collection[int] | Mapping[int, str | None]
+    ) -> Arguments:
+        return self._loop.run(self._turn.arguments_for_hunks(question, hunks))
 
     def deliver(self, call: str, result: str | ToolResult, *, failed: bool = False) -> None:
         self._loop.run(self._turn.deliver(call, result, failed=failed))

@@ -15,6 +15,7 @@ from typing import Any
 
 from dragoman.messages.usage import Usage
 from dragoman.wire.scripted import Line, calls, calls_with, says, thinks
+from dragoman.workspace.diff import diff_texts
 from tests.loopback import Answer, Body, Reply, loopback
 
 LONG = "\n\n".join(
@@ -80,6 +81,12 @@ Hidden **words** here.
 [^note]: The *second* one.
 """
 
+POEM = "".join(f"line {number}\n" for number in range(30))
+_NEW = (
+    POEM.replace("line 3\n", "line three\n").replace("line 15\n", "").replace("line 27\n", "line 27\nmore\n")
+)
+REVISED = ("poem.txt", POEM.encode(), _NEW.encode())  # three hunks
+
 SPEED = 0.01  # seconds between pieces
 
 EXAMPLE = "There is a typo in greet.sh. Can you fix it and run it?"  # for a picture of the page
@@ -100,6 +107,7 @@ PLAYS: dict[str, list[Line]] = {
     "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
     "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
     "draft": [calls("write_file", path="draft.txt", text="first\nsecond\n"), says("It is written.")],
+    "revise": [calls("apply_patch", patch=diff_texts(*REVISED).text), says("It is revised.")],
     "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
     "forty": [
         sum(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
+from tests.browser.plays import POEM
 from tests.browser.stage import MARKS, Person, Server
 from tests.patience import eventually
 
@@ -30,3 +31,31 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await eventually(lambda: not file.exists())
     await person.by("redo").click()
     await eventually(lambda: file.exists() and file.read_text("utf-8") == "mine")
+
+
+async def test_one_change_of_three_is_refused_and_another_edited(person: Person, server: Server) -> None:
+    """B2 × P3: in both layouts; what is written is what was chosen, and can be taken back and done again."""
+    file = server.config.with_name("poem.txt")
+    file.write_text(POEM, "utf-8")
+    await person.say("revise")
+    diff = person.by("question-diff")
+    await expect(diff.get_by_test_id("hunk")).to_have_count(3)
+    await expect(diff.locator(".removed .differs").first).to_have_text("3")
+    await person.by("side-by-side").click()
+    await expect(diff.locator(".pair").first).to_be_visible()
+    await expect(diff.locator(".pair .number").first).to_have_text("1")
+    await diff.get_by_test_id("hunk-made").nth(1).uncheck()
+    await expect(person.by("allow")).to_have_text("Allow 2 of 3 changes")
+    await diff.get_by_test_id("hunk-edit").nth(1).click()
+    text = diff.get_by_test_id("hunk-text")
+    await text.fill((await text.input_value()).replace("more", "more of mine"))
+    await person.by("allow").click()
+    await person.sees("It is revised.")
+    made = POEM.replace("3\n", "three\n", 1).replace("27\n", "27\nmore of mine\n")
+    assert file.read_text("utf-8") == made
+
+    await person.by("changes-button").click()
+    await person.by("revert").click()
+    await eventually(lambda: file.read_text("utf-8") == POEM)
+    await person.by("redo").click()
+    await eventually(lambda: file.read_text("utf-8") == made)

@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.tools.builtin import files_group, shell_group
 from dragoman.wire.scripted import Line, calls, says
+from dragoman.workspace.diff import diff_texts
 from tests.patience import eventually
 from tests.server.site import Site, served
 
@@ -93,3 +94,22 @@ async def test_a_question_shows_what_would_be_written(
         await site.post(f"/api/questions/{question['id']}/answer", {"verdict": "allow"})
         await _over(site, turn)
         await eventually(lambda: "\n".join(p.read_text() for p in work.iterdir()).find(line[1:]) >= 0)
+
+
+async def test_a_part_of_a_change_is_allowed(tmp_path: Path, work: Path) -> None:
+    """B2 × P3: the arguments for some hunks, which are the answer; the question is as strict as ever."""
+    old = "".join(f"{number}\n" for number in range(20)).encode()
+    (work / "a.txt").write_bytes(old)
+    patch = diff_texts("a.txt", old, b"zero\n" + old[2:-3])
+    script = [calls("apply_patch", patch=patch.text), says("done")]
+    async with served(tmp_path, script, tools=[files_group()], workspace=work, allow=()) as site:
+        turn = await site.say("change it")
+        path = f"/api/questions/{(await site.question())['id']}"
+        for hunks in ([], [{"hunk": 2}], [{"hunk": -1}], [{"hunk": "0"}], "all"):
+            assert (await site.ask("POST", f"{path}/hunks", {"hunks": hunks})).status in (400, 422)
+        part = await site.post(f"{path}/hunks", {"hunks": [{"hunk": 0}]})
+        await site.post(f"{path}/answer", {"verdict": "allow", "arguments": part["arguments"]})
+        await _over(site, turn)
+        assert (work / "a.txt").read_text().split("\n")[:2] == ["zero", "1"]
+        assert (work / "a.txt").read_text().endswith("18\n19\n")
+        assert (await site.ask("POST", f"{path}/hunks", {"hunks": [{"hunk": 0}]})).status == 409

@@ -1,18 +1,68 @@
-/** A unified diff in the page: which line is what. */
+/** A diff in the page: files, hunks, words that differ, both sides, colours, and the hunks that are chosen. */
 
 import { describe, expect, it } from "vitest";
 
-import { chunks, linesOf } from "../src/parts/diff";
+import { colour } from "../src/diff/colours";
+import { differences, newSide, pairs, parseDiff, textOf, type Hunk } from "../src/diff/parse";
+import { HunkPicks } from "../src/diff/picks.svelte";
 
-const DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n--- two\n+++ 2\n\\ No newline at end of file\n";
+const DIFF =
+  "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n one\n--- two\n+++ 2\n\\ No newline at end of file\n" +
+  "@@ -9 +9,2 @@\n x\n+y\ndiff --git a/g b/g\nnew file mode 100644\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+z\n";
+
+const hunk = (body: string): Hunk => parseDiff(`@@ -1 +1 @@\n${body}`)[0]?.hunks[0] as Hunk;
 
 describe("a diff (B2)", () => {
   it("has names as heads, and lines of a hunk that look like names are none", () => {
-    expect(linesOf(DIFF).map((line) => line.kind)).toEqual(["head", "head", "head", "place", "same", "removed", "added", "same"]);
+    const [f, g] = parseDiff(DIFF);
+    expect([f?.name, g?.name]).toEqual(["f", "g"]);
+    expect(f?.head).toHaveLength(3);
+    expect(f?.hunks[0]?.rows.map((row) => row.kind)).toEqual(["same", "removed", "added", "note"]);
+    expect([f, g].flatMap((file) => file?.hunks ?? []).map((one) => one.number)).toEqual([0, 1, 2]);
   });
 
-  it("is cut into pieces that lose nothing", () => {
-    const lines = linesOf(`@@\n${"+line\n".repeat(450)}`);
-    expect(chunks(lines).map((piece) => piece.length)).toEqual([200, 200, 51]);
+  it("loses nothing of a line when its words are compared", () => {
+    for (const [old, fresh] of [["a b c", "a x c"], ["", "new"], ["same", "same"], ["über 3", "unter 33"], ["ab", "ba"]] as const) {
+      const [left, right] = differences(old, fresh);
+      expect(left.map((piece) => piece.text).join("")).toBe(old);
+      expect(right.map((piece) => piece.text).join("")).toBe(fresh);
+      const alike = (pieces: typeof left): string => pieces.filter((piece) => !piece.differs).map((piece) => piece.text).join("");
+      expect(alike(left)).toBe(alike(right));
+    }
+    expect(differences("return a + b", "return a - b")[1].filter((piece) => piece.differs)).toEqual([{ text: "-", differs: true }]);
+  });
+
+  it("puts what came beside what went", () => {
+    const rows = hunk(" a\n-b\n-c\n+B\n d\n+e\n").rows;
+    expect(pairs(rows).map(([left, right]) => [left && textOf(left), right && textOf(right)])).toEqual([
+      ["a", "a"],
+      ["b", "B"],
+      ["c", null],
+      ["d", "d"],
+      [null, "e"],
+    ]);
+  });
+
+  it("has colours that change no character", () => {
+    const one = hunk('-s = """a\n-b""" < 3\n+s = "a" & 4\n');
+    const colours = colour(one.rows, "python");
+    for (const row of one.rows) expect(colours?.get(row)?.map((piece) => piece.text).join("")).toBe(textOf(row));
+    expect(colours?.get(one.rows[1] as Hunk["rows"][0])?.[0]?.look).toContain("hljs-string"); // of the line before
+    expect(colour(one.rows, "nothing")).toBeNull();
+  });
+
+  it("is made whole, unless a hunk is left out or edited", () => {
+    const picks = new HunkPicks(3);
+    expect(picks.other).toBe(false);
+    picks.turn(1, false);
+    picks.write(2, newSide(hunk(" a\n-b\n+c\n")));
+    expect(picks.chosen()).toEqual([
+      { hunk: 0, text: null },
+      { hunk: 2, text: "a\nc\n" },
+    ]);
+    expect([picks.other, picks.made]).toEqual([true, 2]);
+    picks.turn(1, true);
+    picks.write(2, null);
+    expect(picks.other).toBe(false);
   });
 });

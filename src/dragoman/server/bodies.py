@@ -178,6 +178,17 @@ class Redo(Body):
 # ── calls and questions ───────────────────────────────────────────────────────────────────────────
 
 
+class ChosenHunk(Body):
+    hunk: Annotated[Count, Field(description="its place in the diff, counted from 0")]
+    text: Annotated[
+        str | None, Field(max_length=1_000_000, description="in place of the hunk's new side, if edited")
+    ] = None
+
+
+class ChosenHunks(Body):
+    hunks: Annotated[list[ChosenHunk], Field(max_length=10_000, examples=[[{"hunk": 0}, {"hunk": 2}]])]
+
+
 class Decision(Body):
     """What a person decided. Which verdicts fit depends on the kind of question."""
 

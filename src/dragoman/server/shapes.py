@@ -10,6 +10,7 @@ from pydantic import JsonValue, WithJsonSchema
 from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
+from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
@@ -254,6 +255,13 @@ class AgentView:
 @dataclass(slots=True)
 class AgentList:
     items: list[AgentView]
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A call as it would be with a part of its changes."""
+
+    arguments: Arguments
 
 
 @dataclass(slots=True)

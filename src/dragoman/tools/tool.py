@@ -24,6 +24,7 @@ from dragoman.tools.permissions import literal
 from dragoman.tools.schema import Parameters, attribute, parameters_of, signature_of, takes
 from dragoman.tools.workspace import inside
 from dragoman.workspace.diff import FileDiff
+from dragoman.workspace.hunks import HunkChoices
 
 Replay: TypeAlias = Literal["never", "ask", "safe"]
 """What may be done with a call that had started when the process died: leave it be, ask, run it again."""
@@ -42,6 +43,7 @@ Returned: TypeAlias = Any  # text, a JSON value, a ToolOutput, or a generator of
 RunFunction: TypeAlias = Callable[[BaseModel, "ToolContext"], Returned]
 Patterns: TypeAlias = Callable[[Arguments], Sequence[str]]
 Preview: TypeAlias = Callable[[Arguments, Path | None], Sequence[FileDiff]]
+KeepHunks: TypeAlias = Callable[[Arguments, Path | None, HunkChoices], Arguments]
 
 
 @dataclass(slots=True)
@@ -109,6 +111,7 @@ class Tool:
     cancellable: bool = False  # its own work may be stopped half-way
     writes: Writes = "anything"
     preview: Preview | None = None  # what it would write, for the person who is asked
+    keep_hunks: KeepHunks | None = None  # the arguments with which it would write a part of that
     repeats: bool = False  # polling: the loop guard leaves it alone
     identity: Callable[[Arguments], JsonValue] | None = None  # what makes two calls the same
     wider: Patterns | None = None  # patterns that cover more than one call, for a person who is asked
@@ -159,6 +162,7 @@ def tool(
     cancellable: bool = ...,
     writes: Writes = ...,
     preview: Preview | None = ...,
+    keep_hunks: KeepHunks | None = ...,
     repeats: bool = ...,
     identity: Callable[[Arguments], JsonValue] | None = ...,
     wider: Patterns | None = ...,

@@ -25,21 +25,17 @@ from dragoman.errors import (
 from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Part, ToolResult
+from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
 from dragoman.messages.questions import MODES, VERDICTS, Action, Answer, Grant, Question, Rule
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
 from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
-from dragoman.tools.tool import Tool
 from dragoman.trace_context import CURRENT
-from dragoman.turn.agent import Agent
 from dragoman.turn.authority import load_authority, outer_rules
-from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
-from dragoman.turn.handoff import NAME as HAND_OFF
-from dragoman.turn.handoff import agents_of, handoff_tool, rules_of
+from dragoman.turn.handoff import agents_of, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
 from dragoman.turn.message_checks import check_added, check_message, check_repeated, check_typed_answer
@@ -47,6 +43,7 @@ from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
+from dragoman.turn.waiting_calls import arguments_for_hunks, waiting_tool
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
@@ -239,6 +236,9 @@ class Commands:
             await self._settle_others(asked, answer)
         return settled
 
+    async def arguments_for_hunks(self, question: str, chosen: Mapping[int, str | None]) -> Arguments:
+        return await arguments_for_hunks(self._services, question, chosen)
+
     async def _settle_others(self, asked: Question, answer: Answer) -> None:
         """What else waits because of a rule, and would not be asked about with what was granted now."""
         user = (await self._store.conversation(asked.conversation)).owner
@@ -258,7 +258,7 @@ class Commands:
 
     async def _authorized(self, question: Question, patterns: Sequence[str]) -> Verdict | None:
         """What would be decided about a waiting call now. None where its tool is not known here."""
-        tool = await self._tool(question.tool, question.turn)
+        tool = await waiting_tool(self._services, question)
         if tool is None or tool.fingerprint != question.fingerprint:
             return None
         conversation = await self._store.conversation(question.conversation)
@@ -321,7 +321,7 @@ class Commands:
         if answer.hash is not None and answer.hash != asked.hash:
             raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
         offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
-        tool = await self._tool(asked.tool, asked.turn) if answer.arguments is not None else None
+        tool = await waiting_tool(self._services, asked) if answer.arguments is not None else None
         if answer.arguments is not None and tool is not None:
             try:
                 fitted, _ = repair_arguments(answer.arguments, tool.parameters)
@@ -339,15 +339,6 @@ class Commands:
         wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
         if wants_object and not isinstance(answer.value, dict):
             raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
-
-    async def _tool(self, name: str, turn: str) -> Tool | None:
-        if name == HAND_OFF:
-            return handoff_tool(self._services, Agent(handoffs=tuple(self._services.agents)))
-        brought = client_tools_of(options_in(await self._store.facts(turn)))
-        if name in brought:
-            return brought[name]
-        found = self._services.toolbox.offer().find(name)
-        return found[1] if found else None
 
     async def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
         """The rules an answer leaves behind: for what ran, where that was edited."""
@@ -371,7 +362,7 @@ class Commands:
         ]
 
     async def _rules_to_keep(self, asked: Question, answer: Answer) -> tuple[Rule, ...]:
-        tool = await self._tool(asked.tool, asked.turn)
+        tool = await waiting_tool(self._services, asked)
         if answer.arguments is None or tool is None or asked.because != "rule":
             return answer.rules or asked.rules
         fitted, _ = repair_arguments(answer.arguments, tool.parameters)

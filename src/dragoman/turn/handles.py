@@ -1,9 +1,9 @@
-"""What a caller holds: a conversation to talk in, and a turn to watch, steer and wait for."""
+"""What a caller holds of a turn: to watch it, steer it, answer what it asks and wait for its end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Part, ToolResult
+from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.store.store import Store
 from dragoman.turn.commands import Commands
@@ -210,6 +210,16 @@ class TurnHandle(Generic[T]):
     async def answer(self, question: str | Question, answer: Answer) -> Question:
         id = question.id if isinstance(question, Question) else question
         return await self._engine.commands.answer(id, answer)
+
+    async def arguments_for_hunks(
+        self, question: str | Question, hunks: Collection[int] | Mapping[int, str | None]
+    ) -> Arguments:
+        """The arguments with which a call does a part of what its question shows as a diff: these hunks,
+        counted from 0, each as it is or with another text in place of its new side. Give them to
+        `allow_once`."""
+        id = question.id if isinstance(question, Question) else question
+        chosen = hunks if isinstance(hunks, Mapping) else dict.fromkeys(hunks)
+        return await self._engine.commands.arguments_for_hunks(id, chosen)
 
     async def steer(self, said: str | Sequence[Part]) -> None:
         await self._engine.commands.steer(self.id, said)

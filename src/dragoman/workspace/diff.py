@@ -125,7 +125,7 @@ def _file_diff(path: str, before: Side | None, after: Side | None, old_path: str
 
 
 def _hunks(old: Sequence[str], new: Sequence[str], opcodes: Sequence[Opcode]) -> Iterator[str]:
-    for group in _grouped(opcodes):
+    for group in hunk_groups(opcodes):
         i1, i2, j1, j2 = group[0][1], group[-1][2], group[0][3], group[-1][4]
         yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
         for tag, a1, a2, b1, b2 in group:
@@ -139,7 +139,7 @@ def _hunks(old: Sequence[str], new: Sequence[str], opcodes: Sequence[Opcode]) ->
                 yield from _line("+", line)
 
 
-def _grouped(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
+def hunk_groups(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
     """Changes with so much around them; those that are near each other together."""
     group: list[Opcode] = []
     for place, (tag, i1, i2, j1, j2) in enumerate(opcodes):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.plays import POEM
 from tests.cli.person import ALL_AWAY, CTRL_C, CTRL_D, CTRL_S, Person
 
 pytestmark = pytest.mark.slow
@@ -113,6 +114,24 @@ def test_a_long_text_is_edited_in_the_persons_editor(stage: Path) -> None:
     somebody.types("")
     somebody.sees("It is written.")
     assert (stage / "draft.txt").read_text("utf-8") == "first\nsecond\nthird\n"
+    assert somebody.leaves() == 0
+
+
+def test_of_a_change_some_hunks_are_made_and_one_is_edited(stage: Path) -> None:
+    """B2: one by one, as in `git add --patch`; the model is told what was written."""
+    (stage / "poem.txt").write_text(POEM, "utf-8")
+    somebody = person(stage)
+    somebody.says("revise")
+    somebody.sees("line three")
+    somebody.answers("p")
+    for place, key in enumerate("yne", 1):
+        somebody.sees(f"{place} of 3: ")
+        somebody.types(key)
+    somebody.sees("Ctrl-S when done")
+    somebody.types(", and the end", CTRL_S)
+    somebody.sees("It is revised.")
+    made = POEM.replace("3\n", "three\n", 1).replace("27\n", "27\nmore\n")
+    assert (stage / "poem.txt").read_text("utf-8") == made.replace("29\n", "29, and the end\n")
     assert somebody.leaves() == 0
 
 

@@ -14,6 +14,7 @@ import type {
   NewTurn,
   Page,
   PromptList,
+  PartialCall,
   QuestionList,
   QueuedTurn,
   QueueView,
@@ -73,6 +74,8 @@ export const deliver = (call: string, result: Result): Promise<Done> =>
 export const output = (call: string): Promise<string> => text(at`/api/calls/${call}/output`);
 export const answer = (question: string, decision: Decision): Promise<Question> =>
   post(at`/api/questions/${question}/answer`, decision);
+export const chooseHunks = (question: string, hunks: { hunk: number; text: string | null }[]): Promise<PartialCall> =>
+  post(at`/api/questions/${question}/hunks`, { hunks });
 export const question = (id: string): Promise<Question> => get(at`/api/questions/${id}`);
 export const allQuestions = async (): Promise<Question[]> => (await get<QuestionList>("/api/questions")).items;
 export async function questions(conversation: string): Promise<Question[]> {

@@ -242,28 +242,24 @@ export interface components {
         Cancelled: {
             cancelled: boolean;
         };
-        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
-        ChatBody: {
-            id: string;
-            messages: components["schemas"]["UIMessage"][];
+        ChosenHunk: {
+            /** @description its place in the diff, counted from 0 */
+            hunk: number;
+            /** @description in place of the hunk's new side, if edited */
+            text?: string | null;
+        };
+        ChosenHunks: {
             /**
-             * @default submit-message
-             * @enum {string}
+             * @example [
+             *       {
+             *         "hunk": 0
+             *       },
+             *       {
+             *         "hunk": 2
+             *       }
+             *     ]
              */
-            trigger?: "submit-message" | "regenerate-message";
-            messageId?: string | null;
-            model?: string | null;
-            agent?: string | null;
-            mode?: ("auto" | "ask" | "manual" | "off") | null;
-            system?: string | null;
-            /** @default {} */
-            options?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-            /** @default {} */
-            tools?: {
-                [key: string]: components["schemas"]["ClientTool"];
-            };
+            hunks: components["schemas"]["ChosenHunk"][];
         };
         /**
          * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
@@ -1003,6 +999,12 @@ export interface components {
         Page: {
             items: components["schemas"]["ConversationSummary"][];
             next: string | null;
+        };
+        /** @description A call as it would be with a part of its changes. */
+        PartialCall: {
+            arguments: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /** @description Dollars for a million tokens. */
         Price: {
@@ -1808,6 +1810,29 @@ export interface components {
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
         };
+        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
+        UIChatBody: {
+            id: string;
+            messages: components["schemas"]["UIMessage"][];
+            /**
+             * @default submit-message
+             * @enum {string}
+             */
+            trigger?: "submit-message" | "regenerate-message";
+            messageId?: string | null;
+            model?: string | null;
+            agent?: string | null;
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            system?: string | null;
+            /** @default {} */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default {} */
+            tools?: {
+                [key: string]: components["schemas"]["ClientTool"];
+            };
+        };
         UIMessage: {
             /** @default  */
             id?: string;
@@ -1920,7 +1945,8 @@ export type CallState = components['schemas']['CallState'];
 export type CallTrace = components['schemas']['CallTrace'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
-export type ChatBody = components['schemas']['ChatBody'];
+export type ChosenHunk = components['schemas']['ChosenHunk'];
+export type ChosenHunks = components['schemas']['ChosenHunks'];
 export type CitationInput = components['schemas']['Citation-Input'];
 export type CitationOutput = components['schemas']['Citation-Output'];
 export type ClientTool = components['schemas']['ClientTool'];
@@ -1973,6 +1999,7 @@ export type NewTurn = components['schemas']['NewTurn'];
 export type Notice = components['schemas']['Notice'];
 export type Origin = components['schemas']['Origin'];
 export type Page = components['schemas']['Page'];
+export type PartialCall = components['schemas']['PartialCall'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
@@ -2041,6 +2068,7 @@ export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
+export type UiChatBody = components['schemas']['UIChatBody'];
 export type UiMessage = components['schemas']['UIMessage'];
 export type UiPart = components['schemas']['UIPart'];
 export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];

@@ -22,6 +22,8 @@ interface Kept {
   notify: boolean;
   /** The model that was chosen last; null: the server's own. */
   model: string | null;
+  /** How changes of files are shown, where there is room for both. */
+  diff: "unified" | "split";
   /** Of models that make pictures, listen or speak, by their names. */
   options: Record<string, JsonObject>;
 }
@@ -37,6 +39,7 @@ const DEFAULTS: Kept = {
   runHere: [],
   notify: false,
   model: null,
+  diff: "unified",
   options: {},
 };
 

@@ -22,6 +22,7 @@ from dragoman.tools.tool import Returned, Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
 from dragoman.tools.workspace import OPEN_FILES, inside
 from dragoman.workspace.diff import FileDiff
+from dragoman.workspace.hunks import HunkChoices
 
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
@@ -62,7 +63,7 @@ class Editor:
 
     def _on_files(self, tool: Tool) -> Tool:
         """The same tool, which sees files as the editor has them. It runs in a thread, as it did before."""
-        run, preview = tool.run, tool.preview
+        run, preview, keep = tool.run, tool.preview, tool.keep_hunks
         assert run is not None
         assert tool.threaded
 
@@ -76,8 +77,18 @@ class Editor:
             files = EditorFiles(self, self.session_of(""))
             return _with_files(files, lambda: preview(arguments, workspace))
 
+        def keep_in_open_files(
+            arguments: Arguments, workspace: Path | None, chosen: HunkChoices
+        ) -> Arguments:
+            assert keep is not None
+            files = EditorFiles(self, self.session_of(""))
+            return _with_files(files, lambda: keep(arguments, workspace, chosen))
+
         return replace(
-            tool, run=run_on_open_files, preview=preview_open_files if preview is not None else None
+            tool,
+            run=run_on_open_files,
+            preview=preview_open_files if preview is not None else None,
+            keep_hunks=keep_in_open_files if keep is not None else None,
         )
 
     # ── terminals ─────────────────────────────────────────────────────────────────────────────────

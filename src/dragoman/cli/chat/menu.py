@@ -7,6 +7,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
+from dragoman.cli.chat.hunk_menu import pick_hunks
 from dragoman.cli.terminal.arguments import edit_arguments
 from dragoman.cli.terminal.cards import question_card
 from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
@@ -78,6 +79,8 @@ class QuestionMenu:
             return None
         if choice == "edit":
             return await self._edit(question)
+        if choice == "part":
+            return await self._part(question)
         if choice == "why":
             return reject(await self._keyboard.line("why (Enter: no reason) ") or None)
         return choice
@@ -99,6 +102,17 @@ class QuestionMenu:
         except Interrupted:
             self._draft = None
             return None
+
+    async def _part(self, question: Question) -> Answer | None:
+        """The same call with some of its changes. Ctrl-C goes back to the choice."""
+        try:
+            chosen = await pick_hunks(question.diff, self._console, self._keyboard)
+            return allow_once(await self._runtime.commands.arguments_for_hunks(question.id, chosen))
+        except BadRequest as error:
+            self._notify(str(error), "red")
+        except Interrupted:
+            pass
+        return None
 
     # ── a tool's own question ─────────────────────────────────────────────────────────────────────
 

@@ -38,14 +38,15 @@ HOUR = MenuItem("h", ("hour",), "an hour")
 ALWAYS = MenuItem("a", ("always",), "always")
 DENY = MenuItem("d", ("deny",), "deny (dh an hour, da always)")
 EDIT = MenuItem("e", ("edit",), "edit")
+PART = MenuItem("p", ("part", "hunks"), "part of it")
 REJECT = MenuItem("n", ("no", "reject"), "reject [why]")
 STOP = MenuItem("s", ("stop",), "stop the calls [why]")
 RELEASE = MenuItem("r", ("release", "yes", "y"), "release")
 WITHHOLD = MenuItem("w", ("withhold", "no", "n"), "withhold [why]")
 
 _MENUS: dict[Kind, tuple[MenuItem, ...]] = {
-    "approve": (ONCE, CONVERSATION, HOUR, ALWAYS, DENY, EDIT, REJECT),
-    "run": (replace(ONCE, label="run it"), EDIT, REJECT),
+    "approve": (ONCE, CONVERSATION, HOUR, ALWAYS, DENY, PART, EDIT, REJECT),
+    "run": (replace(ONCE, label="run it"), PART, EDIT, REJECT),
     "loop": (replace(ONCE, label="once more"), CONVERSATION, STOP, REJECT),
     "interrupted": (replace(ONCE, label="run it again"), replace(REJECT, label="leave it [why]")),
     "review": (RELEASE, EDIT, WITHHOLD),
@@ -54,8 +55,9 @@ _KEEPS_A_RULE = (CONVERSATION, HOUR, ALWAYS, DENY)
 _SCOPES: dict[str, Scope] = {"c": "conversation", "h": "hour", "a": "always"}
 _KEPT = re.compile(r"(d?)([cha]?) ?([0-9]*)")
 
-Choice: TypeAlias = Answer | Literal["edit", "why"]
-"""What was typed means: this; other arguments, or another result; a no, whose reason was not given."""
+Choice: TypeAlias = Answer | Literal["edit", "part", "why"]
+"""What was typed means: this; other arguments, or another result; a part of what would be written; or a no
+whose reason was not given."""
 
 
 class NotAChoice(ValueError):
@@ -64,7 +66,7 @@ class NotAChoice(ValueError):
 
 def menu(question: Question) -> tuple[MenuItem, ...]:
     """What can be answered. Where no rule would help, none is offered."""
-    items = _MENUS[question.kind]
+    items = tuple(one for one in _MENUS[question.kind] if one is not PART or "\n@@ -" in question.diff)
     if question.kind == "approve" and not question.rules:
         return tuple(item for item in items if item not in _KEEPS_A_RULE)
     return items
@@ -99,6 +101,8 @@ def parse_choice(question: Question, line: str) -> Choice:
             return Answer("allow", scope="conversation")
         case "e":
             return "edit"
+        case "p":
+            return "part"
         case "n":
             return reject(why) if why else "why"
         case "s":

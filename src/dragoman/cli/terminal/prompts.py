@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from dragoman.cli.terminal.choices import NotAChoice, menu_lines, parse_choice
+from dragoman.cli.terminal.choices import EDIT, PART, NotAChoice, menu, menu_lines, parse_choice
 from dragoman.cli.terminal.follow import prompt_until_settled
 from dragoman.cli.terminal.text import format_json, head, plain, visible
 from dragoman.errors import AlreadyAnswered, BadRequest, TurnEnded
@@ -42,6 +42,7 @@ UNATTENDED: dict[str, Answer] = {
     "tool": reject("nobody was there to answer"),
 }
 
+_TYPED = {EDIT: "e {JSON}", PART: "p 1 3 these changes alone"}  # here everything is in one line
 DIFF_LINES = 200  # of what would be written
 
 
@@ -101,12 +102,22 @@ class LinePrompts:
                 self._leave()
                 return
             try:
-                await self._runtime.answer(question.id, _parse_answer(question, line))
+                await self._runtime.answer(question.id, await self._parse(question, line))
                 return
             except (AlreadyAnswered, TurnEnded):
                 raise
             except (BadRequest, NotAChoice) as error:
                 _print(f"· {error}\n")
+
+    async def _parse(self, question: Question, line: str) -> Answer:
+        word, _, rest = line.strip().lower().partition(" ")
+        if question.kind == "tool" or PART not in menu(question) or word not in (PART.key, *PART.words):
+            return _parse_answer(question, line)
+        numbers = rest.replace(",", " ").split()
+        if not numbers or not all(one.isdecimal() for one in numbers):
+            raise NotAChoice("p 1 3 makes the first and the third change, and no other")
+        chosen = {int(one) - 1: None for one in numbers}
+        return allow_once(await self._runtime.commands.arguments_for_hunks(question.id, chosen))
 
 
 async def _read_line(question: Question) -> str:
@@ -118,7 +129,11 @@ async def _read_line(question: Question) -> str:
     if question.kind == "tool":
         keys = "  as JSON: { … }\n" if question.schema else ""
     else:
-        keys = "".join(f"  {line.strip()}\n" for line in menu_lines(question)).replace("e edit", "e {JSON}")
+        keys = (
+            "".join(f"  {line.strip()}\n" for line in menu_lines(question))
+            .replace("e edit", "e {JSON}")
+            .replace("p part of it", "p 1 3 these changes alone")
+        )
     prompt = "> " if question.kind == "tool" else "[y/N] "
     _print(f"? {plain(question.text)}\n{about}{result}{choices}  {cause(question)}\n{keys}{prompt}")
     # The descriptor itself: a thread left waiting in a buffered stream would break the exit of the program.

@@ -49,6 +49,16 @@ async def answer(context: TheContext, person: Person, id: str, body: bodies.Deci
     return settled
 
 
+@router.post("/questions/{id}/hunks")
+async def choose_hunks(
+    context: TheContext, person: Person, id: str, body: bodies.ChosenHunks
+) -> shapes.PartialCall:
+    """The arguments with which the call would make some of its changes alone: to answer it with them."""
+    await context.question(id, person)
+    chosen = {one.hunk: one.text for one in body.hunks}
+    return shapes.PartialCall(await context.runtime.commands.arguments_for_hunks(id, chosen))
+
+
 @router.get("/grants")
 async def grants(context: TheContext, person: Person) -> shapes.GrantList:
     """What was allowed or denied for longer than once."""

@@ -22,7 +22,8 @@ from dragoman.tools.workspace import (
     replace_inside,
     wider_paths,
 )
-from dragoman.workspace.diff import FileDiff, diff_texts
+from dragoman.workspace.diff import FileDiff, diff_texts, joined
+from dragoman.workspace.hunks import HunkChoices, hunks_between, keep_hunks
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,10 +54,26 @@ def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
     return [diff_texts(one.path, one.old, one.new) for one in writes]
 
 
+def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
+    """A patch with some of its hunks alone."""
+    first, diffs = 0, []
+    for one in _plan(parse_patch(str(arguments["patch"])), workspace, lambda path: None):
+        count = len(hunks_between(one.old, one.new))
+        mine = {place - first: text for place, text in chosen.items() if first <= place < first + count}
+        first += count
+        kept = keep_hunks(one.old, one.new, mine)
+        if kept != one.old:
+            diffs.append(diff_texts(one.path, one.old, kept))
+    if any(diff.truncated for diff in diffs):
+        raise ToolFailed("this patch is too long to take parts of it")
+    return {"patch": joined(diffs)}
+
+
 @tool(
     permission="files.write",
     writes="named",
     preview=preview,
+    keep_hunks=keep,
     pattern=patch_patterns,
     wider=_wider,
     timeout=30,

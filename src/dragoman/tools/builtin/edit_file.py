@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from dragoman.errors import ToolFailed
 from dragoman.messages.parts import Arguments
-from dragoman.tools.builtin.edits import replace_piece
+from dragoman.tools.builtin.edits import edits_between, replace_piece
 from dragoman.tools.builtin.textfile import (
     MOST,
     check_version,
@@ -22,6 +22,7 @@ from dragoman.tools.builtin.textfile import (
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import path_patterns, read_inside, replace_inside, wider_paths
 from dragoman.workspace.diff import FileDiff, diff_texts
+from dragoman.workspace.hunks import HunkChoices, keep_hunks
 
 _LOOSELY = " (the place was found by its words: its white space is another than in old)"
 
@@ -38,6 +39,20 @@ class Replacement(BaseModel):
 
 def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
     """What it would make of the file as it is now."""
+    return [diff_texts(*_sides(arguments, workspace))]
+
+
+def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
+    """Other edits, which make some of the changes alone."""
+    path, data, made = _sides(arguments, workspace)
+    kept = keep_hunks(data, made, chosen) or b""
+    pieces = edits_between(text_file(path, data).text, text_file(path, kept).text)
+    edits: list[JsonValue] = [{"old": old, "new": new} for old, new in pieces]
+    return {"path": arguments["path"], "version": arguments["version"], "edits": edits}
+
+
+def _sides(arguments: Arguments, workspace: Path | None) -> tuple[str, bytes, bytes]:
+    """The file's path, what it is, and what it would be."""
     path = path_patterns(arguments)[0]
     old, new = arguments.get("old"), arguments.get("new")
     several = [Replacement.model_validate(one) for one in arguments.get("edits") or ()]  # type: ignore[union-attr]
@@ -48,7 +63,7 @@ def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
         bool(arguments.get("everywhere")),
     )
     data = read_inside(workspace, path, MOST)
-    return [diff_texts(path, data, _edited(path, data, wanted)[0])]
+    return path, data, _edited(path, data, wanted)[0]
 
 
 # Run again after a crash, it finds another version than it was given and changes nothing twice.
@@ -56,6 +71,7 @@ def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
     permission="files.write",
     writes="named",
     preview=preview,
+    keep_hunks=keep,
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.errors import ToolFailed
+from dragoman.workspace.diff import opcodes_of
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,6 +29,26 @@ def replace_piece(path: str, text: str, old: str, new: str, *, everywhere: bool 
     if count:
         return Replaced(text.replace(old, new), text.count(old))
     return _replace_loosely(path, text, old, new, everywhere)
+
+
+def edits_between(old: str, new: str) -> list[tuple[str, str]]:
+    """Pieces of the old text with what comes in their place, one after another: each is there once when its
+    turn comes."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    found: list[tuple[str, str]] = []
+    for tag, i1, i2, j1, j2 in opcodes_of(before, after):
+        if tag == "equal":
+            continue
+        done, left = after[:j1], before[i2:]  # the text is done + before[i1:i2] + left by now
+        text, around = "".join([*done, *before[i1:]]), 0
+        while True:
+            above, below = "".join(done[max(0, j1 - around) :]), "".join(left[:around])
+            piece = above + "".join(before[i1:i2]) + below
+            if piece and (_occurrences(text, piece) == 1 or piece == text):
+                break
+            around = 2 * around + 1
+        found.append((piece, above + "".join(after[j1:j2]) + below))
+    return found
 
 
 def find_lines(lines: list[str], wanted: list[str], start: int = 0) -> tuple[list[int], bool]:

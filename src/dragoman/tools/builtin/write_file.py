@@ -14,6 +14,7 @@ from dragoman.tools.builtin.textfile import MOST, check_version, encoded, output
 from dragoman.tools.tool import ToolContext, ToolOutput, tool
 from dragoman.tools.workspace import path_patterns, read_if_there, replace_inside, wider_paths
 from dragoman.workspace.diff import FileDiff, diff_texts
+from dragoman.workspace.hunks import HunkChoices, keep_hunks
 
 
 def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
@@ -22,11 +23,20 @@ def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
     return [diff_texts(path, read_if_there(workspace, path, MOST), encoded(path, str(arguments["text"])))]
 
 
+def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
+    """The text with some of its changes alone."""
+    path = path_patterns(arguments)[0]
+    old = read_if_there(workspace, path, MOST)
+    kept = keep_hunks(old, encoded(path, str(arguments["text"])), chosen)
+    return {**arguments, "text": (kept or b"").decode()}
+
+
 # Run again after a crash, it finds its own text and is content, or the version it was given and goes on.
 @tool(
     permission="files.write",
     writes="named",
     preview=preview,
+    keep_hunks=keep,
     pattern=path_patterns,
     wider=wider_paths,
     replay="safe",

@@ -17,8 +17,8 @@ from dragoman.messages.parts import Arguments, CallState, ToolCall, canonical
 from dragoman.messages.questions import Answer, Question, Rule
 from dragoman.tools.authorize import Ask, Authority, Reason, Refuse, Run, authorize
 from dragoman.tools.execute import Permit
+from dragoman.tools.preview import preview_diff
 from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknown_tool
-from dragoman.tools.result import whole_text
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
@@ -26,10 +26,8 @@ from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_to_run
 from dragoman.turn.steps.prepare import PreparedTurn
-from dragoman.workspace.diff import joined
 
 _log = logging.getLogger("dragoman.turn")
-_SHOWN = 200_000  # characters of a diff in a question
 _PATIENCE = 2  # replies with the same hopeless call that are answered; the next one closes the turn
 REDEFINED = "The tool changed its definition while a person was asked about this call: it did not run."
 
@@ -194,11 +192,8 @@ async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) 
 
 async def _diff(tool: Tool, call: ToolCall, workspace: Path | None) -> str:
     """Nothing where the call would fail: that is told when it does."""
-    preview = tool.preview
-    assert preview is not None
     try:
-        diffs = await in_thread(lambda: preview(call.arguments, workspace))
-        return whole_text(joined(diffs, _SHOWN))
+        return await in_thread(lambda: preview_diff(tool, call.arguments, workspace))
     except Exception as error:  # a tool's own function: the question is asked all the same
         _log.debug("%s cannot tell what it would write: %s", tool.name, error)
         return ""

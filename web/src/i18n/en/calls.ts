@@ -40,6 +40,12 @@ const becauses: Record<Cause, string> = {
 };
 
 export const calls = {
+  sideBySide: "Side by side",
+  makeChange: (at: number, of: number) => `Make change ${at} of ${of}`,
+  editChange: "Edit",
+  changeAsAsked: "As it was asked for",
+  newSide: "The new text of this change",
+  allowSome: (made: number, of: number) => (made === of ? "Allow as edited" : `Allow ${made} of ${many(of, "change", "changes")}`),
   // calls
   states,
   call: (tool: string, state: string) => `Call of ${tool}: ${state}`,

@@ -39,6 +39,12 @@ const becauses: Record<Cause, string> = {
 };
 
 export const calls: typeof english = {
+  sideBySide: "并排显示",
+  makeChange: (at, of) => `应用第 ${at} 处改动（共 ${of} 处）`,
+  editChange: "编辑",
+  changeAsAsked: "恢复原样",
+  newSide: "这处改动的新文本",
+  allowSome: (made, of) => (made === of ? "按编辑后的内容允许" : `允许 ${of} 处改动中的 ${made} 处`),
   states,
   call: (tool, state) => `调用 ${tool}：${state}`,
   arguments: "参数",

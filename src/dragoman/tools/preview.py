@@ -1,0 +1,46 @@
+"""What a call would write, for the person who is asked: as a diff; and the same call with a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dragoman.errors import BadRequest, ToolFailed
+from dragoman.messages.parts import Arguments
+from dragoman.tools.result import whole_text
+from dragoman.tools.tool import Tool
+from dragoman.workspace.diff import joined
+
+_SHOWN = 200_000  # characters of a diff in a question
+
+
+def preview_diff(tool: Tool, arguments: Arguments, workspace: Path | None) -> str:
+    """Raises what the tool's own function raises: then the call would fail."""
+    assert tool.preview is not None
+    return whole_text(joined(tool.preview(arguments, workspace), _SHOWN))
+
+
+def choose_hunks(
+    tool: Tool, arguments: Arguments, workspace: Path | None, shown: str, chosen: Mapping[int, str | None]
+) -> Arguments:
+    """The arguments with which the call does a part of what was shown. BadRequest where that cannot be."""
+    if tool.keep_hunks is None or not shown:
+        raise BadRequest(f"{tool.name} cannot do a part of what it was asked for: edit its arguments instead")
+    try:
+        if preview_diff(tool, arguments, workspace) != shown:
+            raise BadRequest(
+                "the files are not as they were when this was asked: reject the call, or allow it whole"
+            )
+        count = sum(line.startswith("@@ -") for line in shown.split("\n"))
+        if len(shown) >= _SHOWN:
+            raise BadRequest("not all of its changes are shown: they cannot be chosen one by one")
+        if not chosen:
+            raise BadRequest("none of the changes is chosen: reject the call instead")
+        if wrong := [place for place in chosen if not 0 <= place < count]:
+            raise BadRequest(f"there is no change {wrong[0]}: they are counted from 0 to {count - 1}")
+        made = tool.keep_hunks(arguments, workspace, chosen)
+        if not preview_diff(tool, made, workspace):
+            raise BadRequest("nothing would be changed by this: reject the call instead")
+        return made
+    except (ToolFailed, UnicodeError) as error:
+        raise BadRequest(f"a part of this cannot be done: {error}") from error

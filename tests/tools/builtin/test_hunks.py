@@ -1,0 +1,130 @@
+"""B2: of a change that is asked about, some hunks are made and others not, as the person chose."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from dragoman.errors import BadRequest
+from dragoman.messages.parts import Arguments
+from dragoman.tools.builtin.apply_patch import apply_patch
+from dragoman.tools.builtin.edit_file import edit_file
+from dragoman.tools.builtin.edits import edits_between, replace_piece
+from dragoman.tools.builtin.textfile import version_of
+from dragoman.tools.builtin.write_file import write_file
+from dragoman.tools.preview import choose_hunks, preview_diff
+from dragoman.tools.tool import Tool
+from dragoman.workspace.diff import diff_texts
+from dragoman.workspace.hunks import hunks_between, keep_hunks
+from tests.tools.builtin.folder import told
+
+OLD = "".join(f"line {number}\n" for number in range(30))
+NEW = OLD.replace("line 3\n", "line three\n").replace("line 15\n", "").replace("line 27\n", "line 27\nmore\n")
+LINES = st.lists(st.sampled_from(["a", "b", "", "\tc", "d"]), min_size=1, max_size=40).map(
+    lambda lines: "\n".join(lines) + "\n"
+)
+
+
+def call_of(tool: Tool, old: str, new: str) -> Arguments:
+    """A call that would make one text of the other, in a file that is there."""
+    version = version_of(old.encode())
+    match tool.name:
+        case "write_file":
+            return {"path": "f", "text": new, "version": version}
+        case "edit_file":
+            edits: list[JsonValue] = [{"old": one, "new": other} for one, other in edits_between(old, new)]
+            return {"path": "f", "version": version, "edits": edits}
+        case _:
+            return {"patch": diff_texts("f", old.encode(), new.encode()).text}
+
+
+@pytest.mark.parametrize("tool", [write_file, edit_file, apply_patch], ids=lambda tool: tool.name)
+@given(old=LINES, new=LINES, data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_runs_is_what_was_chosen(tool: Tool, old: str, new: str, data: st.DataObject) -> None:
+    """B2: for any change and any choice of its hunks, those are made and nothing else."""
+    assume(old != new)
+    hunks = hunks_between(old.encode(), new.encode())
+    chosen = data.draw(st.sets(st.integers(0, len(hunks) - 1), min_size=1))
+    wanted = keep_hunks(old.encode(), new.encode(), dict.fromkeys(chosen))
+    assert wanted is not None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "f"
+        file.write_text(old)
+        arguments = call_of(tool, old, new)
+        shown = preview_diff(tool, arguments, Path(folder))
+        made = choose_hunks(tool, arguments, Path(folder), shown, dict.fromkeys(chosen))
+        assert preview_diff(tool, made, Path(folder)) == diff_texts("f", old.encode(), wanted).text
+        asyncio.run(told(Path(folder), tool, **made))
+        assert file.read_bytes() == wanted
+
+
+@given(old=LINES, new=LINES)
+def test_edits_between_two_texts_make_one_of_the_other(old: str, new: str) -> None:
+    """B2: each of them is clear when its turn comes."""
+    text = old
+    for piece, other in edits_between(old, new):
+        text = replace_piece("f", text, piece, other).text
+    assert text == new
+
+
+@pytest.mark.parametrize("tool", [write_file, edit_file, apply_patch], ids=lambda tool: tool.name)
+async def test_one_is_refused_and_another_edited(tmp_path: Path, tool: Tool) -> None:
+    """B2: what a person typed stands where the hunk's new side stood."""
+    (tmp_path / "f").write_text(OLD)
+    arguments = call_of(tool, OLD, NEW)
+    shown = preview_diff(tool, arguments, tmp_path)
+    third = "line 25\nline 26\nline 27, mine\nline 28\nline 29"  # an editor took the last line end
+    made = choose_hunks(tool, arguments, tmp_path, shown, {0: None, 2: third})
+    await told(tmp_path, tool, **made)
+    expected = OLD.replace("line 3\n", "line three\n").replace("line 27\n", "line 27, mine\n")
+    assert (tmp_path / "f").read_text() == expected
+
+
+async def test_of_a_patch_whole_files_may_be_left_out(tmp_path: Path) -> None:
+    """B2: hunks are counted over all its files."""
+    (tmp_path / "f").write_text(OLD)
+    (tmp_path / "gone").write_text("old\n")
+    parts = [diff_texts("f", OLD.encode(), NEW.encode()), diff_texts("gone", b"old\n", None)]
+    arguments: Arguments = {"patch": "".join(one.text for one in (*parts, diff_texts("new", None, b"new\n")))}
+    shown = preview_diff(apply_patch, arguments, tmp_path)
+    made = choose_hunks(apply_patch, arguments, tmp_path, shown, {3: None})
+    await told(tmp_path, apply_patch, **made)
+    assert (tmp_path / "f").read_text() == OLD
+    assert not (tmp_path / "gone").exists()
+    assert not (tmp_path / "new").exists()
+
+
+def test_line_ends_stay_what_they_were(tmp_path: Path) -> None:
+    """B2: a browser's text field knows one kind of line end."""
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\n")
+    arguments: Arguments = {"path": "f", "version": version_of(b"a\r\nb\r\n"), "old": "b", "new": "c"}
+    shown = preview_diff(edit_file, arguments, tmp_path)
+    made = choose_hunks(edit_file, arguments, tmp_path, shown, {0: "a\nd\n"})
+    assert "+d\r\n" in preview_diff(edit_file, made, tmp_path)
+
+
+def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
+    """B2 × T13: nothing, what is not there, what changes nothing, and a file that changed since."""
+    (tmp_path / "f").write_text(OLD)
+    arguments = call_of(edit_file, OLD, NEW)
+    shown = preview_diff(edit_file, arguments, tmp_path)
+
+    def chosen(hunks: dict[int, str | None]) -> None:
+        choose_hunks(edit_file, arguments, tmp_path, shown, hunks)
+
+    with pytest.raises(BadRequest, match="reject the call"):
+        chosen({})
+    with pytest.raises(BadRequest, match="no change 3"):
+        chosen({3: None})
+    with pytest.raises(BadRequest, match="a part of this cannot be done"):
+        chosen({0: "".join(f"line {number}\n" for number in range(7))})
+    (tmp_path / "f").write_text(f"above\n{OLD}")
+    with pytest.raises(BadRequest, match="not as they were"):
+        chosen({0: None})

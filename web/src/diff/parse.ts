@@ -1,0 +1,123 @@
+/** A unified diff as files, hunks and rows; in rows that replace each other, the words that differ are marked. */
+
+export type Piece = { text: string; differs: boolean };
+export type Row = { kind: "added" | "removed" | "same" | "note"; pieces: Piece[]; old: number | null; new: number | null };
+/** `number`: its place among all hunks of the diff, counted from 0. */
+export type Hunk = { number: number; place: string; rows: Row[] };
+export type FileChange = { name: string; head: string[]; hunks: Hunk[] };
+export type Pair = [Row | null, Row | null];
+
+const LONGEST = 1000; // characters of a line that is compared word by word
+const WORD = /\p{L}+|\p{N}+|\s+|[^\p{L}\p{N}\s]/gu;
+const PLACE = /^@@ -(\d+)(?:,\d+)? \+(\d+)/;
+const NAME = /^(?:\+\+\+ b\/|--- a\/|rename to )(.*)$/;
+
+export function parseDiff(diff: string): FileChange[] {
+  const files: FileChange[] = [];
+  let [oldLine, newLine, number] = [0, 0, 0];
+  for (const line of diff.replace(/\n$/, "").split("\n")) {
+    const place = PLACE.exec(line);
+    let file = files.at(-1);
+    if (!file || line.startsWith("diff --git ")) files.push((file = { name: "", head: [], hunks: [] }));
+    if (place) {
+      [oldLine, newLine] = [Number(place[1]), Number(place[2])];
+      file.hunks.push({ number: number++, place: line, rows: [] });
+    } else if (!file.hunks.length) {
+      file.head.push(line);
+      file.name = NAME.exec(line)?.[1] ?? file.name;
+    } else {
+      const row = rowOf(line, oldLine, newLine);
+      if (row.old !== null) oldLine += 1;
+      if (row.new !== null) newLine += 1;
+      file.hunks.at(-1)?.rows.push(row);
+    }
+  }
+  for (const file of files) for (const hunk of file.hunks) markWords(hunk.rows);
+  return files;
+}
+
+function rowOf(line: string, oldLine: number, newLine: number): Row {
+  const pieces = [{ text: line.slice(1), differs: false }];
+  if (line.startsWith("+")) return { kind: "added", pieces, old: null, new: newLine };
+  if (line.startsWith("-")) return { kind: "removed", pieces, old: oldLine, new: null };
+  if (line.startsWith("\\")) return { kind: "note", pieces, old: null, new: null };
+  return { kind: "same", pieces, old: oldLine, new: newLine };
+}
+
+/** Where as many lines came as went, each is a new version of the other. */
+function markWords(rows: Row[]): void {
+  for (const [removed, added] of replaced(rows)) {
+    if (removed.length !== added.length) continue;
+    removed.forEach((row, at) => {
+      const other = added[at] as Row;
+      const [left, right] = differences(textOf(row), textOf(other));
+      [row.pieces, other.pieces] = [left, right];
+    });
+  }
+}
+
+function replaced(rows: Row[]): [Row[], Row[]][] {
+  const found: [Row[], Row[]][] = [];
+  let open: [Row[], Row[]] = [[], []];
+  for (const row of [...rows, null]) {
+    if (row?.kind === "note") continue;
+    if (row?.kind === "removed" && !open[1].length) open[0].push(row);
+    else if (row?.kind === "added") open[1].push(row);
+    else {
+      if (open[0].length && open[1].length) found.push(open);
+      open = [row?.kind === "removed" ? [row] : [], []];
+    }
+  }
+  return found;
+}
+
+/** What is equal at both ends is left as it is; between them, the longest row of words that both have. */
+export function differences(old: string, fresh: string): [Piece[], Piece[]] {
+  if (old.length > LONGEST || fresh.length > LONGEST) return [[{ text: old, differs: true }], [{ text: fresh, differs: true }]];
+  const [a, b] = [old.match(WORD) ?? [], fresh.match(WORD) ?? []];
+  const lengths = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  const at = (i: number, j: number): number => lengths[i]?.[j] ?? 0;
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let j = b.length - 1; j >= 0; j--)
+      (lengths[i] as Uint16Array)[j] = a[i] === b[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
+  const [left, right]: [Piece[], Piece[]] = [[], []];
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      add(left, a[i++] as string, false);
+      add(right, b[j++] as string, false);
+    } else if (j >= b.length || (i < a.length && at(i + 1, j) >= at(i, j + 1))) add(left, a[i++] as string, true);
+    else add(right, b[j++] as string, true);
+  }
+  return [left, right];
+}
+
+function add(pieces: Piece[], text: string, differs: boolean): void {
+  const last = pieces.at(-1);
+  if (last?.differs === differs) last.text += text;
+  else pieces.push({ text, differs });
+}
+
+export const textOf = (row: Row): string => row.pieces.map((piece) => piece.text).join("");
+
+/** Both sides beside each other: what went, and what came in its place. */
+export function pairs(rows: Row[]): Pair[] {
+  const found: Pair[] = [];
+  let waiting = 0; // the first removed row that has nobody beside it
+  for (const row of rows) {
+    if (row.kind === "removed") found.push([row, null]);
+    else if (row.kind === "added" && waiting < found.length) (found[waiting++] as Pair)[1] = row;
+    else {
+      found.push(row.kind === "added" ? [null, row] : [row, row]);
+      waiting = found.length;
+    }
+  }
+  return found;
+}
+
+/** The new side of a hunk, to be edited. */
+export const newSide = (hunk: Hunk): string =>
+  hunk.rows
+    .filter((row) => row.new !== null)
+    .map((row) => `${textOf(row)}\n`)
+    .join("");

@@ -1,0 +1,45 @@
+/** Which hunks of a change a person wants made: all of them, until some are left out or edited. */
+
+export class HunkPicks {
+  private left = $state.raw<ReadonlySet<number>>(new Set());
+  private texts = $state.raw<ReadonlyMap<number, string>>(new Map());
+
+  constructor(readonly count: number) {}
+
+  get made(): number {
+    return this.count - this.left.size;
+  }
+
+  /** Whether it is another change than the one that was asked about. */
+  get other(): boolean {
+    return this.left.size > 0 || this.texts.size > 0;
+  }
+
+  has(hunk: number): boolean {
+    return !this.left.has(hunk);
+  }
+
+  text(hunk: number): string | null {
+    return this.texts.get(hunk) ?? null;
+  }
+
+  turn(hunk: number, on: boolean): void {
+    const left = new Set(this.left);
+    if (on) left.delete(hunk);
+    else left.add(hunk);
+    this.left = left;
+  }
+
+  /** Another text for it; null: its own. */
+  write(hunk: number, text: string | null): void {
+    const texts = new Map(this.texts);
+    if (text === null) texts.delete(hunk);
+    else texts.set(hunk, text);
+    this.texts = texts;
+  }
+
+  chosen(): { hunk: number; text: string | null }[] {
+    const all = Array.from({ length: this.count }, (_, hunk) => hunk);
+    return all.filter((hunk) => this.has(hunk)).map((hunk) => ({ hunk, text: this.text(hunk) }));
+  }
+}
