@@ -59,8 +59,9 @@ async def test_a_turn_that_reaches_it_ends_with_an_answer(tmp_path: Path) -> Non
 
 
 async def test_what_was_deleted_was_used_all_the_same(tmp_path: Path) -> None:
-    """O3 × S9: deleting makes no room."""
-    async with _runtime(tmp_path, max_daily_tokens=250) as runtime:
+    """O3 × S9: deleting makes no room, neither here nor after a restart."""
+    clock = Clock()
+    async with _runtime(tmp_path, clock=clock, max_daily_tokens=250) as runtime:
         for _ in range(3):
             await _say(runtime, "ada")
         with pytest.raises(ProviderError, match="250 tokens a day"):
@@ -69,6 +70,9 @@ async def test_what_was_deleted_was_used_all_the_same(tmp_path: Path) -> None:
             await runtime.delete(conversation.id)
         with pytest.raises(ProviderError, match="250 tokens a day"):
             await _say(runtime, "ada")
+    async with _runtime(tmp_path, clock=clock, max_daily_tokens=250) as again:
+        with pytest.raises(ProviderError, match="250 tokens a day"):
+            await _say(again, "ada")
 
 
 async def test_a_restart_forgets_nothing_that_is_stored(tmp_path: Path) -> None:

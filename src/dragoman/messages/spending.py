@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from dragoman.errors import BadRequest
+from dragoman.messages.usage import Usage
 
 Dimension: TypeAlias = Literal["day", "person", "model", "agent", "tool"]
 DIMENSIONS: tuple[Dimension, ...] = ("day", "person", "model", "agent", "tool")
@@ -37,6 +38,12 @@ class Spending:
     @property
     def tokens(self) -> int:
         return self.input + self.output
+
+    @property
+    def usage(self) -> Usage:
+        """Its cost is known only if that of each reply is."""
+        cost = None if self.unpriced or not self.replies else self.cost
+        return Usage(self.input, self.output, self.cached, reasoning=self.reasoning, cost=cost)
 
     def __add__(self, other: Spending) -> Spending:
         """The numbers of both, under the names of this one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError, ProviderError
@@ -17,22 +16,6 @@ if TYPE_CHECKING:
     from dragoman.store.store import Store
 
 _DAY = 86_400.0
-
-
-@dataclass(slots=True)
-class _Today:
-    """What a person used since the day began. `stored` is what the store said last."""
-
-    day: int
-    stored: Spending
-    tokens: int
-    cost: float
-
-    def look(self, stored: Spending) -> None:
-        """Only ever more: what was deleted was used all the same."""
-        self.tokens += max(0, stored.tokens - self.stored.tokens)
-        self.cost += max(0.0, stored.cost - self.stored.cost)
-        self.stored = stored
 
 
 class DailyLimit(Plugin):
@@ -58,7 +41,6 @@ class DailyLimit(Plugin):
         self._max_tokens = max_tokens
         self._max_cost = max_cost
         self._clock = clock
-        self._people: dict[str, _Today] = {}
 
     async def on_turn_start(self, turn: TurnView) -> None:
         if turn.resumed:
@@ -74,19 +56,10 @@ class DailyLimit(Plugin):
             calls.skip(reached)
 
     async def _reached(self, person: str) -> str | None:
-        used = await self._used(person)
+        midnight = self._clock() // _DAY * _DAY
+        used = sum(await self._store.spending(midnight, person), Spending())
         if self._max_tokens is not None and used.tokens >= self._max_tokens:
             return f"{self._max_tokens} tokens a day"
         if self._max_cost is not None and used.cost >= self._max_cost:
             return f"${self._max_cost:g} a day"
         return None
-
-    async def _used(self, person: str) -> _Today:
-        day = int(self._clock() // _DAY)
-        stored = sum(await self._store.spending(day * _DAY, person), Spending())
-        known = self._people.get(person)
-        if known is None or known.day != day:
-            known = self._people[person] = _Today(day, stored, stored.tokens, stored.cost)
-        else:
-            known.look(stored)
-        return known

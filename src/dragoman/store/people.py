@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.messages.spending import Spending
-from dragoman.messages.usage import Usage
 
 
 @dataclass(slots=True, frozen=True)
@@ -15,15 +14,6 @@ class Person:
 
     name: str
     created: float
-
-
-@dataclass(slots=True, frozen=True)
-class Spent:
-    """What one reply used."""
-
-    model: str | None
-    day: str
-    usage: Usage
 
 
 class PeopleStore(Protocol):
@@ -55,7 +45,4 @@ class PeopleStore(Protocol):
 
     async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
         """What was answered, and which tools were called, since then, by one person or by all: by day,
-        person, model and agent, or tool. Of what was deleted nothing is known."""
-
-    async def spent(self, user: str) -> list[Spent]:
-        """What every reply in a person's conversations used, oldest first."""
+        person, model and agent, or tool. Of what was deleted, by whole days."""

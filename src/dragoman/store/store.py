@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.store.conversations import Busy, ConversationStore, Found, MessageStore
-from dragoman.store.people import PeopleStore, Person, Spent
+from dragoman.store.people import PeopleStore, Person
 from dragoman.store.questions import GrantStore, QuestionStore, Signal, SignalKind, Signalled, SignalStore
 from dragoman.store.turns import (
     Change,
@@ -44,7 +44,6 @@ __all__ = [
     "SignalKind",
     "SignalStore",
     "Signalled",
-    "Spent",
     "Start",
     "Started",
     "Store",

@@ -16,7 +16,7 @@ from dragoman.telemetry.environment import Exporter, Wanted
 from dragoman.telemetry.measures import ALL, GAUGES, Measure
 from dragoman.telemetry.observer import Telemetry
 from dragoman.telemetry.registry import Registry
-from dragoman.telemetry.spans import Attribute, SpanValue
+from dragoman.telemetry.spans import SpanValue
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricsData
@@ -60,13 +60,13 @@ class OtelSpans:
     """A `SpanExporter`."""
 
     def __init__(self, exporter: Exporter, resource: Resource) -> None:
-        from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+        from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
         from opentelemetry.sdk.trace.sampling import Decision
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
         from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
         from opentelemetry.trace.status import Status, StatusCode
 
-        self._span, self._context = ReadableSpan, SpanContext
+        self._span, self._context, self._event = ReadableSpan, SpanContext, Event
         self._kinds = {False: SpanKind.INTERNAL, True: SpanKind.CLIENT}
         self._good, self._bad = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
         self._flags = TraceFlags(TraceFlags.SAMPLED)
@@ -75,17 +75,18 @@ class OtelSpans:
         self._resource = resource
         self._scope = InstrumentationScope(_SCOPE, version("dragoman"))
         self._processor = _processor(exporter)
+        self._longest = _longest()
 
     def samples(self, trace: str) -> bool:
         decided = self._sampler.should_sample(None, int(trace, 16), "invoke_agent")
         return decided.decision is self._sampled
 
     def emit(self, span: SpanValue) -> None:
-        from opentelemetry.sdk.trace import Event
-
         trace = int(span.context.trace, 16)
         start = int(span.start * _NANO)
-        attributes = {name: _bounded(value) for name, value in span.attributes.items()}
+        attributes = dict(span.attributes)
+        if (longest := self._longest) is not None:
+            attributes = {n: v[:longest] if isinstance(v, str) else v for n, v in attributes.items()}
         if span.error is not None:
             attributes["error.type"] = span.error
         parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
@@ -96,7 +97,7 @@ class OtelSpans:
                 parent or None,
                 self._resource,
                 attributes,
-                [Event(name, timestamp=int(at * _NANO)) for name, at in span.events],
+                [self._event(name, timestamp=int(at * _NANO)) for name, at in span.events],
                 kind=self._kinds[span.client],
                 status=self._good if span.error is None else self._bad,
                 start_time=start,
@@ -198,12 +199,12 @@ def _metric_exporter(exporter: Exporter) -> MetricExporter:
     return OTLPMetricExporter()
 
 
-def _bounded(value: Attribute) -> Attribute:
-    """As long as the environment lets it be."""
-    limit = os.environ.get("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") or os.environ.get(
+def _longest() -> int | None:
+    """Characters of an attribute, as the environment wants it."""
+    text = os.environ.get("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") or os.environ.get(
         "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", ""
     )
-    return value[: int(limit)] if limit.isdecimal() and isinstance(value, str) else value
+    return int(text) if text.isdecimal() else None
 
 
 def _interval() -> float:

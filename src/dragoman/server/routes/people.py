@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from importlib.metadata import version
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from starlette.responses import JSONResponse, Response
 
 from dragoman.conversation.tree import LOCAL
 from dragoman.messages.spending import Spending, dimensions, group
-from dragoman.messages.usage import Usage
 from dragoman.plugins.limits import RoundLimit
 from dragoman.server import bodies, shapes
 from dragoman.server.auth import Auth
@@ -62,18 +60,13 @@ async def usage(
     """
     if everybody and person != LOCAL:
         raise HTTPException(403, "what others spent is for whoever runs the server to see")
-    names, rows = dimensions(by), list[Spending]()
-    if names:
-        rows = group(await context.runtime.store.spending(since, None if everybody else person), names)
-    total, models, days = Usage(), defaultdict(list), defaultdict(list)
-    for spent in await context.runtime.store.spent(person):
-        total += spent.usage
-        models[spent.model].append(spent.usage)
-        days[spent.day].append(spent.usage)
+    store, names = context.runtime.store, dimensions(by)
+    rows = group(await store.spending(since, None if everybody else person), names) if names else []
+    mine = await store.spending(user=person)
     return shapes.UsageView(
-        total,
-        [shapes.ModelSpent(name, sum(used, Usage()), len(used)) for name, used in models.items()],
-        [shapes.DaySpent(day, sum(used, Usage())) for day, used in sorted(days.items())],
+        sum(mine, Spending()).usage,
+        [shapes.ModelSpent(one.model, one.usage, one.replies) for one in group(mine, ("model",))],
+        [shapes.DaySpent(one.day or "", one.usage) for one in group(mine, ("day",))],
         rows,
     )
 

@@ -160,7 +160,7 @@ class DamageConformance(Suite):
             replies = [scene.reply("msg_2", "msg_1", Text("a")), scene.reply("msg_3", "msg_1", Text("b"))]
             await store.add_conversation(scene.CONVERSATION, [scene.user("msg_1"), *replies])
             await self.damage(tmp_path, "message", "msg_2")
-            assert len(await store.spent("ada")) == 1
+            assert len(await store.spending(user="ada")) == 1
 
     async def test_a_damaged_conversation_can_be_exported_raw_and_deleted(self, tmp_path: Path) -> None:
         """S1: every row as it is stored, as JSON; and it is still known whose it is."""

@@ -13,7 +13,7 @@ from dragoman.messages.usage import Usage
 from dragoman.store.conformance import scene
 from dragoman.store.conformance.scene import refused
 from dragoman.store.conformance.suite import Suite
-from dragoman.store.store import Busy, Person, Spent
+from dragoman.store.store import Busy, Person
 
 
 class PeopleConformance(Suite):
@@ -60,8 +60,9 @@ class PeopleConformance(Suite):
         used = replace(scene.user("msg_1", None), model="m", usage=Usage(1, 2, cost=0.5), created=86_400.0)
         async with self.opened(tmp_path) as store:
             await store.add_conversation(scene.CONVERSATION, [used, scene.user("msg_2", "msg_1")])
-            assert await store.spent("ada") == [Spent("m", "1970-01-02", Usage(1, 2, cost=0.5))]
-            assert await store.spent("bob") == []
+            (spent,) = await store.spending(user="ada")
+            assert (spent.model, spent.day, spent.usage) == ("m", "1970-01-02", Usage(1, 2, cost=0.5))
+            assert await store.spending(user="bob") == []
 
     async def test_what_was_spent_is_told_by_day_person_model_and_tool(self, tmp_path: Path) -> None:
         """T11, O3: what has no price is counted, and does not spoil the sum."""
@@ -90,6 +91,13 @@ class PeopleConformance(Suite):
             ]
             assert await store.spending(user="bob") == []
             assert await store.spending(since=3 * day) == []
+            await store.delete_conversation(conversation.id)
+            assert await store.spending() == whole  # who pays has paid for what is gone, too
+            assert await store.spending(since=3 * day) == []
+            again = replace(conversation, id="conv_2")
+            await store.add_conversation(again, [replace(known, id="msg_9", conversation=again.id)])
+            await store.delete_conversation(again.id)
+            assert (await store.spending(user="ada"))[0].replies == 3
 
     async def test_what_goes_on_is_known_of_each_conversation(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:

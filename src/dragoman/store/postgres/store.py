@@ -11,7 +11,6 @@ from dragoman.store.postgres.blobs import TableBlobs
 from dragoman.store.postgres.search import PostgresSearch
 from dragoman.store.sql.attachments import SqlAttachments
 from dragoman.store.sql.events import SqlEvents
-from dragoman.store.sql.people import SqlPeople
 from dragoman.store.sql.queue import SqlQueue
 from dragoman.store.sql.raw import SqlRaw
 from dragoman.store.sql.retention import SqlRetention
@@ -20,7 +19,7 @@ _SWEEP = 3600.0  # seconds between looks for what may be removed by now
 _log = logging.getLogger("dragoman.store")
 
 
-class PostgresStore(PostgresSearch, SqlQueue, SqlPeople, SqlRaw, SqlEvents, SqlRetention, SqlAttachments):
+class PostgresStore(PostgresSearch, SqlQueue, SqlRaw, SqlEvents, SqlRetention, SqlAttachments):
     """Implements `store.Store`. Any number of processes, on any machines, may use one database. `blobs` is
     where new attachments go, such as `s3://bucket/prefix`; else into a table."""
 

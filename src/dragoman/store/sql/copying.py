@@ -30,6 +30,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "prompts": ("user", "name"),
     "blob_references": ("blob", "noun", "owner"),
     "uploads": ("blob", "user"),
+    "past_spending": ("day", "person", "model", "agent", "tool"),
     "unwanted_blobs": ("blob",),
     "texts": ("id",),
 }

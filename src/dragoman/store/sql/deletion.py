@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 
 from dragoman.errors import NotFound, StoreUnavailable
-from dragoman.store.sql.database import Operation, SqlConnection, SqlDatabase
+from dragoman.store.sql.database import Operation, SqlConnection
+from dragoman.store.sql.people import SqlPeople, past_values
 
 _STEP = 0.008  # seconds after which a step lets others write
 _ROWS = 20  # removed between two looks at the clock
@@ -19,13 +20,15 @@ _AT_ONCE = 500  # blobs that are asked about in one query
 _log = logging.getLogger("dragoman.store")
 
 
-class SqlDeletion(SqlDatabase):
+class SqlDeletion(SqlPeople):
     async def delete_conversation(self, id: str) -> None:
         await self._delete(id)
 
     async def _delete(self, id: str, *, only_if: Operation[bool] = lambda db: True) -> list[str]:
         """The conversation and those within it, which are deleted: none, where what is asked does not hold
-        at that moment."""
+        at that moment. What was spent in them is kept."""
+        within = [row["id"] for row in await self._all("within", id=id)]
+        spent = {each: await self._present_spending(conversation=each) for each in within}
 
         def mark(db: SqlConnection) -> list[str]:
             if not only_if(db):
@@ -37,6 +40,8 @@ class SqlDeletion(SqlDatabase):
                     raise NotFound("conversation", each)
                 for name in ("delete_live_turns", "delete_queue", "delete_grants", "delete_questions"):
                     db.execute(self._sql[name], key)
+                for spending in spent.get(each, ()):
+                    db.execute(self._sql["keep_spending"], past_values(spending))
             return inner
 
         deleted = await self._write(mark)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from typing import Any
+
 from dragoman.errors import BadRequest
-from dragoman.messages.spending import Spending
-from dragoman.store.codecs import USAGE
-from dragoman.store.people import Person, Spent
+from dragoman.messages.spending import DIMENSIONS, Spending
+from dragoman.store.people import Person
 from dragoman.store.sql.database import Row, SqlDatabase
-from dragoman.store.sql.rows import load
+
+_NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)
 
 
 class SqlPeople(SqlDatabase):
@@ -46,12 +50,17 @@ class SqlPeople(SqlDatabase):
         await self._change("prompt", name, "remove_prompt", user=user)
 
     async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
-        replies = await self._all("spending", since=since, user=user)
-        calls = await self._all("spending_on_tools", since=since, user=user)
-        return [*map(_reply_spending, replies), *map(_tool_spending, calls)]
+        day = datetime.fromtimestamp(since, UTC).date().isoformat()
+        past = await self._all("past_spending", day=day, user=user)
+        return [*await self._present_spending(since=since, user=user), *map(_past_spending, past)]
 
-    async def spent(self, user: str) -> list[Spent]:
-        return self._readable(_spent_of, await self._all("replies", user=user))
+    async def _present_spending(
+        self, *, since: float = 0.0, user: str | None = None, conversation: str | None = None
+    ) -> list[Spending]:
+        """In conversations that are there."""
+        key = {"since": since, "user": user, "conversation": conversation}
+        replies, calls = await self._all("spending", **key), await self._all("spending_on_tools", **key)
+        return [*map(_reply_spending, replies), *map(_tool_spending, calls)]
 
 
 def _reply_spending(row: Row) -> Spending:
@@ -82,5 +91,11 @@ def _tool_spending(row: Row) -> Spending:
     )
 
 
-def _spent_of(row: Row) -> Spent:
-    return Spent(row["model"], row["day"], load(USAGE, "usage of message", row["id"], row["usage"]))
+def _past_spending(row: Row) -> Spending:
+    values: dict[str, Any] = {name: row[name] or None for name in DIMENSIONS}
+    return Spending(**values, **{name: row[name] for name in _NUMBERS})
+
+
+def past_values(spending: Spending) -> dict[str, Any]:
+    """As the table has it, in which nothing is unknown."""
+    return {name: value if value is not None else "" for name, value in asdict(spending).items()}

@@ -31,3 +31,18 @@ ON CONFLICT ("user", name) DO UPDATE SET text = :text;
 
 -- name: remove_prompt
 DELETE FROM prompts WHERE "user" = :user AND name = :id;
+
+-- name: past_spending
+-- Of what was deleted.
+SELECT * FROM past_spending WHERE day >= :day AND (:user IS NULL OR person = :user)
+ORDER BY day, person, model, agent, tool;
+
+-- name: keep_spending
+INSERT INTO past_spending (day, person, model, agent, tool, replies, input, output, cached, reasoning, cost, unpriced, calls, failed)
+VALUES (:day, :person, :model, :agent, :tool, :replies, :input, :output, :cached, :reasoning, :cost, :unpriced, :calls, :failed)
+ON CONFLICT (day, person, model, agent, tool) DO UPDATE SET
+  replies = past_spending.replies + excluded.replies, input = past_spending.input + excluded.input,
+  output = past_spending.output + excluded.output, cached = past_spending.cached + excluded.cached,
+  reasoning = past_spending.reasoning + excluded.reasoning, cost = past_spending.cost + excluded.cost,
+  unpriced = past_spending.unpriced + excluded.unpriced, calls = past_spending.calls + excluded.calls,
+  failed = past_spending.failed + excluded.failed;

@@ -29,16 +29,6 @@ SELECT c.id,
   (SELECT count(*) FROM questions q WHERE q.conversation = c.id AND q.open = 1) AS waiting
 FROM json_array_elements_text(:ids::text::json) AS c (id);
 
--- name: replies
--- What each reply of a person's conversations used, by model and day.
-SELECT id, body ->> 'model' AS model, (body -> 'usage')::text AS usage,
-  to_char(to_timestamp((body ->> 'created')::double precision) AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day
-FROM (
-  SELECT m.id, m.seq, json_or_empty(m.body) AS body
-  FROM messages m JOIN conversations c ON c.id = m.conversation
-  WHERE coalesce(c."user", 'local') = :user AND c.deleted = 0) replies
-WHERE json_typeof(body -> 'usage') = 'object' ORDER BY seq;
-
 -- name: spending
 -- What replies used, for whoever pays. Only conversations that were touched since then are looked at.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
@@ -60,7 +50,8 @@ FROM (
       JOIN messages m ON m.conversation = c.id
       CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
       LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
-    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)) replies
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      AND (:conversation IS NULL OR c.id = :conversation)) replies
   WHERE json_typeof(usage) = 'object' AND created >= :since) used
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
@@ -77,7 +68,8 @@ FROM (
     JOIN calls k ON k.message = m.id
     CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
     LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
-  WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)) calls
+  WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      AND (:conversation IS NULL OR c.id = :conversation)) calls
 WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 

@@ -35,16 +35,6 @@ SELECT c.value AS id,
   (SELECT count(*) FROM questions q WHERE q.conversation = c.value AND q.open = 1) AS waiting
 FROM json_each(:ids) c;
 
--- name: replies
--- What each reply of a person's conversations used, by model and day.
-SELECT id, json_extract(body, '$.model') AS model, date(json_extract(body, '$.created'), 'unixepoch') AS day,
-  json_extract(body, '$.usage') AS usage
-FROM (
-  SELECT m.id, m.seq, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body
-  FROM messages m JOIN conversations c ON c.id = m.conversation
-  WHERE coalesce(c."user", 'local') = :user AND c.deleted = 0)
-WHERE json_extract(body, '$.usage') IS NOT NULL ORDER BY seq;
-
 -- name: spending
 -- What replies used, for whoever pays. Only conversations that were touched since then are looked at.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
@@ -61,7 +51,8 @@ FROM (
     SELECT coalesce(c."user", 'local') AS person, CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END AS body,
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
     FROM conversations c CROSS JOIN messages m ON m.conversation = c.id LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
-    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)))
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      AND (:conversation IS NULL OR c.id = :conversation)))
 WHERE used IS NOT NULL AND created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
@@ -78,7 +69,8 @@ FROM (
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
     FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN calls k ON k.message = m.id
       LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
-    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)))
+    WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
+      AND (:conversation IS NULL OR c.id = :conversation)))
 WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 
