@@ -225,6 +225,15 @@ class SyncConversation:
     def redo(self, *, force: bool = False) -> Reverted:
         return self._loop.run(self._chat.redo(force=force))
 
+    def label(
+        self,
+        *,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> None:
+        self._loop.run(self._chat.label(pinned=pinned, archived=archived, tags=tags))
+
     def change(self, **settings: Unpack[ConversationOptions]) -> None:
         self._loop.run(self._chat.change(**settings))
 

@@ -136,3 +136,36 @@ async def test_the_page_of_a_conversation_that_is_gone_leads_on(person: Person) 
     await expect(person.by("examples").get_by_role("button").first).to_be_visible()
     await person.by("examples").get_by_role("button").first.click()
     await expect(person.by("composer-text")).not_to_have_value("")
+
+
+async def test_conversations_are_pinned_tagged_and_put_away(person: Person) -> None:
+    """S1: the same after a reload; what is written in the archive comes out of it."""
+    await person.say("hello")
+    await person.sees("Hello! How can I help?")
+    id = person.page.url.rpartition("/")[2]
+    row = person.page.locator(f"li[data-conversation='{id}']")
+
+    async def choose(entry: str) -> None:
+        await row.hover()
+        await row.get_by_test_id("conversation-menu").click()
+        await person.by(entry).click()
+
+    await choose("pin")
+    await expect(person.by("conversation-list").locator("h3").first).to_have_text("Pinned")
+    await choose("tags")
+    await person.by("conversation-list").get_by_role("textbox").fill("work, at home")
+    await person.page.keyboard.press("Enter")
+    await expect(row).to_contain_text("#at home")
+    await choose("archive")
+    await expect(row).to_have_count(0)
+    await person.page.reload()
+    await expect(person.by("filter").filter(has_text="#at home")).to_be_visible()
+    await expect(row).to_have_count(0)
+    await person.by("filter").last.click()
+    await expect(row).to_have_count(1)
+    await person.say("hello")
+    await expect(row).to_have_count(0)  # it is not in the archive any more
+    await person.by("filter").last.click()
+    await expect(row).to_contain_text("#work")
+    await person.by("filter").filter(has_text="#work").click()
+    await expect(row).to_have_count(1)

@@ -92,6 +92,9 @@ export const summary = (leaf: string | null): Summary => ({
   parent: null,
   snippet: null,
   found: null,
+  pinned: false,
+  archived: false,
+  tags: [],
 });
 
 export const tree = (leaf: string | null, messages: Message[]): Tree => ({

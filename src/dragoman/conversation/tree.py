@@ -33,6 +33,9 @@ class Conversation:
     updated: float = 0.0
     parent: str | None = None
     call: str | None = None
+    pinned: bool = False  # no retention deletes it
+    archived: bool = False  # until something is said in it again
+    tags: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, with_config
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, StringConstraints, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
 from dragoman.messages.parts import Arguments, File, Text
@@ -56,6 +56,9 @@ Settings = Annotated[
 ]
 
 
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=40, strip_whitespace=True)]
+
+
 class NewConversation(Body):
     title: Title | None = None
     settings: Settings = {}
@@ -67,6 +70,9 @@ class ConversationChange(Body):
     title: Title | None = None
     settings: Settings | None = None
     leaf: Annotated[str | None, Field(description="a message: look at its branch")] = None
+    pinned: Annotated[bool | None, Field(description="in reach, and kept whatever the retention")] = None
+    archived: Annotated[bool | None, Field(description="out of the list, until one writes in it")] = None
+    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
 
 
 class Fork(Body):

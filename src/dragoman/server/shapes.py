@@ -63,12 +63,16 @@ class ConversationSummary:
     parent: Origin | None = None
     snippet: str | None = None
     found: str | None = None  # the message in which a search found its words
+    pinned: bool = False
+    archived: bool = False
+    tags: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Page:
     items: list[ConversationSummary]
     next: str | None
+    tags: list[str] = field(default_factory=list)  # all that this person has given
 
 
 @dataclass(slots=True)

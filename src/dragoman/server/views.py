@@ -34,6 +34,9 @@ def summary(
         origin,
         snippet,
         found,
+        conversation.pinned,
+        conversation.archived,
+        list(conversation.tags),
     )
 
 

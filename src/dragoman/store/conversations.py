@@ -44,7 +44,14 @@ class ConversationStore(Protocol):
         """Whose it is, also where nothing else of it can be read."""
 
     async def conversations(
-        self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
+        self,
+        *,
+        user: str | None = None,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tag: str | None = None,
     ) -> list[Conversation]:
         """One page, the most recently used first. `before`: `updated` and `id` of the last one seen.
 
@@ -56,6 +63,19 @@ class ConversationStore(Protocol):
 
     async def busy(self, conversations: Sequence[str]) -> dict[str, Busy]:
         """What goes on in each of these."""
+
+    async def tags(self, user: str | None = None) -> list[str]:
+        """Every tag that is in use, by name."""
+
+    async def label_conversation(
+        self,
+        conversation: str,
+        *,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> None:
+        """What is None stays as it is. A turn that begins in an archived one takes it out of the archive."""
 
     async def set_title(self, conversation: str, title: str) -> None: ...
 

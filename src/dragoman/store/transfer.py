@@ -91,6 +91,7 @@ async def import_conversation(
         usage=info.usage,
         created=time_or(info.created, now),
         updated=now,
+        tags=info.tags,
     )
     messages = [
         replace(_without_blobs(copy, missing), created=time_or(copy.created, now)) for copy in copies.values()

@@ -8,7 +8,8 @@ from typing import Any, overload
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import NotFound
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.boundary import check_json
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Question
@@ -19,6 +20,7 @@ from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 
 T = TypeVar("T", default=str)
+LONGEST_TAG = 40  # characters
 
 
 class ConversationHandle:
@@ -150,6 +152,18 @@ class ConversationHandle:
     async def rename(self, title: str) -> None:
         await self._store.set_title(self.id, title)
 
+    async def label(
+        self,
+        *,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> None:
+        """Keep it in reach, put it out of the way until something is said in it, or file it under words. What
+        is None stays as it is."""
+        words = None if tags is None else [*dict.fromkeys(_checked_tag(tag) for tag in tags)]
+        await self._store.label_conversation(self.id, pinned=pinned, archived=archived, tags=words)
+
     async def change(self, **settings: Unpack[ConversationOptions]) -> None:
         """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
         await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
@@ -157,3 +171,11 @@ class ConversationHandle:
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:
             raise NotFound("message", message)
+
+
+def _checked_tag(tag: str) -> str:
+    check_json(tag, "a tag")
+    words = " ".join(tag.split())
+    if not words or len(words) > LONGEST_TAG:
+        raise BadRequest(f"a tag is a word or a few, of at most {LONGEST_TAG} characters")
+    return words

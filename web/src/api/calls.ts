@@ -33,8 +33,11 @@ export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 export const me = (): Promise<Me> => get("/api/me");
 export const login = (password: string): Promise<unknown> => post("/api/login", { password });
 
-export function conversations(search: string, before: string | null, signal?: AbortSignal): Promise<Page> {
+export type ListFilter = { archived?: boolean; pinned?: boolean; tag?: string };
+
+export function conversations(search: string, before: string | null, filter: ListFilter = {}, signal?: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ limit: "60" });
+  for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, String(value));
   if (search) query.set("search", search);
   if (before) query.set("before", before);
   return get(`/api/conversations?${query}`, signal);

@@ -340,6 +340,11 @@ export interface components {
             settings?: components["schemas"]["ConversationSettings"] | null;
             /** @description a message: look at its branch */
             leaf?: string | null;
+            /** @description in reach, and kept whatever the retention */
+            pinned?: boolean | null;
+            /** @description out of the list, until one writes in it */
+            archived?: boolean | null;
+            tags?: string[] | null;
         };
         /** @description A line of the person's list is new, or not what it was. */
         ConversationChanged: {
@@ -377,6 +382,11 @@ export interface components {
             parent: components["schemas"]["Origin"] | null;
             snippet: string | null;
             found: string | null;
+            /** @default false */
+            pinned: boolean;
+            /** @default false */
+            archived: boolean;
+            tags: string[];
             /**
              * @default conversation.changed
              * @constant
@@ -460,6 +470,11 @@ export interface components {
             parent: components["schemas"]["Origin"] | null;
             snippet: string | null;
             found: string | null;
+            /** @default false */
+            pinned: boolean;
+            /** @default false */
+            archived: boolean;
+            tags: string[];
         };
         Credentials: {
             password: string;
@@ -999,6 +1014,7 @@ export interface components {
         Page: {
             items: components["schemas"]["ConversationSummary"][];
             next: string | null;
+            tags: string[];
         };
         /** @description A call as it would be with a part of its changes. */
         PartialCall: {

@@ -1,8 +1,8 @@
-/** Conversations in, sections by age out. */
+/** Sections of the list: what is pinned, then by age. */
 
 import type { Summary } from "../api/types";
 
-export type Age = "today" | "yesterday" | "week" | "earlier" | "found";
+export type Age = "pinned" | "today" | "yesterday" | "week" | "earlier" | "found";
 export interface Section {
   name: Age;
   items: Summary[];
@@ -20,7 +20,10 @@ export function ageOf(seconds: number, now: Date): Age {
 /** What a search found stays in the order of its worth. */
 export function byAge(items: Summary[], searched: boolean, now = new Date()): Section[] {
   const sections: Section[] = [];
+  const pinned = searched ? [] : items.filter((item) => item.pinned);
+  if (pinned.length) sections.push({ name: "pinned", items: pinned });
   for (const item of items) {
+    if (pinned.includes(item)) continue;
     const name = searched ? "found" : ageOf(item.updated, now);
     const last = sections.at(-1);
     if (last?.name === name) last.items.push(item);

@@ -185,6 +185,14 @@ class App {
     if (this.current?.id === id) this.current.summary = changed;
   }
 
+  async label(id: string, labels: Pick<ConversationChange, "pinned" | "archived" | "tags">): Promise<void> {
+    const changed = await attempt(() => api.change(id, labels));
+    if (!changed) return;
+    list.put(changed);
+    if (this.current?.id === id) this.current.summary = changed;
+    if (labels.tags) void attempt(() => list.load());
+  }
+
   async switchTo(leaf: string): Promise<void> {
     const view = this.current;
     if (!view) return;

@@ -8,6 +8,9 @@ import type { Summary } from "../api/types";
 class ConversationList {
   readonly known = new SvelteMap<string, Summary>();
   search = $state("");
+  /** What is shown besides what a search finds: all that are not in the archive, those in it, or those with a tag. */
+  filter = $state.raw<api.ListFilter>({});
+  tags = $state.raw<string[]>([]);
   loaded = $state(false);
   private found = $state.raw<string[] | null>(null);
   private next = $state.raw<string | null>(null);
@@ -21,8 +24,14 @@ class ConversationList {
       this.found === null
         ? [...this.known.values()].sort((a, b) => b.updated - a.updated)
         : this.found.flatMap((id) => this.known.get(id) ?? []);
-    return all.filter((item) => !this.hidden.has(item.id) && (this.found !== null || item.parent === null));
+    return all.filter((item) => !this.hidden.has(item.id) && (this.found !== null || item.parent === null) && this.passes(item));
   });
+
+  private passes(item: Summary): boolean {
+    if (this.search.trim()) return true;
+    const { archived = false, tag } = this.filter;
+    return item.archived === archived && (!tag || item.tags.includes(tag));
+  }
 
   readonly more = $derived(this.next !== null);
 
@@ -42,14 +51,17 @@ class ConversationList {
     const asked = (this.asked = new AbortController());
     const search = this.search.trim();
     try {
-      const page = await api.conversations(search, null, asked.signal);
+      const plain = !search && !this.filter.archived && !this.filter.tag;
+      const page = await api.conversations(search, null, this.filter, asked.signal);
+      const pinned = plain ? (await api.conversations("", null, { pinned: true }, asked.signal)).items : [];
       if (asked.signal.aborted) return;
-      for (const item of page.items) this.known.set(item.id, item);
-      if (!search) {
+      for (const item of [...pinned, ...page.items]) this.known.set(item.id, item);
+      if (!search) this.tags = page.tags ?? [];
+      if (plain) {
         const ids = new Set(page.items.map((item) => item.id));
         const oldest = page.next === null ? -Infinity : (page.items.at(-1)?.updated ?? -Infinity);
         for (const item of this.known.values()) {
-          if (!ids.has(item.id) && item.parent === null && item.updated > oldest) this.known.delete(item.id);
+          if (!ids.has(item.id) && item.parent === null && item.updated > oldest && !item.archived) this.known.delete(item.id);
         }
       }
       this.found = search ? page.items.map((item) => item.id) : null;
@@ -63,7 +75,7 @@ class ConversationList {
   async loadMore(): Promise<void> {
     if (this.next === null) return;
     const search = this.search.trim();
-    const page = await api.conversations(search, this.next);
+    const page = await api.conversations(search, this.next, this.filter);
     for (const item of page.items) this.known.set(item.id, item);
     if (this.found !== null) this.found = [...this.found, ...page.items.map((item) => item.id)];
     this.next = page.next;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -23,8 +24,11 @@ from dragoman.errors import BadRequest, ConfigError
 from dragoman.store.store import Busy, Found
 
 
-def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None:
-    listed = asyncio.run(_read_recent(settings, limit)) if _has_store(settings) else []
+def list_conversations(
+    settings: Settings, *, limit: int, archived: bool = False, tag: str | None = None, as_json: bool
+) -> None:
+    there = _has_store(settings)
+    listed = asyncio.run(_read_recent(settings, limit, archived, tag)) if there else []
     if as_json:
         print_json([_report(*one) for one in listed], indent=2)
         return
@@ -32,14 +36,44 @@ def list_conversations(settings: Settings, *, limit: int, as_json: bool) -> None
         (
             one.id,
             datetime.fromtimestamp(one.updated).strftime("%Y-%m-%d %H:%M"),
-            one_line(one.title or "untitled", 80),
+            _describe_title(one),
             _describe_state(busy, broken_off),
         )
         for one, busy, broken_off in listed
     ]
     print_table(("conversation", "last used", "title", "state"), rows, widest=2, spare=(1,))
-    if not listed:
+    if not listed and (archived or tag):
+        print("There are none of these.", file=sys.stderr)
+    elif not listed:
         print("There are no conversations yet: `dragoman chat` begins one.", file=sys.stderr)
+
+
+def _describe_title(conversation: Conversation) -> str:
+    marks = ["pinned"] * conversation.pinned + [f"#{one_line(tag)}" for tag in conversation.tags]
+    return " ".join([one_line(conversation.title or "untitled", 80), *marks])
+
+
+def label_conversation(
+    name: str,
+    settings: Settings,
+    *,
+    pin: bool | None,
+    archive: bool | None,
+    tag: Sequence[str],
+    untag: Sequence[str],
+) -> None:
+    async def change() -> None:
+        async with open_store(settings) as runtime:
+            info = await find_conversation(runtime.store, name)
+            if missing := [word for word in untag if word not in info.tags]:
+                raise BadRequest(f"{info.id} has no tag {missing[0]!r}: it has {list(info.tags) or 'none'}")
+            tags = [*(one for one in info.tags if one not in untag), *tag]
+            handle = await runtime.conversation(info.id)
+            await handle.label(pinned=pin, archived=archive, tags=tags)
+            info = await handle.info()
+            print(f"{info.id}  {_describe_title(info)}{' (in the archive)' if info.archived else ''}")
+
+    asyncio.run(change())
 
 
 def _has_store(settings: Settings) -> bool:
@@ -56,14 +90,17 @@ def _describe_state(busy: Busy, interrupted: bool) -> str:
     return "interrupted" if interrupted else "is running" if busy.live else ""
 
 
-async def _read_recent(settings: Settings, limit: int) -> list[tuple[Conversation, Busy, bool]]:
+async def _read_recent(
+    settings: Settings, limit: int, archived: bool = False, tag: str | None = None
+) -> list[tuple[Conversation, Busy, bool]]:
     """Each with what goes on in it, and whether that broke off."""
     found: list[Conversation] = []
     async with open_store(settings) as runtime:
         async for conversation in each_conversation(runtime.store):
             if len(found) == limit:
                 break
-            found.append(conversation)
+            if conversation.archived == archived and (tag is None or tag in conversation.tags):
+                found.append(conversation)
         busy = await runtime.store.busy([one.id for one in found])
         interrupted = await interrupted_conversations(runtime.store)
     return [(one, busy.get(one.id, Busy()), one.id in interrupted) for one in found]
@@ -91,6 +128,9 @@ def _report(conversation: Conversation, busy: Busy, interrupted: bool) -> JsonVa
         "questions": busy.waiting,
         "tokens": conversation.usage.total,
         "cost": conversation.usage.cost,
+        "pinned": conversation.pinned,
+        "archived": conversation.archived,
+        "tags": list(conversation.tags),
     }
 
 

@@ -29,7 +29,10 @@ class ExportFormat(StrEnum):
 
 @app.command("list", rich_help_panel=PANEL, epilog="Example: `dragoman list --limit 5`")
 def list_conversations(
+    *,
     limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50,
+    archived: Annotated[bool, typer.Option("--archived", help="Those in the archive.")] = False,
+    tag: Annotated[str | None, typer.Option(metavar="WORD", help="Those with this tag.")] = None,
     store: Store = None,
     config: Config = None,
     json: AsJson = False,
@@ -37,7 +40,29 @@ def list_conversations(
     """Your conversations, the last used first: id, when, title, and whether one waits for you."""
     from dragoman.cli.commands.conversations import list_conversations
 
-    list_conversations(load_settings(config, store), limit=limit, as_json=json)
+    list_conversations(load_settings(config, store), limit=limit, archived=archived, tag=tag, as_json=json)
+
+
+@app.command(rich_help_panel=PANEL, epilog="Example: `dragoman label last --pin --tag work`")
+def label(
+    conversation: Conversation,
+    *,
+    pin: Annotated[
+        bool | None, typer.Option("--pin/--unpin", help="Keep it, whatever the retention.")
+    ] = None,
+    archive: Annotated[
+        bool | None, typer.Option("--archive/--unarchive", help="Out of the list, until you write in it.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Add a tag; several times.")] = None,
+    untag: Annotated[list[str] | None, typer.Option(metavar="WORD", help="Take a tag away.")] = None,
+    store: Store = None,
+    config: Config = None,
+) -> None:
+    """Pin a conversation, put it into the archive, or give it tags."""
+    from dragoman.cli.commands.conversations import label_conversation
+
+    settings = load_settings(config, store)
+    label_conversation(conversation, settings, pin=pin, archive=archive, tag=tag or [], untag=untag or [])
 
 
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman show last | less`")

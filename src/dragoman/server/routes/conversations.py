@@ -32,18 +32,30 @@ _MARKS = str.maketrans("«»", "\x02\x03")
 async def list_conversations(
     context: TheContext,
     person: Person,
+    *,
     search: Annotated[str, Query(max_length=500, description="words of titles, messages and calls")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: Annotated[str, Query(max_length=200, description="`next` of the page before")] = "",
+    archived: Annotated[bool, Query(description="those in the archive, and no others")] = False,
+    pinned: Annotated[bool | None, Query()] = None,
+    tag: Annotated[str | None, Query(min_length=1, max_length=40)] = None,
 ) -> shapes.Page:
-    """The most recently used first; with `search`, those in which these words are, the best first."""
+    """The most recently used first; with `search`, those in which these words are, the best first, in the
+    archive, too."""
     store = context.runtime.store
     if search.strip():
         return shapes.Page(await _search(context, person, search, limit), None)
-    page = await store.conversations(user=person, limit=limit + 1, before=_parse_cursor(before))
+    page = await store.conversations(
+        user=person,
+        limit=limit + 1,
+        before=_parse_cursor(before),
+        archived=archived,
+        pinned=pinned,
+        tag=tag,
+    )
     lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
-    return shapes.Page(lines, _cursor(lines[-1]) if more else None)
+    return shapes.Page(lines, _cursor(lines[-1]) if more else None, await store.tags(person))
 
 
 @router.post("/conversations", status_code=201)
@@ -79,6 +91,7 @@ async def change_conversation(
         await handle.change(**settings)
     if body.title is not None:
         await handle.rename(body.title)
+    await handle.label(pinned=body.pinned, archived=body.archived, tags=body.tags)
     context.publisher.changed(id)
     return await _line(context, id)
 

@@ -111,6 +111,30 @@ class ConversationConformance(Suite):
             with refused(NotFound, "msg_3"):
                 await store.set_leaf("conv_1", "msg_3", 9.0)
 
+    async def test_pins_archive_and_tags_are_kept_and_found_by(self, tmp_path: Path) -> None:
+        """S1: what is not named stays; what begins in the archive comes out of it."""
+        async with self.opened(tmp_path) as store:
+            for place in (1, 2, 3):
+                await store.add_conversation(Conversation(f"conv_{place}", user="ada", updated=float(place)))
+            await store.label_conversation("conv_1", pinned=True, tags=["work", 'a "b'])
+            await store.label_conversation("conv_1", archived=False)
+            await store.label_conversation("conv_2", archived=True, tags=["workshop"])
+            one = await store.conversation("conv_1")
+            assert (one.pinned, one.archived, one.tags) == (True, False, ("work", 'a "b'))
+            assert [one.id for one in await store.conversations(archived=False)] == ["conv_3", "conv_1"]
+            assert [one.id for one in await store.conversations(archived=True)] == ["conv_2"]
+            assert [one.id for one in await store.conversations(pinned=True)] == ["conv_1"]
+            for tag in one.tags:
+                assert [found.id for found in await store.conversations(tag=tag)] == ["conv_1"]
+            assert await store.tags("ada") == ['a "b', "work", "workshop"]
+            assert await store.tags("bob") == []
+            assert [one.id async for one in store.untouched(10.0)] == ["conv_2", "conv_3"]
+            with refused(NotFound):
+                await store.label_conversation("conv_9", pinned=True)
+            await store.label_conversation("conv_1", archived=True)
+            await store.start(scene.start(1))
+            assert not (await store.conversation("conv_1")).archived
+
     async def test_a_conversation_is_added_whole_or_not_at_all(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             with refused(Exception):

@@ -14,7 +14,7 @@ from dragoman.store.codecs import JSON
 from dragoman.store.conversations import Busy
 from dragoman.store.sql.database import Row, SqlConnection
 from dragoman.store.sql.messages import SqlMessages
-from dragoman.store.sql.rows import conversation_of, conversation_row, listed_conversation, load
+from dragoman.store.sql.rows import conversation_of, conversation_row, listed_conversation, load, tags_in
 
 
 class SqlConversations(SqlMessages):
@@ -33,11 +33,47 @@ class SqlConversations(SqlMessages):
         return str((await self._one("owner_of", "conversation", id=conversation))["owner"])
 
     async def conversations(
-        self, *, user: str | None = None, limit: int = 50, before: tuple[float, str] | None = None
+        self,
+        *,
+        user: str | None = None,
+        limit: int = 50,
+        before: tuple[float, str] | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tag: str | None = None,
     ) -> list[Conversation]:
         updated, id = before or (None, None)
-        rows = await self._all("conversations", user=user, limit=limit, updated=updated, id=id)
+        rows = await self._all(
+            "conversations",
+            user=user,
+            limit=limit,
+            updated=updated,
+            id=id,
+            pinned=int(pinned) if pinned is not None else None,
+            archived=int(archived) if archived is not None else None,
+            tag=json.dumps(tag) if tag is not None else None,
+        )
         return [listed_conversation(row) for row in rows]
+
+    async def tags(self, user: str | None = None) -> list[str]:
+        return sorted({tag for row in await self._all("tags", user=user) for tag in tags_in(row["tags"])})
+
+    async def label_conversation(
+        self,
+        conversation: str,
+        *,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> None:
+        await self._change(
+            "conversation",
+            conversation,
+            "set_labels",
+            pinned=int(pinned) if pinned is not None else None,
+            archived=int(archived) if archived is not None else None,
+            tags=json.dumps(list(tags)) if tags is not None else None,
+        )
 
     async def within(self, conversation: str) -> list[str]:
         return [row["id"] for row in await self._all("within", id=conversation)]

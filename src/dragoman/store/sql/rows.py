@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar, get_args
@@ -121,7 +122,19 @@ def conversation_row(conversation: Conversation) -> dict[str, object]:
         "updated": conversation.updated,
         "parent": conversation.parent,
         "call": conversation.call,
+        "pinned": int(conversation.pinned),
+        "archived": int(conversation.archived),
+        "tags": json.dumps(conversation.tags),
     }
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """None, where what is stored is no list of words."""
+    try:
+        found = from_json(text)
+    except ValueError:
+        return ()
+    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
 
 
 def conversation_of(row: Row) -> Conversation:
@@ -149,6 +162,9 @@ def _bare_conversation(row: Row) -> Conversation:
         updated=row["updated"],
         parent=row["parent"],
         call=row["call"],
+        pinned=bool(row["pinned"]),
+        archived=bool(row["archived"]),
+        tags=tags_in(row["tags"]),
     )
 
 

@@ -139,6 +139,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
             "created": start.at,
         }
         db.execute(self._sql["add_turn"], turn)
+        db.execute(self._sql["take_out_of_archive"], {"id": start.conversation})
         db.execute(self._sql["add_fact"], {"turn": start.turn, "seq": 1, "epoch": 1, "body": start.fact})
         grown = {"id": start.conversation, "at": start.at, "from": conversation.leaf, "to": first}
         db.execute(self._sql["grow_conversation"], grown)

@@ -1,11 +1,12 @@
 -- Conversations: added, listed, changed. One that is being deleted is there for none of these.
 
 -- name: add_conversation
-INSERT INTO conversations (id, title, leaf, "user", settings, usage, created, updated, parent, call)
-VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated, :parent, :call);
+INSERT INTO conversations (id, title, leaf, "user", settings, usage, created, updated, parent, call, pinned, archived, tags)
+VALUES (:id, :title, :leaf, :user, :settings, :usage, :created, :updated, :parent, :call, :pinned, :archived, :tags);
 
 -- name: conversation
-SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision FROM conversations
+SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
+FROM conversations
 WHERE id = :id AND deleted = 0;
 
 -- name: owner_of
@@ -14,10 +15,24 @@ SELECT coalesce("user", 'local') AS owner FROM conversations WHERE id = :id AND 
 -- name: conversations
 -- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
 -- A conversation without a user belongs to the person at the machine, who is called local.
-SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision FROM conversations
+SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
+FROM conversations
 WHERE deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
+  AND pinned = coalesce(:pinned, pinned) AND archived = coalesce(:archived, archived)
+  AND (:tag IS NULL OR replace(tags, :tag, '') <> tags)
   AND (:id IS NULL OR updated < :updated OR (updated = :updated AND id > :id))
 ORDER BY updated DESC, id LIMIT :limit;
+
+-- name: tags
+SELECT DISTINCT tags FROM conversations
+WHERE deleted = 0 AND tags <> '[]' AND (:user IS NULL OR coalesce("user", 'local') = :user);
+
+-- name: set_labels
+UPDATE conversations SET pinned = coalesce(:pinned, pinned), archived = coalesce(:archived, archived), tags = coalesce(:tags, tags)
+WHERE id = :id AND deleted = 0;
+
+-- name: take_out_of_archive
+UPDATE conversations SET archived = 0 WHERE id = :id AND archived = 1;
 
 -- name: set_title
 UPDATE conversations SET title = :title WHERE id = :id AND deleted = 0;

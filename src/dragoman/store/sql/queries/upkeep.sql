@@ -31,8 +31,9 @@ DELETE FROM messages WHERE seq IN (
 
 -- name: untouched_conversations
 -- Those that people began, in which nothing has happened since: the oldest first, from one on.
-SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision FROM conversations
-WHERE deleted = 0 AND parent IS NULL AND updated < :before
+SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
+FROM conversations
+WHERE deleted = 0 AND pinned = 0 AND parent IS NULL AND updated < :before
   AND (:id IS NULL OR updated > :updated OR (updated = :updated AND id > :id))
 ORDER BY updated, id LIMIT :limit;
 

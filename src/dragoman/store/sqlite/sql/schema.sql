@@ -12,7 +12,10 @@ CREATE TABLE conversations (
   updated   REAL NOT NULL,
   parent    TEXT REFERENCES conversations ON DELETE CASCADE,    -- of a sub-conversation: whose call opened it
   call      TEXT,                                               -- and which
-  deleted   INTEGER NOT NULL DEFAULT 0                          -- nobody sees it any more; its rows are being removed
+  deleted   INTEGER NOT NULL DEFAULT 0,                         -- nobody sees it any more; its rows are being removed
+  pinned    INTEGER NOT NULL DEFAULT 0,
+  archived  INTEGER NOT NULL DEFAULT 0,
+  tags      TEXT NOT NULL DEFAULT '[]'
 );
 CREATE INDEX conversations_deleted ON conversations (id) WHERE deleted = 1;
 CREATE INDEX conversations_by_parent ON conversations (parent) WHERE parent IS NOT NULL;
