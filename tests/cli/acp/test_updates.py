@@ -21,7 +21,7 @@ from dragoman.tools.builtin.todo import todo
 from dragoman.workspace.diff import diff_texts, joined
 from tests.messages.test_fold import cuts
 
-HERE = Path("/work")
+HERE = Path("/notes")
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
@@ -22,6 +21,7 @@ from dragoman.tools.result import whole_text
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
+from dragoman.tools.workspace import PREVIEWING
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_to_run
@@ -188,20 +188,23 @@ async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall)
 
 async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) -> Asking:
     """With what it would write, before anything is written."""
-    diff = await _diff(tool, call, prepared.services.workspace) if tool.preview is not None else ""
+    diff = await _diff(prepared, tool, call) if tool.preview is not None else ""
     return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode, diff=diff))
 
 
-async def _diff(tool: Tool, call: ToolCall, workspace: Path | None) -> str:
+async def _diff(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> str:
     """Nothing where the call would fail: that is told when it does."""
-    preview = tool.preview
+    preview, workspace = tool.preview, prepared.services.workspace
     assert preview is not None
+    token = PREVIEWING.set(prepared.log.conversation.id)
     try:
         diffs = await in_thread(lambda: preview(call.arguments, workspace))
         return whole_text(joined(diffs, _SHOWN))
     except Exception as error:  # a tool's own function: the question is asked all the same
         _log.debug("%s cannot tell what it would write: %s", tool.name, error)
         return ""
+    finally:
+        PREVIEWING.reset(token)
 
 
 def _authorized(tool: Tool, call: ToolCall, authority: Authority) -> Run | Ask | Refuse:
