@@ -117,6 +117,47 @@ async def test_what_fails_is_an_error_of_the_run(tmp_path: Path) -> None:
     assert "no more words" in shown["errors"][0]
 
 
+UPDATE = calls("update_state", changes={"notes": {"~new": ["bread"], "old": None}})
+CHANGED = {"notes": {"a/b": "milk", "~new": ["bread"]}}
+
+
+async def test_the_model_sees_the_state_and_changes_it(tmp_path: Path) -> None:
+    """F2: the client's own state, by its own patches; an ordinary call, which nobody has to allow."""
+    async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
+        shown = await at_the_client(site, "state")
+        first, second = model_of(site.runtime).requests
+    assert (shown["state"], said(shown), shown["outcomes"]) == (CHANGED, ["Added."], ["success"])
+    assert '"a/b":"milk"' in first.system
+    assert "update_state" in [tool.name for tool in second.tools]
+
+
+async def test_a_state_may_need_a_person_to_change(tmp_path: Path) -> None:
+    """F2 × P1: a rule speaks of it as of every tool of the client."""
+    async with served(tmp_path, [UPDATE, says("No.")], allow=(), deny=["client.update_state"]) as site:
+        shown = await at_the_client(site, "state")
+    assert shown["state"] == {"notes": {"a/b": "milk", "old": 1}}
+
+
+async def test_without_a_state_there_is_no_tool_for_it(tmp_path: Path) -> None:
+    """F3"""
+    async with served(tmp_path, [says("Hello.")]) as site:
+        await at_the_client(site, "chat")
+        (request,) = model_of(site.runtime).requests
+    assert not [tool for tool in request.tools if tool.name == "update_state"]
+
+
+async def test_who_has_nothing_but_the_name_of_a_thread_gets_all_of_it(tmp_path: Path) -> None:
+    """F2 × S3: what was said, and the state, also from a server that was started again."""
+    async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
+        await at_the_client(site, "state")
+    async with served(tmp_path, [], allow=()) as site:
+        shown = await at_the_client(site, "forgotten")
+    assert (shown["state"], said(shown), said(shown, "user")) == (CHANGED, ["Added."], ["Add bread."])
+    assert [call["function"]["name"] for one in shown["messages"] for call in one.get("toolCalls", ())] == [
+        "update_state"
+    ]
+
+
 async def test_an_agent_is_run_by_its_name(tmp_path: Path) -> None:
     """F1"""
     critic = Agent(name="critic", prompt="You are a critic.")

@@ -131,6 +131,7 @@ async def test_who_comes_again_is_told_which_calls_wait_for_them(tmp_path: Path)
         "messages": [{"id": "1", "role": "user", "content": "Where?"}],
         "tools": [{"name": "where", "description": "Where.", "parameters": {"type": "object"}}],
         "context": [],
+        "protocolVersion": "1.0",
     }
     async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
         *_, first = await told(site, "/api/ag-ui", run)
