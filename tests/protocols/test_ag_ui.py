@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dragoman import Agent
 from dragoman.messages import events as e
@@ -14,7 +15,7 @@ from dragoman.messages.parts import CallState
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
-from tests.protocols.turns import turns
+from tests.protocols.turns import snapshot_of, text_after, turns
 from tests.runtimes import add, calls_of, model_of
 from tests.server.site import Site, served
 
@@ -179,6 +180,26 @@ def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
         if written[-1]["type"] != "RUN_ERROR":
             text = "".join(event.text for event in events if isinstance(event, e.TextDelta))
             told.append((written, text))
+
+    tell()
+    read = read_by_client("ag_ui_reads.mjs", [events for events, _ in told])
+    assert ["".join(texts) for texts in read] == [text for _, text in told]
+
+
+@pytest.mark.parametrize("version", ["", "1.0"])
+def test_whenever_a_client_comes_again_it_reads_the_rest(version: str) -> None:
+    """F1 × E2: at any moment of any turn, also of one whose tools the client runs."""
+    told: list[tuple[list[RunEvent], str]] = []
+
+    @given(turns(), st.booleans(), st.data())
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    def tell(events: list[e.Event], theirs: bool, data: st.DataObject) -> None:
+        cut = data.draw(st.integers(1, len(events) - 1))
+        run = AgentRun("thread", "run", {"add"} if theirs else (), version=version)
+        written = [run.begin(), *run.replay(snapshot_of(events[:cut]))]
+        written += [told for event in events[cut:] for told in run.events(event)]
+        if written[-1]["type"] != "RUN_ERROR":
+            told.append((written, text_after(events, cut)))
 
     tell()
     read = read_by_client("ag_ui_reads.mjs", [events for events, _ in told])

@@ -6,8 +6,12 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.fold import fold
 from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolResult
+from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
+from dragoman.turn.live.log import Snapshot
+from dragoman.turn.machine import State, Turn
 from tests.messages.test_fold import cuts
 
 _RESULT = ToolResult("text", value={"a": [1]}, attachments=(File("image/png", blob="0" * 64),))
@@ -58,3 +62,29 @@ def turns(draw: st.DrawFn) -> list[e.Event]:
     for number, event in enumerate(events, 1):
         event.seq = number
     return events
+
+
+def snapshot_of(events: list[e.Event]) -> Snapshot:
+    """What whoever comes now is shown of a turn of which this has happened."""
+    asked: dict[str, Question] = {}
+    state = State.PREPARING
+    for event in events:
+        match event:
+            case e.TurnState():
+                state = State(event.state)
+            case e.CallAsked():
+                asked[event.question] = Question(
+                    event.question,
+                    *("conv_1", "turn_1", event.call, event.kind, event.tool),
+                    *(event.text, event.arguments, "hash"),
+                )
+            case e.CallAnswered():
+                asked.pop(event.question, None)
+    messages = tuple(fold(events, "conv_1", "turn_1"))
+    return Snapshot("turn_1", "conv_1", Turn(state=state), messages, tuple(asked.values()), len(events))
+
+
+def text_after(events: list[e.Event], cut: int) -> str:
+    """What is to be read by who comes at this moment: what stands by then, and what is said from then on."""
+    before = "".join(message.text for message in fold(events[:cut]))
+    return before + "".join(event.text for event in events[cut:] if isinstance(event, e.TextDelta))
