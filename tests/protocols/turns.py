@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -66,22 +68,24 @@ def turns(draw: st.DrawFn) -> list[e.Event]:
 
 def snapshot_of(events: list[e.Event]) -> Snapshot:
     """What whoever comes now is shown of a turn of which this has happened."""
-    asked: dict[str, Question] = {}
+    asked: dict[str, e.CallAsked] = {}
     state = State.PREPARING
     for event in events:
         match event:
             case e.TurnState():
                 state = State(event.state)
             case e.CallAsked():
-                asked[event.question] = Question(
-                    event.question,
-                    *("conv_1", "turn_1", event.call, event.kind, event.tool),
-                    *(event.text, event.arguments, "hash"),
-                )
+                asked[event.question] = event
             case e.CallAnswered():
                 asked.pop(event.question, None)
     messages = tuple(fold(events, "conv_1", "turn_1"))
-    return Snapshot("turn_1", "conv_1", Turn(state=state), messages, tuple(asked.values()), len(events))
+    questions = tuple(map(_question, asked.values()))
+    return Snapshot("turn_1", "conv_1", Turn(state=state), messages, questions, len(events))
+
+
+def _question(asked: e.CallAsked) -> Question:
+    named: Any = {"call": asked.call, "kind": asked.kind, "tool": asked.tool, "text": asked.text}
+    return Question(asked.question, "conv_1", "turn_1", arguments=asked.arguments, hash="hash", **named)
 
 
 def text_after(events: list[e.Event], cut: int) -> str:
