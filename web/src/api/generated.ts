@@ -242,29 +242,6 @@ export interface components {
         Cancelled: {
             cancelled: boolean;
         };
-        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
-        ChatBody: {
-            id: string;
-            messages: components["schemas"]["UIMessage"][];
-            /**
-             * @default submit-message
-             * @enum {string}
-             */
-            trigger?: "submit-message" | "regenerate-message";
-            messageId?: string | null;
-            model?: string | null;
-            agent?: string | null;
-            mode?: ("auto" | "ask" | "manual" | "off") | null;
-            system?: string | null;
-            /** @default {} */
-            options?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-            /** @default {} */
-            tools?: {
-                [key: string]: components["schemas"]["ClientTool"];
-            };
-        };
         /**
          * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
          *
@@ -689,6 +666,9 @@ export interface components {
              */
             type: "file.partial";
         };
+        FilledPrompt: {
+            text: string;
+        };
         Fork: {
             /** @description the last message of the copy */
             message: string;
@@ -1023,6 +1003,12 @@ export interface components {
         Prompt: {
             /** @example Review this text: */
             text: string;
+        };
+        PromptArguments: {
+            /** @default {} */
+            arguments?: {
+                [key: string]: string;
+            };
         };
         PromptList: {
             items: components["schemas"]["NamedPrompt"][];
@@ -1419,6 +1405,9 @@ export interface components {
             context?: components["schemas"]["ContextEntry"][];
             /** @default [] */
             resume?: components["schemas"]["ResumeEntry"][];
+            state?: components["schemas"]["JsonValue"];
+            /** @default  */
+            protocolVersion?: string;
         };
         /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
         ServerPlan: {
@@ -1437,6 +1426,17 @@ export interface components {
             file: string;
             rules: components["schemas"]["Rule-Output"][];
             confirm: string;
+        };
+        ServerPromptList: {
+            items: components["schemas"]["ServerPromptView"][];
+        };
+        /** @description `required` and `optional` are the names of what it takes. */
+        ServerPromptView: {
+            server: string;
+            name: string;
+            description: string;
+            required: string[];
+            optional: string[];
         };
         /** @description An MCP server: what it is, how it is, and why it is not there. */
         ServerSetup: {
@@ -1808,6 +1808,29 @@ export interface components {
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
         };
+        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
+        UIChatBody: {
+            id: string;
+            messages: components["schemas"]["UIMessage"][];
+            /**
+             * @default submit-message
+             * @enum {string}
+             */
+            trigger?: "submit-message" | "regenerate-message";
+            messageId?: string | null;
+            model?: string | null;
+            agent?: string | null;
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            system?: string | null;
+            /** @default {} */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default {} */
+            tools?: {
+                [key: string]: components["schemas"]["ClientTool"];
+            };
+        };
         UIMessage: {
             /** @default  */
             id?: string;
@@ -1920,7 +1943,6 @@ export type CallState = components['schemas']['CallState'];
 export type CallTrace = components['schemas']['CallTrace'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
-export type ChatBody = components['schemas']['ChatBody'];
 export type CitationInput = components['schemas']['Citation-Input'];
 export type CitationOutput = components['schemas']['Citation-Output'];
 export type ClientTool = components['schemas']['ClientTool'];
@@ -1946,6 +1968,7 @@ export type FileOutput = components['schemas']['File-Output'];
 export type FileAdded = components['schemas']['FileAdded'];
 export type FileDiff = components['schemas']['FileDiff'];
 export type FilePartial = components['schemas']['FilePartial'];
+export type FilledPrompt = components['schemas']['FilledPrompt'];
 export type Fork = components['schemas']['Fork'];
 export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];
@@ -1976,6 +1999,7 @@ export type Page = components['schemas']['Page'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
+export type PromptArguments = components['schemas']['PromptArguments'];
 export type PromptList = components['schemas']['PromptList'];
 export type ProviderData = components['schemas']['ProviderData'];
 export type ProviderItem = components['schemas']['ProviderItem'];
@@ -2009,6 +2033,8 @@ export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
 export type ServerPlan = components['schemas']['ServerPlan'];
+export type ServerPromptList = components['schemas']['ServerPromptList'];
+export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];
@@ -2041,6 +2067,7 @@ export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
+export type UiChatBody = components['schemas']['UIChatBody'];
 export type UiMessage = components['schemas']['UIMessage'];
 export type UiPart = components['schemas']['UIPart'];
 export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
