@@ -18,6 +18,7 @@ from tests.browser.stage import MARKS, Person, at_the_page, staged
 from tests.browser.test_reading import AXE
 from tests.loopback import loopback
 from tests.patience import PATIENCE
+from tests.tools.mcp.npm import NODE, script
 from tests.tools.mcp.servers import RAW
 
 pytestmark = MARKS
@@ -77,6 +78,26 @@ async def test_a_provider_is_added_with_its_key_and_answers(owner: Person, tmp_p
         await expect(row).to_be_hidden()
     assert json.loads((tmp_path / "data" / "dragoman" / "keys.json").read_text()) == {}
     assert KEY not in owner.server.printed
+
+
+async def test_a_servers_prompt_is_filled_in_and_stands_where_one_types(owner: Person) -> None:
+    """F1: it is read before it is sent; what it needs to know is asked for first."""
+    await open_setup(owner, "servers")
+    await owner.by("open-new-server").click()
+    await owner.by("server-name").fill("mine")
+    await owner.by("server-command").fill(NODE)
+    await owner.by("server-args").fill(script("server-everything", "dist/index.js"))
+    await owner.by("plan-server").click()
+    await owner.by("confirm-server").click()
+    row = owner.page.locator("[data-testid=mcp-server][data-server='mine']")
+    await expect(row).to_have_attribute("data-state", "running")
+    await owner.page.keyboard.press("Escape")
+    await owner.by("composer-text").fill("/mine:args")
+    await owner.by("prompt-list").get_by_role("option").first.click()
+    await owner.page.locator("[data-testid=prompt-argument][data-name=city]").fill("Rome")
+    assert await violations(owner) == []
+    await owner.by("insert-prompt").click()
+    await expect(owner.by("composer-text")).to_have_value(re.compile("Rome"))
 
 
 async def test_a_server_is_added_breaks_and_says_why(owner: Person, tmp_path: Path) -> None:

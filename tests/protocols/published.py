@@ -18,12 +18,13 @@ from tests.npm import NODE, TESTS, installed
 from tests.patience import PATIENCE
 
 CLIENTS = "protocols/clients"
+FRONTENDS = "protocols/frontends"
 
 
-async def run_client(script: str, *arguments: str) -> dict[str, Any]:
+async def run_client(script: str, *arguments: str, packages: str = CLIENTS) -> dict[str, Any]:
     """What it prints in the end."""
     process = await asyncio.create_subprocess_exec(
-        *(NODE, str(await asyncio.to_thread(_placed, script)), *arguments),
+        *(NODE, str(await asyncio.to_thread(_placed, script, packages)), *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -40,7 +41,7 @@ async def run_client(script: str, *arguments: str) -> dict[str, Any]:
 def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
     """What it makes of each."""
     read = subprocess.run(
-        [NODE, _placed(script)],
+        [NODE, _placed(script, CLIENTS)],
         input="\n".join(json.dumps(stream) for stream in streams),
         text=True,
         capture_output=True,
@@ -52,13 +53,13 @@ def read_by_client(script: str, streams: Iterable[object]) -> list[Any]:
 
 
 @cache
-def _placed(script: str) -> Path:
+def _placed(script: str, packages: str) -> Path:
     """The script beside the packages it imports: Node looks for them from where it lies."""
     try:
-        folder = installed(CLIENTS)
+        folder = installed(packages)
     except (AssertionError, subprocess.TimeoutExpired) as error:
         pytest.skip(f"npm cannot install the published clients here: {error}")
-    text = (TESTS / CLIENTS / script).read_bytes()
+    text = (TESTS / packages / script).read_bytes()
     placed = folder / f"{hashlib.sha256(text).hexdigest()[:16]}-{script}"
     if not placed.exists():
         written = placed.with_suffix(f".{os.getpid()}")

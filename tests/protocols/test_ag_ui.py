@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dragoman import Agent
 from dragoman.messages import events as e
@@ -14,7 +15,7 @@ from dragoman.messages.parts import CallState
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
-from tests.protocols.turns import turns
+from tests.protocols.turns import snapshot_of, text_after, turns
 from tests.runtimes import add, calls_of, model_of
 from tests.server.site import Site, served
 
@@ -117,6 +118,47 @@ async def test_what_fails_is_an_error_of_the_run(tmp_path: Path) -> None:
     assert "no more words" in shown["errors"][0]
 
 
+UPDATE = calls("update_state", changes={"notes": {"~new": ["bread"], "old": None}})
+CHANGED = {"notes": {"a/b": "milk", "~new": ["bread"]}}
+
+
+async def test_the_model_sees_the_state_and_changes_it(tmp_path: Path) -> None:
+    """F2: the client's own state, by its own patches; an ordinary call, which nobody has to allow."""
+    async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
+        shown = await at_the_client(site, "state")
+        first, second = model_of(site.runtime).requests
+    assert (shown["state"], said(shown), shown["outcomes"]) == (CHANGED, ["Added."], ["success"])
+    assert '"a/b":"milk"' in first.system
+    assert "update_state" in [tool.name for tool in second.tools]
+
+
+async def test_a_state_may_need_a_person_to_change(tmp_path: Path) -> None:
+    """F2 × P1: a rule speaks of it as of every tool of the client."""
+    async with served(tmp_path, [UPDATE, says("No.")], allow=(), deny=["client.update_state"]) as site:
+        shown = await at_the_client(site, "state")
+    assert shown["state"] == {"notes": {"a/b": "milk", "old": 1}}
+
+
+async def test_without_a_state_there_is_no_tool_for_it(tmp_path: Path) -> None:
+    """F3"""
+    async with served(tmp_path, [says("Hello.")]) as site:
+        await at_the_client(site, "chat")
+        (request,) = model_of(site.runtime).requests
+    assert not [tool for tool in request.tools if tool.name == "update_state"]
+
+
+async def test_who_has_nothing_but_the_name_of_a_thread_gets_all_of_it(tmp_path: Path) -> None:
+    """F2 × S3: what was said, and the state, also from a server that was started again."""
+    async with served(tmp_path, [UPDATE, says("Added.")], allow=()) as site:
+        await at_the_client(site, "state")
+    async with served(tmp_path, [], allow=()) as site:
+        shown = await at_the_client(site, "forgotten")
+    assert (shown["state"], said(shown), said(shown, "user")) == (CHANGED, ["Added."], ["Add bread."])
+    assert [call["function"]["name"] for one in shown["messages"] for call in one.get("toolCalls", ())] == [
+        "update_state"
+    ]
+
+
 async def test_an_agent_is_run_by_its_name(tmp_path: Path) -> None:
     """F1"""
     critic = Agent(name="critic", prompt="You are a critic.")
@@ -138,6 +180,26 @@ def test_whatever_happens_in_a_turn_the_client_reads_its_run() -> None:
         if written[-1]["type"] != "RUN_ERROR":
             text = "".join(event.text for event in events if isinstance(event, e.TextDelta))
             told.append((written, text))
+
+    tell()
+    read = read_by_client("ag_ui_reads.mjs", [events for events, _ in told])
+    assert ["".join(texts) for texts in read] == [text for _, text in told]
+
+
+@pytest.mark.parametrize("version", ["", "1.0"])
+def test_whenever_a_client_comes_again_it_reads_the_rest(version: str) -> None:
+    """F1 × E2: at any moment of any turn, also of one whose tools the client runs."""
+    told: list[tuple[list[RunEvent], str]] = []
+
+    @given(turns(), st.booleans(), st.data())
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    def tell(events: list[e.Event], theirs: bool, data: st.DataObject) -> None:
+        cut = data.draw(st.integers(1, len(events) - 1))
+        run = AgentRun("thread", "run", {"add"} if theirs else (), version=version)
+        written = [run.begin(), *run.replay(snapshot_of(events[:cut]))]
+        written += [told for event in events[cut:] for told in run.events(event)]
+        if written[-1]["type"] != "RUN_ERROR":
+            told.append((written, text_after(events, cut)))
 
     tell()
     read = read_by_client("ag_ui_reads.mjs", [events for events, _ in told])

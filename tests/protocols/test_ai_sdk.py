@@ -15,7 +15,7 @@ from dragoman.messages.parts import CallState
 from dragoman.server.protocols.ai_sdk.chunks import Chunk, UIMessageStream
 from dragoman.wire.scripted import calls, fails, says, thinks
 from tests.protocols.published import read_by_client, run_client
-from tests.protocols.turns import turns
+from tests.protocols.turns import snapshot_of, text_after, turns
 from tests.runtimes import add, calls_of
 from tests.server.site import Site, served
 
@@ -170,6 +170,28 @@ def test_whatever_happens_in_a_turn_every_version_reads_its_stream() -> None:
         chunks = [stream.begin(), *(chunk for event in events for chunk in stream.chunks(event))]
         texts = "".join(event.text for event in events if isinstance(event, e.TextDelta))
         told.append((approvals, chunks, texts))
+
+    tell()
+    read = read_by_client(
+        "ai_sdk_reads.mjs", [{"approvals": approvals, "chunks": chunks} for approvals, chunks, _ in told]
+    )
+    expected = [text for approvals, _, text in told for _ in range(2 if approvals else 3)]
+    assert ["".join(texts) for texts in read] == expected
+
+
+def test_whenever_a_page_is_loaded_again_every_version_reads_the_rest() -> None:
+    """F1 × E2: at any moment of any turn, also of one whose tools the page runs."""
+    told: list[tuple[bool, list[Chunk], str]] = []
+
+    @given(turns(), st.booleans(), st.booleans(), st.data())
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    def tell(events: list[e.Event], approvals: bool, theirs: bool, data: st.DataObject) -> None:
+        cut = data.draw(st.integers(1, len(events) - 1))
+        brought = {"add"} if theirs else ()
+        stream = UIMessageStream("turn_1", "conv_1", brought=brought, approvals=approvals)
+        chunks = [stream.begin(), *stream.replay(snapshot_of(events[:cut]))]
+        chunks += [chunk for event in events[cut:] for chunk in stream.chunks(event)]
+        told.append((approvals, chunks, text_after(events, cut)))
 
     tell()
     read = read_by_client(

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.messages.parts import Text
 from dragoman.server.auth import key_hash
+from dragoman.server.protocols.ag_ui.bodies import RunAgentInput
 from dragoman.wire.scripted import calls, says
 from tests.runtimes import add, runtime_with
 from tests.server.site import Site, served
@@ -131,6 +133,7 @@ async def test_who_comes_again_is_told_which_calls_wait_for_them(tmp_path: Path)
         "messages": [{"id": "1", "role": "user", "content": "Where?"}],
         "tools": [{"name": "where", "description": "Where.", "parameters": {"type": "object"}}],
         "context": [],
+        "protocolVersion": "1.0",
     }
     async with served(tmp_path, [calls("where"), says("In Rome.")], allow=()) as site:
         *_, first = await told(site, "/api/ag-ui", run)
@@ -140,3 +143,33 @@ async def test_who_comes_again_is_told_which_calls_wait_for_them(tmp_path: Path)
         brings = [*run["messages"], {"id": "2", "role": "tool", "toolCallId": call, "content": "Rome"}]
         *_, end = await told(site, "/api/ag-ui", {**run, "runId": "3", "messages": brings})
     assert end["outcome"] == {"type": "success"}
+
+
+async def test_a_change_of_the_state_that_nobody_read_is_made_when_its_client_comes_again(
+    tmp_path: Path,
+) -> None:
+    """F2 × S3: it is the client's, and waits for it; then it is told, and the turn goes on."""
+    update = calls("update_state", changes={"notes": ["milk", "bread"]})
+    run: dict[str, Any] = {
+        "threadId": "",
+        "runId": "1",
+        "messages": [{"id": "1", "role": "user", "content": "Add bread."}],
+        "state": {"notes": ["milk"]},
+    }
+    async with runtime_with(tmp_path, [update], allow=()) as first:
+        conversation = await first.conversation()
+        options = RunAgentInput.model_validate(run).turn_options(None, run["state"])
+        turn = await first.commands.send(conversation.id, [Text("Add bread.")], options=options)
+        assert await first.turn(turn).reached("waiting")
+    run |= {"threadId": conversation.id, "state": {}}  # a page that was loaded again
+    async with served(tmp_path, [says("Added.")], allow=()) as site:
+        events = await told(site, "/api/ag-ui", run)
+        other = {"id": "2", "role": "user", "content": "And?"}
+        later = await site.ask("POST", "/api/ag-ui", {**run, "runId": "2", "messages": [other]})
+    states = [one for one in events if one["type"].startswith("STATE_")]
+    assert states == [
+        {"type": "STATE_SNAPSHOT", "snapshot": {"notes": ["milk"]}},
+        {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/notes", "value": ["milk", "bread"]}]},
+    ]
+    assert events[-1]["outcome"] == {"type": "success"}
+    assert '"snapshot": {"notes": ["milk", "bread"]}' in later.body.decode()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
+from dragoman.messages.fold import fold
 from dragoman.messages.parts import Arguments, CallState, Citation, File, ToolResult
+from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
+from dragoman.turn.live.log import Snapshot
+from dragoman.turn.machine import State, Turn
 from tests.messages.test_fold import cuts
 
 _RESULT = ToolResult("text", value={"a": [1]}, attachments=(File("image/png", blob="0" * 64),))
@@ -58,3 +64,31 @@ def turns(draw: st.DrawFn) -> list[e.Event]:
     for number, event in enumerate(events, 1):
         event.seq = number
     return events
+
+
+def snapshot_of(events: list[e.Event]) -> Snapshot:
+    """What whoever comes now is shown of a turn of which this has happened."""
+    asked: dict[str, e.CallAsked] = {}
+    state = State.PREPARING
+    for event in events:
+        match event:
+            case e.TurnState():
+                state = State(event.state)
+            case e.CallAsked():
+                asked[event.question] = event
+            case e.CallAnswered():
+                asked.pop(event.question, None)
+    messages = tuple(fold(events, "conv_1", "turn_1"))
+    questions = tuple(map(_question, asked.values()))
+    return Snapshot("turn_1", "conv_1", Turn(state=state), messages, questions, len(events))
+
+
+def _question(asked: e.CallAsked) -> Question:
+    named: Any = {"call": asked.call, "kind": asked.kind, "tool": asked.tool, "text": asked.text}
+    return Question(asked.question, "conv_1", "turn_1", arguments=asked.arguments, hash="hash", **named)
+
+
+def text_after(events: list[e.Event], cut: int) -> str:
+    """What is to be read by who comes at this moment: what stands by then, and what is said from then on."""
+    before = "".join(message.text for message in fold(events[:cut]))
+    return before + "".join(event.text for event in events[cut:] if isinstance(event, e.TextDelta))

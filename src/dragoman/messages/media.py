@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from typing import Literal, TypeAlias
-from urllib.parse import unquote
 
+from dragoman.messages.data_urls import data_in, parse_data_url
 from dragoman.messages.parts import File
 
 Modality: TypeAlias = Literal["text", "image", "audio", "video", "file"]
@@ -70,8 +69,8 @@ IN_WORDS: dict[Modality, str] = {
 def media_type(file: File) -> str:
     """Its type in one spelling, without parameters. What a data: address says of itself counts."""
     said = file.media_type
-    if file.url is not None and (inside := re.match(r"data:([^,;]+)[,;]", file.url[:200], re.IGNORECASE)):
-        said = inside[1]
+    if file.url is not None and (inside := parse_data_url(file.url)) is not None and inside.media_type:
+        said = inside.media_type
     plain = said.partition(";")[0].strip().lower()
     return _SAME.get(plain, plain)
 
@@ -104,18 +103,14 @@ def modality(file: File) -> Modality:
 
 def text_inside(url: str) -> str | None:
     """The text that a data: address holds; None for any other."""
-    head, comma, data = url.partition(",")
-    if not comma or not head.lower().startswith("data:"):
-        return None
-    if not head.lower().endswith(";base64"):
-        return unquote(data)
     try:
-        return b64decode(data, validate=True).decode(errors="replace")
+        data = data_in(url)
     except ValueError:
         return None
+    return data.decode(errors="replace") if data is not None else None
 
 
 def in_words(file: File, why: str = "cannot be shown here") -> str:
     """The line that stands for a file where the file itself cannot go."""
-    where = f" at {file.url}" if file.url and not file.url.startswith("data:") else ""
+    where = f" at {file.url}" if file.url and parse_data_url(file.url) is None else ""
     return f"[{file.name or 'a file'}, {file.media_type}{where}, {why}]"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dragoman.errors import BadRequest
+from dragoman.messages.data_urls import parse_data_url
 from dragoman.messages.media import IN_WORDS, Modality, ModelType, is_text, modality
 from dragoman.messages.parts import File, Part, Text
 from dragoman.messages.request import Request
@@ -60,7 +61,7 @@ def check_media_message(
                 f"{name} {_DOES[type]} and cannot be shown {file.name or 'this file'} "
                 f"({file.media_type}): {hint}"
             )
-        if kind != "text" and file.blob is None and not (file.url or "").startswith("data:"):
+        if kind != "text" and file.blob is None and parse_data_url(file.url or "") is None:
             raise BadRequest(f"{file.name or file.url} is only an address: attach the file itself")
     if type == "audio-stt":
         sounds = [file for file in files if modality(file) == "audio"] or latest_files(earlier, "audio")

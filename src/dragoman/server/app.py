@@ -36,6 +36,7 @@ from dragoman.server.routes import (
     prometheus,
     questions,
     queue,
+    server_prompts,
     setup,
     tools,
     turns,
@@ -45,6 +46,8 @@ from dragoman.server.setup.own_settings import OwnSettings
 from dragoman.server.shapes import CurrentModel, Problem
 
 UPLOAD_LIMIT = 25_000_000
+# What a script of another origin may read of a reply, besides its body.
+_FOR_SCRIPTS = ("x-resumable-stream-id", "x-dragoman-turn", "x-dragoman-conversation", "retry-after")
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _REFUSALS: dict[int | str, dict[str, object]] = {
     status: {"description": meaning, "content": _PROBLEM}
@@ -92,6 +95,7 @@ def _included() -> tuple[BaseRoute, ...]:
         way_back,
         messages,
         queue,
+        server_prompts,
         calls,
         events,
         questions,
@@ -178,7 +182,13 @@ def server(
         traced=runtime.telemetry is not None and runtime.telemetry.spans is not None,
     )
     if origins:  # outermost: a browser asks beforehand, without a key
-        app.add_middleware(CORSMiddleware, allow_origins=[*origins], allow_methods=["*"], allow_headers=["*"])
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=[*origins],
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=_FOR_SCRIPTS,
+        )
     return app
 
 

@@ -224,5 +224,9 @@ class Prompt(Body):
     text: Annotated[str, Field(min_length=1, max_length=100_000, examples=["Review this text: "])]
 
 
+class PromptArguments(Body):
+    arguments: Annotated[dict[str, Annotated[str, Field(max_length=100_000)]], Field(max_length=100)] = {}
+
+
 class Credentials(Body):
     password: Annotated[str, Field(max_length=1000)]

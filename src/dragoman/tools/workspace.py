@@ -30,6 +30,18 @@ class OpenFiles(Protocol):
 OPEN_FILES: ContextVar[OpenFiles | None] = ContextVar("open_files", default=None)
 """Set around a tool that works on files as an editor has them (`cli/acp/editor.py`)."""
 
+PREVIEWING: ContextVar[str] = ContextVar("previewing", default="")
+"""The conversation for which a tool is asked what it would write: an editor has one window for each."""
+
+
+@contextmanager
+def previewing(conversation: str) -> Iterator[None]:
+    token = PREVIEWING.set(conversation)
+    try:
+        yield
+    finally:
+        PREVIEWING.reset(token)
+
 
 def inside(workspace: Path | None, path: str) -> Path:
     """The file of this name below the workspace, links followed."""

@@ -36,6 +36,7 @@ class TurnOptions:
     over: dict[str, JsonValue] = field(default_factory=dict)  # settings of this turn, over the conversation's
     client_tools: tuple[ToolSpec, ...] = ()  # came with the message; its sender runs them
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
+    state: JsonValue = None  # what an application shares with its agent, as it brought it
 
     def under(self, later: TurnOptions) -> TurnOptions:
         """These, with what the later ones say over them. What was found out at the start is found anew."""
@@ -51,6 +52,7 @@ class TurnOptions:
             output=later.output or self.output,
             over={**self.over, **later.over},
             client_tools=later.client_tools or self.client_tools,
+            state=later.state if later.state is not None else self.state,
         )
 
 

@@ -10,6 +10,7 @@ from dragoman.messages.questions import Question
 from dragoman.tools.preview import choose_hunks
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
+from dragoman.tools.workspace import previewing
 from dragoman.turn.agent import Agent
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.facts import options_in
@@ -40,6 +41,7 @@ async def arguments_for_hunks(
     tool = await waiting_tool(services, asked) if asked.kind in ("approve", "run") else None
     if tool is None:
         raise BadRequest(f"question {question} is about no call whose changes are known here")
-    return await in_thread(
-        lambda: choose_hunks(tool, asked.arguments, services.workspace, asked.diff, chosen)
-    )
+    with previewing(asked.conversation):
+        return await in_thread(
+            lambda: choose_hunks(tool, asked.arguments, services.workspace, asked.diff, chosen)
+        )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dragoman.errors import ConfigError
+from dragoman.messages.data_urls import is_media_type, parse_data_url
 from dragoman.messages.media import in_words, is_text, media_type, text_inside
 from dragoman.messages.parts import File, Part, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage
@@ -39,10 +39,12 @@ def files_of(request: Request) -> Iterator[File]:
 
 def file_at(address: str, number: int = 1) -> File | None:
     """A picture that a model made, by the address that holds it or where it is. None without one."""
-    found = re.match(r"data:([\w.+/-]+)[;,]", address[:200])
+    found = parse_data_url(address)
     if found is None and not address.startswith(("http://", "https://")):
         return None
-    type = found[1] if found is not None else "image/png"
+    if found is not None and not is_media_type(found.media_type):
+        return None
+    type = found.media_type if found is not None else "image/png"
     return File(type, url=address, name=f"{type.partition('/')[0]}-{number}.{type.partition('/')[2]}")
 
 
@@ -55,8 +57,8 @@ def base64_of(file: File, attachments: Attachments) -> str | None:
     """The bytes, written as base64; None where there is only an address."""
     if file.blob is not None:
         return _coded(file.blob, attachments.base64)
-    if file.url is not None and file.url.startswith("data:") and ";base64," in file.url[:200]:
-        return file.url.partition(",")[2]
+    if file.url is not None and (inside := parse_data_url(file.url)) is not None and inside.base64:
+        return file.url[inside.begins :]
     return None
 
 

@@ -29,6 +29,7 @@ class PlayedEditor:
     updates: list[Any] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
     commands: list[tuple[str, list[str]]] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)  # the sessions in which a file was wanted
     asking: asyncio.Event = field(default_factory=asyncio.Event)
     waits: bool = False  # no answer to a question, until it is released
     release: asyncio.Event = field(default_factory=asyncio.Event)
@@ -52,6 +53,7 @@ class PlayedEditor:
         return schema.RequestPermissionResponse(outcome=outcome)
 
     async def read_text_file(self, session_id: str, path: str, **kwargs: Any) -> schema.ReadTextFileResponse:
+        self.reads.append(session_id)
         if path not in self.files:
             raise acp.RequestError.resource_not_found(path)
         return schema.ReadTextFileResponse(content=self.files[path])

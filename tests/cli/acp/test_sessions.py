@@ -209,6 +209,31 @@ async def test_the_text_of_an_open_file_counts_and_edits_go_through_the_editor(t
     assert editor.files[str(file)] == file.read_text() == "edited text\n"
 
 
+async def test_a_task_works_on_the_files_of_the_session_it_was_given_in(tmp_path: Path) -> None:
+    """F2 × C8: also where another session was opened since; a preview looks there, too."""
+    file = tmp_path / "notes.txt"
+    file.write_text("old\n", "utf-8")
+
+    def edit(body: dict[str, object]) -> object:
+        read = str(body["messages"][-1]["content"])  # type: ignore[index]
+        version = read.partition("version ")[2][:10]
+        return calls("edit_file", path="notes.txt", version=version, old="unsaved", new="edited")
+
+    task = calls("task", agent="helper", request="Edit it.")
+    script = (task, calls("read_file", path="notes.txt"), edit, says("Edited."), says("All done."))
+    async with loopback(*script) as model:  # type: ignore[arg-type]
+        settings(tmp_path, model, "[agents.helper]", 'description = "It helps."')
+        editor = PlayedEditor(files={str(file): "unsaved text\n"})
+        async with connected(
+            tmp_path, editor, "--allow", "files.read", "--allow", "agents.*", files=True
+        ) as here:
+            first = await here.session()
+            await here.session()
+            await here.say(first, "have it edited")
+    assert file.read_text() == "edited text\n"
+    assert {*editor.reads} == {first}
+
+
 async def test_commands_run_in_the_editors_terminal(tmp_path: Path) -> None:
     """F2, P: after the same question."""
     async with loopback(calls("shell", command="echo hi"), says("Ran.")) as model:

@@ -5,7 +5,7 @@ import { HttpAgent } from "@ag-ui/client";
 const [url, key, scene] = process.argv.slice(2);
 const headers = { authorization: `Bearer ${key}` };
 const open = (messages = []) => new HttpAgent({ url, headers, threadId: "a thread", initialMessages: messages });
-const seen = { outcomes: [], errors: [], custom: [], usage: [] };
+const seen = { outcomes: [], errors: [], custom: [], usage: [], states: [] };
 const where = { name: "where", description: "Where the person is.", parameters: { type: "object", properties: {} } };
 
 let agent = open();
@@ -19,6 +19,7 @@ const watch = {
     interrupts = more.interrupts ?? [];
   },
   onRunErrorEvent: ({ event }) => void seen.errors.push(event.message),
+  onStateChanged: ({ state }) => void seen.states.push(structuredClone(state)),
   onCustomEvent: ({ event }) => void seen.custom.push(event.name),
 };
 const say = (content) => agent.addMessage({ id: crypto.randomUUID(), role: "user", content });
@@ -60,6 +61,14 @@ switch (scene) {
       agent.addMessage({ id: crypto.randomUUID(), role: "tool", toolCallId: call, content: "Rome" });
     await run({ tools: [where] });
     break;
+  case "state":
+    agent.setState({ notes: { "a/b": "milk", old: 1 } });
+    say("Add bread.");
+    await run();
+    break;
+  case "forgotten": // a page that has nothing but the name of its thread
+    await run();
+    break;
   case "again": {
     say("Hello");
     const asked = structuredClone(agent.messages);
@@ -85,4 +94,4 @@ switch (scene) {
   default:
     throw new Error(`there is no scene ${scene}`);
 }
-console.log(JSON.stringify({ messages: agent.messages, ...seen }));
+console.log(JSON.stringify({ messages: agent.messages, state: agent.state, ...seen }));

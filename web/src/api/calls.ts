@@ -8,6 +8,7 @@ import type {
   Decision,
   DiffView,
   Done,
+  FilledPrompt,
   GrantList,
   GroupList,
   ModelList,
@@ -23,6 +24,8 @@ import type {
   RuleDecision,
   RuleList,
   RuleView,
+  ServerPromptList,
+  ServerPromptView,
   TraceView,
   TurnInfo,
 } from "./generated";
@@ -102,6 +105,10 @@ export const usage = (): Promise<UsageReport> => get("/api/usage?by=day,model");
 export const prompts = async (): Promise<Prompt[]> => (await get<PromptList>("/api/prompts")).items;
 export const keepPrompt = (name: string, words: string): Promise<Prompt> =>
   put(at`/api/prompts/${name}`, { text: words });
+export const serverPrompts = async (): Promise<ServerPromptView[]> =>
+  (await get<ServerPromptList>("/api/server-prompts")).items;
+export const fillPrompt = (server: string, name: string, values: Record<string, string>): Promise<FilledPrompt> =>
+  post(at`/api/server-prompts/${server}/${name}`, { arguments: values });
 export const dropPrompt = (name: string): Promise<void> => remove(at`/api/prompts/${name}`);
 
 export const attach = (file: File): Promise<FilePart> =>

@@ -700,6 +700,9 @@ export interface components {
              */
             type: "file.partial";
         };
+        FilledPrompt: {
+            text: string;
+        };
         Fork: {
             /** @description the last message of the copy */
             message: string;
@@ -1041,6 +1044,12 @@ export interface components {
         Prompt: {
             /** @example Review this text: */
             text: string;
+        };
+        PromptArguments: {
+            /** @default {} */
+            arguments?: {
+                [key: string]: string;
+            };
         };
         PromptList: {
             items: components["schemas"]["NamedPrompt"][];
@@ -1437,6 +1446,9 @@ export interface components {
             context?: components["schemas"]["ContextEntry"][];
             /** @default [] */
             resume?: components["schemas"]["ResumeEntry"][];
+            state?: components["schemas"]["JsonValue"];
+            /** @default  */
+            protocolVersion?: string;
         };
         /** @description Exactly what would run, for a person to confirm. `confirm` is good for this, once, for five minutes. */
         ServerPlan: {
@@ -1455,6 +1467,17 @@ export interface components {
             file: string;
             rules: components["schemas"]["Rule-Output"][];
             confirm: string;
+        };
+        ServerPromptList: {
+            items: components["schemas"]["ServerPromptView"][];
+        };
+        /** @description `required` and `optional` are the names of what it takes. */
+        ServerPromptView: {
+            server: string;
+            name: string;
+            description: string;
+            required: string[];
+            optional: string[];
         };
         /** @description An MCP server: what it is, how it is, and why it is not there. */
         ServerSetup: {
@@ -1988,6 +2011,7 @@ export type FileOutput = components['schemas']['File-Output'];
 export type FileAdded = components['schemas']['FileAdded'];
 export type FileDiff = components['schemas']['FileDiff'];
 export type FilePartial = components['schemas']['FilePartial'];
+export type FilledPrompt = components['schemas']['FilledPrompt'];
 export type Fork = components['schemas']['Fork'];
 export type GrantList = components['schemas']['GrantList'];
 export type GrantView = components['schemas']['GrantView'];
@@ -2019,6 +2043,7 @@ export type PartialCall = components['schemas']['PartialCall'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];
+export type PromptArguments = components['schemas']['PromptArguments'];
 export type PromptList = components['schemas']['PromptList'];
 export type ProviderData = components['schemas']['ProviderData'];
 export type ProviderItem = components['schemas']['ProviderItem'];
@@ -2052,6 +2077,8 @@ export type RuleList = components['schemas']['RuleList'];
 export type RuleView = components['schemas']['RuleView'];
 export type RunAgentInput = components['schemas']['RunAgentInput'];
 export type ServerPlan = components['schemas']['ServerPlan'];
+export type ServerPromptList = components['schemas']['ServerPromptList'];
+export type ServerPromptView = components['schemas']['ServerPromptView'];
 export type ServerSetup = components['schemas']['ServerSetup'];
 export type ServerSetupList = components['schemas']['ServerSetupList'];
 export type ServerTool = components['schemas']['ServerTool'];

@@ -130,6 +130,7 @@ export const en = {
   fromServer: (server: string) => `from ${server}`,
   asksFirst: "runs in this browser",
   prompts: "Prompts",
+  insertPrompt: "Insert it",
   noPrompts: "No prompts yet. Add some in the settings.",
   sendNow: "Send now",
   rejectSaying: "Reject the call, saying this",

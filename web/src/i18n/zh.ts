@@ -127,6 +127,7 @@ export const zh: Words = {
   fromServer: (server) => `来自 ${server}`,
   asksFirst: "在此浏览器中运行",
   prompts: "提示词",
+  insertPrompt: "插入",
   noPrompts: "还没有提示词，可在设置中添加。",
   sendNow: "立即发送",
   rejectSaying: "拒绝该调用，并这样说明",

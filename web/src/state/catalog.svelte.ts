@@ -1,6 +1,7 @@
 /** What the server offers: models, agents, tools, prompts. Asked for once, and again where it may have changed. */
 
 import * as api from "../api/calls";
+import type { ServerPromptView } from "../api/generated";
 import type { Agent, ConversationSettings, Group, Me, Model, Prompt, Provider, ToolInfo } from "../api/types";
 
 class Catalog {
@@ -13,6 +14,8 @@ class Catalog {
   agents = $state.raw<Agent[]>([]);
   groups = $state.raw<Group[]>([]);
   prompts = $state.raw<Prompt[]>([]);
+  /** Of MCP servers: asked for when somebody looks for a prompt, since that may start them. */
+  serverPrompts = $state.raw<ServerPromptView[]>([]);
   private groupsOf: string | null | undefined = undefined;
 
   private readonly offered = $derived.by(() => {
@@ -47,6 +50,10 @@ class Catalog {
 
   async loadPrompts(): Promise<void> {
     this.prompts = await api.prompts();
+  }
+
+  async loadServerPrompts(): Promise<void> {
+    this.serverPrompts = await api.serverPrompts().catch(() => this.serverPrompts);
   }
 
   /** The name under which a group knows a tool that the model calls by another. */

@@ -228,10 +228,18 @@ class AcpAgent:
             raise RpcError(NOT_FOUND, f"there is no session {id!r} open here: load it first")
         return self._sessions[id]
 
-    def _session_of(self, conversation: str) -> str | None:
-        if conversation in self._sessions:
-            return conversation
-        return next(reversed(self._sessions), None)  # a task's, which the person began in one of them
+    async def _session_of(self, conversation: str) -> str | None:
+        """The session of a conversation, or of the one in which the task was given that it is about."""
+        for runtime in {id(one.runtime): one.runtime for one in self._sessions.values()}.values():
+            found: str | None = conversation
+            while found is not None and found not in self._sessions:
+                try:
+                    found = (await runtime.store.conversation(found)).parent
+                except NotFound:
+                    break
+            if found in self._sessions:
+                return found
+        return None
 
     async def _workspace(self, params: Params) -> OpenWorkspace:
         if self._editor is None:

@@ -20,25 +20,27 @@ from dragoman.tools.builtin.shell import ShellOutput
 from dragoman.tools.schema import attribute
 from dragoman.tools.tool import Returned, Tool, ToolContext, ToolOutput
 from dragoman.tools.toolbox import Group
-from dragoman.tools.workspace import OPEN_FILES, inside
+from dragoman.tools.workspace import OPEN_FILES, PREVIEWING, inside
 from dragoman.workspace.diff import FileDiff
 from dragoman.workspace.hunks import HunkChoices
 
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Coroutine[Any, Any, Any]]
 """Sends a request to the editor, and waits for its answer."""
+SessionOf = Callable[[str], Coroutine[Any, Any, str | None]]
+"""The session that a conversation is talked in. None where the editor has it open no more."""
 
 _PATIENCE = 20.0  # seconds for an editor to read or write a file
 _OUTPUT = 1_000_000  # bytes of a terminal's output that the editor keeps
+_NOT_OPEN = object()
 _ON_FILES = ("read_file", "write_file", "edit_file", "apply_patch")
 
 
 class Editor:
-    """What the client can do for us. `session_of` names the session that a conversation is talked in, also
-    where a task works in one of its own."""
+    """What the client can do for us. `session_of` knows also the conversations of tasks."""
 
     def __init__(
-        self, ask: Ask, *, reads: bool, writes: bool, terminals: bool, session_of: Callable[[str], str | None]
+        self, ask: Ask, *, reads: bool, writes: bool, terminals: bool, session_of: SessionOf
     ) -> None:
         self.ask = ask
         self.reads = reads
@@ -68,20 +70,17 @@ class Editor:
         assert tool.threaded
 
         def run_on_open_files(arguments: BaseModel, context: ToolContext) -> Returned:
-            return _with_files(
-                EditorFiles(self, self.session_of(context.conversation)), lambda: run(arguments, context)
-            )
+            return _with_files(EditorFiles(self, context.conversation), lambda: run(arguments, context))
 
         def preview_open_files(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
             assert preview is not None
-            files = EditorFiles(self, self.session_of(""))
-            return _with_files(files, lambda: preview(arguments, workspace))
+            return _with_files(EditorFiles(self, PREVIEWING.get()), lambda: preview(arguments, workspace))
 
         def keep_in_open_files(
             arguments: Arguments, workspace: Path | None, chosen: HunkChoices
         ) -> Arguments:
             assert keep is not None
-            files = EditorFiles(self, self.session_of(""))
+            files = EditorFiles(self, PREVIEWING.get())
             return _with_files(files, lambda: keep(arguments, workspace, chosen))
 
         return replace(
@@ -97,13 +96,13 @@ class Editor:
         own = tool.run
         assert own is not None
 
-        def run(arguments: BaseModel, context: ToolContext) -> Returned:
-            session = self.session_of(context.conversation)
+        async def run(arguments: BaseModel, context: ToolContext) -> Returned:
+            session = await self.session_of(context.conversation)
             if session is None:
-                return own(arguments, context)
+                return await own(arguments, context)
             command = str(getattr(arguments, attribute("command")))
             seconds = float(getattr(arguments, attribute("timeout")))
-            return self._run_command(session, command, seconds, context)
+            return await self._run_command(session, command, seconds, context)
 
         return replace(tool, run=run)
 
@@ -164,12 +163,12 @@ class Editor:
 class EditorFiles:
     """Asks the editor from the thread that a tool runs in."""
 
-    def __init__(self, editor: Editor, session: str | None) -> None:
+    def __init__(self, editor: Editor, conversation: str) -> None:
         self._editor = editor
-        self._session = session
+        self._conversation = conversation
 
     def read(self, path: Path) -> str | None:
-        if self._session is None or not self._editor.reads:
+        if not self._editor.reads:
             return None
         try:
             found = self._ask("fs/read_text_file", path)
@@ -179,18 +178,24 @@ class EditorFiles:
         return content if isinstance(content, str) else None
 
     def write(self, path: Path, text: str) -> bool:
-        if self._session is None or not self._editor.writes:
+        if not self._editor.writes:
             return False
         try:
-            self._ask("fs/write_text_file", path, content=text)
+            return self._ask("fs/write_text_file", path, content=text) is not _NOT_OPEN
         except (RpcError, TimeoutError) as error:
             why = str(error) or "it took too long"
             raise ToolFailed(f"the editor did not write {path.name}: {why}") from error
-        return True
 
     def _ask(self, method: str, path: Path, **more: str) -> Any:
-        params = {"sessionId": self._session, "path": str(path), **more}
-        asking = asyncio.run_coroutine_threadsafe(self._editor.ask(method, params), self._editor.loop)
+        """What the editor answers, or that it has no session for this conversation."""
+
+        async def ask() -> Any:
+            session = await self._editor.session_of(self._conversation)
+            if session is None:
+                return _NOT_OPEN
+            return await self._editor.ask(method, {"sessionId": session, "path": str(path), **more})
+
+        asking = asyncio.run_coroutine_threadsafe(ask(), self._editor.loop)
         try:
             return asking.result(_PATIENCE)
         except TimeoutError:

@@ -8,19 +8,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from dragoman.errors import BadRequest
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import canonical
 from dragoman.messages.questions import Action, Grant, Rule
 from dragoman.redaction import redact_value
 from dragoman.runtime import Runtime
+from dragoman.tools.authorize import Ask, Authority, Run, authorize
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.servers import McpServer, parse_server
 from dragoman.tools.mcp.source import McpSource
-from dragoman.tools.permissions import decide, literal
+from dragoman.tools.permissions import literal
+from dragoman.tools.tool import client_tool
 from dragoman.tools.toolbox import Group
+from dragoman.turn.authority import load_grants
 
 PERMISSION = "mcp_server"  # `allow = ["mcp_server:npx *"]` asks no question about such servers
+
+
+class _NoArguments(BaseModel):
+    """No model makes this call: the editor does."""
+
+
+_START = client_tool("start_mcp_server", "Start a server.", _NoArguments, permission=PERMISSION)
 
 
 class HeldSource:
@@ -78,32 +90,24 @@ def _free(name: str) -> str:
     return f"editor-{name}" if name in {*BUILTIN, "tools", "output", "skills", "agents"} else name
 
 
-async def settle_by_rules(runtime: Runtime, sources: Sequence[HeldSource]) -> list[HeldSource]:
+async def settle_by_rules(
+    runtime: Runtime, conversation: str, sources: Sequence[HeldSource]
+) -> list[HeldSource]:
     """Those about which a person has to be asked: no rule, and no earlier answer, says anything."""
-    rules, granted = runtime.services.rules, await _granted(runtime)
+    services = runtime.services
+    authority = Authority(
+        rules=services.rules, bounds=services.bounds, grants=await load_grants(services, conversation)
+    )
     asked = []
     for source in sources:
         if source.decided:
             continue
-        ruled = decide(PERMISSION, [source.pattern], rules).action
-        ruling = ruled if ruled == "deny" else decide(PERMISSION, [source.pattern], [*rules, *granted]).action
-        if ruling == "ask":
-            asked.append(source)
-        else:
-            source.settle(allowed=ruling == "allow")
+        match authorize(_START, (source.pattern,), authority):
+            case Ask():
+                asked.append(source)
+            case verdict:
+                source.settle(allowed=isinstance(verdict, Run))
     return asked
-
-
-async def _granted(runtime: Runtime) -> list[Rule]:
-    now = runtime.services.clock()
-    return [
-        grant.rule
-        for grant in await runtime.grants()
-        if grant.user is None
-        and grant.conversation is None
-        and grant.workspace in (None, runtime.services.folder)
-        and (grant.expires is None or grant.expires > now)
-    ]
 
 
 async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None:

@@ -67,7 +67,7 @@ class EditorSession:
             raise RpcError(INVALID_REQUEST, "a prompt of this session is being answered: cancel it first")
         self._prompting, self._stopped = True, False
         try:
-            for source in await settle_by_rules(self.runtime, self.workspace.held):
+            for source in await settle_by_rules(self.runtime, self.chat.id, self.workspace.held):
                 await self._ask_about_server(source)
                 if self._stopped:
                     return {"stopReason": "cancelled"}

@@ -31,6 +31,8 @@ from dragoman.turn.handles import TurnHandle
 _AGENT = "ask_"  # an agent is offered as a tool of this name
 _TASKS = ("task", "ask_agents")  # a client has a tool for each agent instead
 _BY = "MCP client"
+_SOON = 2.0  # seconds: what takes longer becomes a task, for a client that has them
+TASKS = "io.modelcontextprotocol/tasks"
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -71,12 +73,26 @@ class Caller:
         """From 2026-07-28 on: a question is a result, and its answer comes with the call made again."""
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether it says, with this request, that it knows the extension."""
+        able = self.context.session.client_capabilities
+        return self.asks_by_result and able is not None and TASKS in (able.extensions or {})
+
+
+@dataclass(slots=True, frozen=True)
+class Unfinished:
+    """A call that takes longer than a client waits who may come back for it."""
+
+    turn: str
+
 
 class ToolCalls:
     """Makes them in a conversation for each client, so that "for this conversation" means this client."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, *, soon: float = _SOON) -> None:
         self._runtime = runtime
+        self._soon = soon
         self._conversations: dict[tuple[str, str, str], tuple[str, str]] = {}
         self._beginning = asyncio.Lock()
 
@@ -117,12 +133,12 @@ class ToolCalls:
 
     async def call(
         self, caller: Caller, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult | Unfinished:
         tool, arguments = await self._call_of(params.name, params.arguments or {})
         try:
             if params.request_state is not None:
                 turn = await self._resumed(caller, params.request_state, call_text(tool, arguments))
-                await self._take_answers(turn, params.input_responses or {})
+                await self.take_answers(turn, params.input_responses or {})
             else:
                 turn = await self._begun(caller, call_text(tool, arguments))
             return await self._followed(caller, turn)
@@ -161,37 +177,43 @@ class ToolCalls:
 
     async def _resumed(self, caller: Caller, state: str, text: str) -> TurnHandle:
         """The turn of a call that is made again with answers: this very call, and this caller's."""
-        store = self._runtime.store
         try:
-            row = await store.turn(state)
-            conversation = await store.conversation(row.conversation)
-            before = (await store.message(row.message)).text
+            return await self.turn_of(caller, state, text)
         except NotFound:
             raise MCPError(types.INVALID_PARAMS, "there is no call of this state") from None
-        if (
-            conversation.owner != caller.person
-            or conversation.settings.get("model") != CALLER
-            or before != text
-        ):
-            raise MCPError(types.INVALID_PARAMS, "there is no call of this state")
-        turn = self._runtime.turn(state)
-        if row.live and await store.is_abandoned(state):
+
+    async def turn_of(self, caller: Caller, id: str, text: str | None = None) -> TurnHandle:
+        """The turn of one of this caller's calls, which goes on here if nobody runs it. NotFound for all
+        others, and where something else was called than `text`."""
+        store = self._runtime.store
+        row = await store.turn(id)
+        conversation = await store.conversation(row.conversation)
+        before = (await store.message(row.message)).text
+        ours = conversation.owner == caller.person and conversation.settings.get("model") == CALLER
+        if not ours or text not in (None, before):
+            raise NotFound("turn", id)
+        turn = self._runtime.turn(id)
+        if row.live and await store.is_abandoned(id):
             await turn.resume()
         return turn
 
-    async def _take_answers(self, turn: TurnHandle, responses: Mapping[str, types.InputResponse]) -> None:
+    async def take_answers(self, turn: TurnHandle, responses: Mapping[str, types.InputResponse]) -> None:
         for id, response in responses.items():
             question = await self._runtime.store.question(id)
-            if question.turn != turn.id and question.turn not in await self._within(turn):
+            if question.turn not in await self.turns_of(turn):
                 raise MCPError(types.INVALID_PARAMS, f"there is no question {id!r} in this call")
             if isinstance(response, types.ElicitResult):
                 await self._answer(question, answer_in(question, response))
 
-    async def _within(self, turn: TurnHandle) -> set[str]:
-        """Turns of tasks that this one gave."""
+    async def turns_of(self, turn: TurnHandle) -> set[str]:
+        """This one, and those of the pieces of work that it gave to agents."""
         store = self._runtime.store
         inner = await store.within((await store.turn(turn.id)).conversation)
-        return {row.id for one in inner for row in await store.turns(one)}
+        return {turn.id}.union([row.id for one in inner for row in await store.turns(one)])
+
+    async def refuse(self, question: Question) -> None:
+        """Nobody can be asked."""
+        await self._answer(question, refusal(question))
 
     async def _answer(self, question: Question, answer: Answer) -> None:
         try:
@@ -205,10 +227,12 @@ class ToolCalls:
 
     async def _followed(
         self, caller: Caller, turn: TurnHandle
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult | Unfinished:
+        result: types.CallToolResult | types.InputRequiredResult | Unfinished = Unfinished(turn.id)
         try:
             async with anyio.create_task_group() as asking:
-                result = await self._until_over(caller, turn, asking)
+                with anyio.move_on_after(self._soon if caller.has_tasks else None):
+                    result = await self._until_over(caller, turn, asking)
                 asking.cancel_scope.cancel()  # nobody need answer any more
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
@@ -229,7 +253,7 @@ class ToolCalls:
                     continue
                 if not caller.can_ask:
                     remarks.append(how_to_allow(question))
-                    await self._answer(question, refusal(question))
+                    await self.refuse(question)
                 elif caller.asks_by_result:
                     form = types.ElicitRequest(params=form_of(question))
                     return types.InputRequiredResult(input_requests={id: form}, request_state=turn.id)

@@ -20,7 +20,8 @@ from dragoman.conversation.tree import LOCAL
 from dragoman.runtime import Runtime
 from dragoman.server.auth import SIGN_IN_FIRST, Auth
 from dragoman.server.mcp import resources
-from dragoman.server.mcp.calls import Caller, ToolCalls
+from dragoman.server.mcp.calls import Caller, ToolCalls, Unfinished
+from dragoman.server.mcp.tasks import CallTasks
 
 _PERSON = "dragoman.person"  # in the scope of a request: whose key it came with
 _INSTRUCTIONS = """\
@@ -37,10 +38,13 @@ def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=await calls.list_tools())
 
+    tasks = CallTasks(runtime, calls, lambda context: Caller(context, _person(context)))
+
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        return await calls.call(Caller(context, _person(context)), params)
+    ) -> types.CallToolResult | types.InputRequiredResult | dict[str, Any]:
+        result = await calls.call(Caller(context, _person(context)), params)
+        return await tasks.created(result.turn) if isinstance(result, Unfinished) else result
 
     async def list_resources(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
@@ -70,19 +74,21 @@ def mcp_server(runtime: Runtime, templates: Mapping[str, Template]) -> Server:
     ) -> types.GetPromptResult:
         return await resources.read_prompt(runtime, templates, params.name, params.arguments or {})
 
-    return Server(
+    server = Server(
         "dragoman",
         title="Dragoman",
         version=version("dragoman"),
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
+    tasks.join(server)
+    return server
 
 
 async def serve_stdio(server: Server) -> None:

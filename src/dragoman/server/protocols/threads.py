@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, DragomanError, NotFound
 from dragoman.messages.boundary import check_json
+from dragoman.messages.data_urls import data_in, is_media_type, parse_data_url
 from dragoman.messages.ids import derived_id, new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, Text
@@ -24,7 +24,6 @@ from dragoman.store.store import TurnRow
 from dragoman.turn.facts import TurnOptions
 
 LONGEST_NAME = 500
-_DATA = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*(?P<base64>;base64)?,", re.ASCII)
 _OURS = re.compile(r"/api/files/([0-9a-f]{64})")
 
 
@@ -159,25 +158,25 @@ async def write(
 
 
 async def attach(context: Context, person: str, url: str, media_type: str, name: str | None = None) -> File:
-    """A file by its address: its bytes in a `data:` address, one of ours, or one on the web. BadRequest
-    where it is none of these."""
-    if (found := _DATA.match(url)) is not None:
-        rest = url[found.end() :]
+    """A file by its address: its bytes in a `data:` address, or one of ours. BadRequest for all others: what
+    is on the web would be fetched by whoever serves the model, perhaps in this network, and nobody has judged
+    it."""
+    if (inside := parse_data_url(url)) is not None:
         try:
-            data = b64decode(rest, validate=True) if found["base64"] else unquote_to_bytes(rest)
+            data = data_in(url) or b""
         except ValueError as error:
             raise BadRequest("a file of the message cannot be read: its data are no base64") from error
-        return await store_file(context, person, data, media_type or found["type"] or "text/plain", name)
+        return await store_file(context, person, data, media_type or inside.media_type or "text/plain", name)
     try:
         address = urlsplit(url)
     except ValueError as error:
         raise BadRequest(f"a file of the message has no address: {error}") from error
-    if (ours := _OURS.fullmatch(address.path)) is not None:
+    if (ours := _OURS.fullmatch(address.path)) is not None and address.scheme in ("", "http", "https"):
         await context.check_blob(ours[1], person)
         return File(media_type, blob=ours[1], name=name)
-    if address.scheme in ("http", "https"):
-        return File(media_type, url=url, name=name)
-    raise BadRequest("a file of a message is a data: address, one of this server, or one on the web")
+    raise BadRequest(
+        "a file of a message is a data: address, or one of this server: no other address is fetched from here"
+    )
 
 
 async def store_file(context: Context, person: str, data: bytes, media_type: str, name: str | None) -> File:
@@ -185,7 +184,7 @@ async def store_file(context: Context, person: str, data: bytes, media_type: str
         raise BadRequest("a file of the message is empty")
     if len(data) > context.upload_limit:
         raise BadRequest(f"a file of the message is larger than {context.upload_limit} bytes")
-    if not re.fullmatch(r"[\w.+-]{1,100}/[\w.+-]{1,100}", media_type, re.ASCII):
+    if not is_media_type(media_type):
         raise BadRequest(f"{media_type!r} is no type of a file")
     store = context.runtime.store
     blob = await store.put_blob(data)

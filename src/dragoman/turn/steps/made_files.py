@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from binascii import Error, a2b_base64
 from dataclasses import replace
 
+from dragoman.messages.data_urls import parse_data_url
 from dragoman.messages.events import FileAdded, FilePartial
 from dragoman.messages.parts import File
 from dragoman.store.store import Store
 
 SMALL = 64 << 10  # characters that are decoded sooner than a thread is found
 _PIECE = 1 << 20  # characters that are decoded at once: a thread gives way between two of them
-_INSIDE = re.compile(r"data:[^,;]*(?:;[^,;]*)*;base64,", re.IGNORECASE)
 
 
 async def store_made(event: FileAdded | FilePartial, store: Store, owner: str, now: float) -> None:
@@ -26,10 +25,10 @@ async def store_made(event: FileAdded | FilePartial, store: Store, owner: str, n
 
 async def store_file(file: File, store: Store) -> File:
     """The file with its bytes among the blobs. One that is only an address stays as it is."""
-    found = _INSIDE.match(file.url[:300]) if file.url is not None else None
-    if file.url is None or found is None:
+    found = parse_data_url(file.url) if file.url is not None else None
+    if file.url is None or found is None or not found.base64:
         return file
-    coded = file.url[found.end() :]
+    coded = file.url[found.begins :]
     try:
         data = _decoded(coded) if len(coded) <= SMALL else await asyncio.to_thread(_decoded, coded)
     except Error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeAlias
 
 from dragoman.errors import ToolFailed
@@ -22,6 +21,7 @@ from dragoman.tools.repair import incomplete_arguments, repair_arguments, unknow
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Offer
+from dragoman.tools.workspace import previewing
 from dragoman.turn.authority import load_authority
 from dragoman.turn.plugin import PlannedCall
 from dragoman.turn.steps.ask import question_to_run
@@ -186,14 +186,16 @@ async def _seen_by_plugins(prepared: PreparedTurn, offer: Offer, call: ToolCall)
 
 async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) -> Asking:
     """With what it would write, before anything is written."""
-    diff = await _diff(tool, call, prepared.services.workspace) if tool.preview is not None else ""
+    diff = await _diff(prepared, tool, call) if tool.preview is not None else ""
     return Asking(call, question_to_run(prepared.log, call, tool, ask, prepared.mode, diff=diff))
 
 
-async def _diff(tool: Tool, call: ToolCall, workspace: Path | None) -> str:
+async def _diff(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> str:
     """Nothing where the call would fail: that is told when it does."""
+    workspace = prepared.services.workspace
     try:
-        return await in_thread(lambda: preview_diff(tool, call.arguments, workspace))
+        with previewing(prepared.log.conversation.id):
+            return await in_thread(lambda: preview_diff(tool, call.arguments, workspace))
     except Exception as error:  # a tool's own function: the question is asked all the same
         _log.debug("%s cannot tell what it would write: %s", tool.name, error)
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import canonical
 from dragoman.messages.request import ToolSpec
+from dragoman.server.protocols.ag_ui.state import describe_state, state_tool
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.send import turn_options
 
@@ -80,14 +82,18 @@ class RunAgentInput(_Loose):
     tools: Annotated[list[AgentTool], Field(max_length=512)] = []
     context: Annotated[list[ContextEntry], Field(max_length=1000)] = []
     resume: Annotated[list[ResumeEntry], Field(max_length=1000)] = []
+    state: JsonValue = None
+    version: Annotated[str, Field(alias="protocolVersion", max_length=20)] = ""  # none before 1.0
 
-    def turn_options(self, agent: str | None) -> TurnOptions:
-        """The tools are the client's own; what it says of its context comes after the prompts."""
+    def turn_options(self, agent: str | None, state: JsonValue) -> TurnOptions:
+        """The tools are the client's own; what it says of its context and state comes after the prompts."""
         said = [one.text for one in self.messages if one.role in ("system", "developer")]
         said += [f"{one.description}: {_words(one.value)}" for one in self.context]
+        said.append(describe_state(state))
         brought = [ToolSpec(tool.name, tool.description, tool.parameters or {}) for tool in self.tools]
+        brought += state_tool(state, [tool.name for tool in self.tools])
         system = "\n\n".join(text for text in said if text) or None
-        return turn_options(agent=agent, system=system, client_tools=brought)
+        return replace(turn_options(agent=agent, system=system, client_tools=brought), state=state or None)
 
 
 def _words(value: JsonValue) -> str:

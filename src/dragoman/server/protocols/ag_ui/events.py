@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
 from dragoman.messages import events as e
 from dragoman.messages.message import Message
-from dragoman.messages.parts import CallState, Reasoning, Text, ToolCall, ToolResult, canonical
+from dragoman.messages.parts import (
+    Arguments,
+    CallState,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    canonical,
+)
 from dragoman.messages.questions import Question
 from dragoman.messages.usage import Usage
+from dragoman.server.protocols.ag_ui.history import thread_messages
+from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, changes_in, difference, merged
 from dragoman.turn.live.log import Snapshot
 from dragoman.turn.machine import State
 
@@ -35,10 +45,25 @@ _RELEASE: JsonValue = {
 
 
 class AgentRun:
-    """One run: from the client's request to the turn's end, or to where it waits for somebody."""
+    """One run: from the client's request to the turn's end, or to where it waits for somebody.
 
-    def __init__(self, thread: str, run: str, client_tools: Collection[str] = ()) -> None:
+    `version` is what the client says it speaks: nothing, before 1.0. `state` is the thread's.
+    """
+
+    def __init__(
+        self,
+        thread: str,
+        run: str,
+        client_tools: Collection[str] = (),
+        *,
+        version: str = VERSION,
+        state: JsonValue = None,
+    ) -> None:
         self._client_tools = client_tools
+        self._all_outcomes = bool(version)
+        self.state = state
+        self.history: Sequence[Message] = ()
+        self.updates: dict[str, Arguments] = {}  # calls that change the state, and wait for their result
         self._named: RunEvent = {"threadId": thread, "runId": run}
         self._message = ""  # the reply that is being written
         self._step: str | None = None
@@ -54,6 +79,22 @@ class AgentRun:
 
     def begin(self) -> RunEvent:
         return {"type": "RUN_STARTED", **self._named, "protocolVersion": VERSION}
+
+    def show_thread(self) -> Iterator[RunEvent]:
+        """What was said before, for a client that has nothing of it, and the state where there is one."""
+        if self.history:
+            said: JsonValue = [shown for message in self.history for shown in thread_messages(message)]
+            yield {"type": "MESSAGES_SNAPSHOT", "messages": said}
+        if self.state:
+            yield {"type": "STATE_SNAPSHOT", "snapshot": self.state}
+
+    def finish(self) -> Iterator[RunEvent]:
+        """Nothing is being written in this thread."""
+        yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": "success"}}
+
+    @property
+    def _has_state_tool(self) -> bool:
+        return UPDATE_STATE not in self._client_tools
 
     @property
     def waits(self) -> bool:
@@ -89,13 +130,21 @@ class AgentRun:
                 case Reasoning(text=text):
                     yield from self._write("reasoning", text)
                 case ToolCall() if part.arguments or message.finish is not None:
-                    yield from self._show(part.id, part.tool, part.arguments)
+                    if (
+                        part.state.settled
+                        or part.state is CallState.RUNNING
+                        or not self._is_theirs(part.tool)
+                    ):
+                        yield from self._show(part.id, part.tool, part.arguments)
                     if part.result is not None and part.state.settled:
-                        yield from self._settle(part.id, part.result)
+                        yield from self._settle(part.id, part.tool, part.arguments, part.state, part.result)
                     else:
                         self._unsettled.add(part.id)
-                        if part.state is CallState.RUNNING and part.tool in self._client_tools:
-                            self._handed_out[part.id] = None
+                        if part.state is CallState.RUNNING and part.tool in {
+                            *self._client_tools,
+                            UPDATE_STATE,
+                        }:
+                            self._hand_out(part.id, part.tool, part.arguments)
 
     # ── what happens ──────────────────────────────────────────────────────────────────────────────
 
@@ -131,28 +180,31 @@ class AgentRun:
         match event:
             case e.CallInputStart(call=call, tool=tool):
                 yield from self._close()
-                yield self._start_call(call, tool)
+                if not self._is_theirs(tool):
+                    yield self._start_call(call, tool)
             case e.CallInputDelta(call=call, text=text):
                 yield from self._write_arguments(call, text)
             case e.CallInputEnd(call=call, tool=tool, arguments=arguments):
                 self._unsettled.add(call)
-                yield from self._show(call, tool, arguments or {})
+                if not self._is_theirs(tool):
+                    yield from self._show(call, tool, arguments or {})
             case e.CallAsked(call=call, tool=tool, question=question, arguments=arguments):
-                yield from self._show(call, tool, arguments)
+                if not self._is_theirs(tool):
+                    yield from self._show(call, tool, arguments)
                 self._asked[question] = event
             case e.CallAnswered(question=question):
                 self._asked.pop(question, None)
             case e.CallStart(call=call, tool=tool, arguments=arguments, client=client):
                 yield from self._show(call, tool, arguments)
                 if client:
-                    self._handed_out[call] = None
+                    self._hand_out(call, tool, arguments)
             case e.CallProgress(call=call, value=value):
                 yield _custom("progress", {"call": call, "value": value})
-            case e.CallEnd(call=call, tool=tool, arguments=arguments, result=result, original=original):
+            case e.CallEnd(call=call, tool=tool, arguments=arguments, state=state, result=result):
                 yield from self._show(call, tool, arguments)
-                if original is not None:  # the protocol has no word for it
+                if event.original is not None:  # the protocol has no word for it
                     yield _custom("call.edited", {"call": call, "arguments": arguments})
-                yield from self._settle(call, result)
+                yield from self._settle(call, tool, arguments, state, result)
             case _:
                 pass
 
@@ -163,7 +215,8 @@ class AgentRun:
             interrupts: JsonValue = [_interrupt(id, asked) for id, asked in self._asked.items()]
             outcome: JsonValue = {"type": "interrupt", "interrupts": interrupts}
         else:
-            outcome = {"type": "success", "pendingToolCallIds": [*self._handed_out]}
+            pending: RunEvent = {"pendingToolCallIds": [*self._handed_out]} if self._all_outcomes else {}
+            outcome = {"type": "success", **pending}
         yield {"type": "RUN_FINISHED", **self._named, "outcome": outcome}
 
     def _end(self, end: e.TurnEnd) -> Iterator[RunEvent]:
@@ -171,6 +224,9 @@ class AgentRun:
         used: JsonValue = [_usage(end.usage, self._model)]
         if end.error is not None:
             yield {"type": "RUN_ERROR", "message": end.error, "usage": used}
+            return
+        if end.state == "cancelled" and not self._all_outcomes:
+            yield {"type": "RUN_ERROR", "message": "the run was cancelled", "code": "cancelled"}
             return
         kind = "cancelled" if end.state == "cancelled" else "success"
         yield {"type": "RUN_FINISHED", **self._named, "outcome": {"type": kind}, "usage": used}
@@ -241,11 +297,30 @@ class AgentRun:
         self._shown.add(call)
         yield {"type": "TOOL_CALL_END", "toolCallId": call}
 
-    def _settle(self, call: str, result: ToolResult) -> Iterator[RunEvent]:
+    def _is_theirs(self, tool: str) -> bool:
+        """Clients run what they are shown of their own tools at the end of a run: so a call of one is shown
+        when it may run, or when it is over."""
+        return tool in self._client_tools
+
+    def _hand_out(self, call: str, tool: str, arguments: Arguments) -> None:
+        """The client is to run it, or we for it, if it is about the state."""
+        if tool == UPDATE_STATE and self._has_state_tool:
+            self.updates[call] = arguments
+        else:
+            self._handed_out[call] = None
+
+    def _settle(
+        self, call: str, tool: str, arguments: Arguments, state: CallState, result: ToolResult
+    ) -> Iterator[RunEvent]:
         self._handed_out.pop(call, None)
+        self.updates.pop(call, None)
         self._unsettled.discard(call)
         told: RunEvent = {"messageId": f"{call}-result", "toolCallId": call, "content": result.text}
         yield {"type": "TOOL_CALL_RESULT", **told, "role": "tool"}
+        if tool == UPDATE_STATE and self._has_state_tool and state is CallState.COMPLETED:
+            before, self.state = self.state, merged(self.state, changes_in(arguments))
+            if delta := [*difference(before, self.state)]:
+                yield {"type": "STATE_DELTA", "delta": [*delta]}
 
 
 def _opening(kind: str, id: str) -> Iterator[RunEvent]:

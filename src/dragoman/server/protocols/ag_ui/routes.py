@@ -12,14 +12,17 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound
+from dragoman.messages.boundary import check_json
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
+from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, state_in
 from dragoman.server.protocols.threads import Said, attach, conversation_of, say, write
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
+from dragoman.turn.facts import TurnOptions, options_in
 from dragoman.turn.handles import TurnHandle
 
 router = APIRouter(tags=["AG-UI"])
@@ -44,23 +47,49 @@ async def run_agent(context: TheContext, person: Person, agent: str, body: RunAg
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
-    projection = AgentRun(body.thread, body.run, {tool.name for tool in body.tools})
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if live and (body.resume or _brings(body.messages)):
         turn = context.runtime.turn(live[-1].id)
-        snapshot = await turn.snapshot()
+        projection, snapshot = await _projection(context, body, turn.id), await turn.snapshot()
         for _ in projection.replay(snapshot):
             pass  # the client has these events
+        projection.state = body.state or projection.state  # it may have changed it since
         await _bring(context, person, body, projection)
         return _respond(context, turn, projection, after=snapshot.last)
     if live and _last_said(body.messages) == await _question_of(context, live[-1]):
         await context.runtime.driver.adopt(live[-1].id)
+        projection = await _projection(context, body, live[-1].id)
         return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
     if body.resume:
         raise BadRequest("nothing waits in this thread: what is resumed is over")
-    row = await _start(context, person, body, agent)
+    if conversation is not None and _last_said(body.messages) is None:
+        return await _show(context, body, conversation, live)
+    row = await _start(context, person, body, agent, body.state or await state_in(context, conversation))
     context.readers.began(row.id)
+    projection = await _projection(context, body, row.id)
     return _respond(context, context.runtime.turn(row.id), projection, after=0)
+
+
+async def _projection(context: Context, body: RunAgentInput, turn: str | None) -> AgentRun:
+    """Of a turn, with the tools that its client brought and the state that it was started with."""
+    options = options_in(await context.runtime.store.facts(turn)) if turn is not None else TurnOptions()
+    names = {spec.name for spec in options.client_tools} - {UPDATE_STATE} | {tool.name for tool in body.tools}
+    return AgentRun(body.thread, body.run, names, version=body.version, state=options.state)
+
+
+async def _show(
+    context: Context, body: RunAgentInput, conversation: str, live: Sequence[TurnRow]
+) -> Response:
+    """A thread that the client has nothing of: what was said in it, its state, and what is being written."""
+    path = await (await context.runtime.conversation(conversation)).messages()
+    if live:
+        projection = await _projection(context, body, live[-1].id)
+        projection.history = [one for one in path if one.turn != live[-1].id or one.id == live[-1].message]
+        await context.runtime.driver.adopt(live[-1].id)
+        return _respond(context, context.runtime.turn(live[-1].id), projection, after=None)
+    projection = await _projection(context, body, None)
+    projection.history, projection.state = path, await state_in(context, conversation)
+    return _respond(context, None, projection, after=None)
 
 
 async def _question_of(context: Context, turn: TurnRow) -> str:
@@ -75,7 +104,9 @@ def _brings(messages: Sequence[AgentMessage]) -> bool:
     return bool(messages) and messages[-1].role == "tool"
 
 
-async def _start(context: Context, person: str, body: RunAgentInput, agent: str | None) -> TurnRow:
+async def _start(
+    context: Context, person: str, body: RunAgentInput, agent: str | None, state: JsonValue
+) -> TurnRow:
     spoken = [one for one in body.messages if one.role in ("user", "assistant")]
     place = next((n for n, one in reversed([*enumerate(spoken)]) if one.role == "user"), None)
     if place is None:
@@ -84,7 +115,8 @@ async def _start(context: Context, person: str, body: RunAgentInput, agent: str 
         Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
         for one in spoken[:place]
     ]
-    content, options = await _content(context, person, spoken[place]), body.turn_options(agent)
+    check_json(state, "the state")
+    content, options = await _content(context, person, spoken[place]), body.turn_options(agent, state)
     return await say(context, person, body.thread, PROTOCOL, before=before, content=content, options=options)
 
 
@@ -140,14 +172,27 @@ def _answer(asked: Question, entry: ResumeEntry) -> Answer:
 # ── the stream ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _respond(context: Context, turn: TurnHandle, projection: AgentRun, *, after: int | None) -> Response:
-    chunks = write(context, turn.id, _events(turn, projection, after))
+def _respond(
+    context: Context, turn: TurnHandle | None, projection: AgentRun, *, after: int | None
+) -> Response:
+    if turn is None:
+        chunks = write(context, "", _shown(projection))
+    else:
+        chunks = write(context, turn.id, _events(turn, projection, after))
     return EventStream(chunks, context.publisher.streams)
+
+
+async def _shown(projection: AgentRun) -> AsyncIterator[RunEvent]:
+    for told in (projection.begin(), *projection.show_thread(), *projection.finish()):
+        yield told
 
 
 async def _events(turn: TurnHandle, projection: AgentRun, after: int | None) -> AsyncIterator[RunEvent]:
     """Until the turn ends, or waits for somebody; where no place is named, from its beginning."""
     yield projection.begin()
+    if not after:  # else the client has them
+        for told in projection.show_thread():
+            yield told
     if after is None:
         snapshot = await turn.snapshot()
         after = snapshot.last
@@ -157,6 +202,7 @@ async def _events(turn: TurnHandle, projection: AgentRun, after: int | None) -> 
         for told in projection.pause():
             yield told
         return
+    await _update_state(turn, projection)
     async for told in _rest(turn, projection, after):
         yield told
 
@@ -165,7 +211,16 @@ async def _rest(turn: TurnHandle, projection: AgentRun, after: int) -> AsyncIter
     async for event in turn.events(after):
         for told in projection.events(event):
             yield told
+        await _update_state(turn, projection)
         if projection.waits:
             for told in projection.pause():
                 yield told
             return
+
+
+async def _update_state(turn: TurnHandle, projection: AgentRun) -> None:
+    """The results of calls that change the state: who reads the run has the new one by its events."""
+    while projection.updates:
+        call, _ = projection.updates.popitem()
+        with suppress(AlreadyAnswered, NotFound):  # another reader of the same turn was faster
+            await turn.deliver(call, "The state is changed.")

@@ -31,6 +31,7 @@ router = APIRouter(tags=["AI SDK"])
 
 PROTOCOL = "ai-sdk"
 _HEADER = "x-vercel-ai-ui-message-stream"
+_STREAM_ID = "x-resumable-stream-id"  # assistant-ui keeps it over a reload, and asks for the rest by it
 _STREAM: dict[int | str, dict[str, object]] = {
     200: {"description": "Chunks of a UI message", "content": {"text/event-stream": {}}}
 }
@@ -83,13 +84,13 @@ async def _chat(context: Context, person: str, body: UIChatBody, *, approvals: b
             pass  # the client has these chunks
         await _bring(context, person, last, stream)
         if not row.live:
-            return _respond(context, row.id, _over(stream))
-        return _respond(context, row.id, _follow(turn, stream, snapshot.last))
+            return _respond(context, row, _over(stream))
+        return _respond(context, row, _follow(turn, stream, snapshot.last))
     row = await _start(context, person, body)
     brought = await _brought(context, row.id)
     stream = UIMessageStream(row.id, row.conversation, brought=brought, approvals=approvals)
     context.readers.began(row.id)
-    return _respond(context, row.id, _follow(context.runtime.turn(row.id), stream, 0))
+    return _respond(context, row, _follow(context.runtime.turn(row.id), stream, 0))
 
 
 async def _resume(context: Context, person: str, id: str, *, approvals: bool) -> Response:
@@ -100,7 +101,7 @@ async def _resume(context: Context, person: str, id: str, *, approvals: bool) ->
     stream = UIMessageStream(
         row.id, row.conversation, brought=await _brought(context, row.id), approvals=approvals
     )
-    return _respond(context, row.id, _from_the_start(context.runtime.turn(row.id), stream))
+    return _respond(context, row, _from_the_start(context.runtime.turn(row.id), stream))
 
 
 async def _live_turn(context: Context, person: str, name: str) -> TurnRow | None:
@@ -189,9 +190,10 @@ async def _bring(context: Context, person: str, message: UIMessage, stream: UIMe
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _respond(context: Context, turn: str, chunks: AsyncIterator[Chunk]) -> Response:
-    response = EventStream(write(context, turn, chunks, _DONE), context.publisher.streams)
+def _respond(context: Context, turn: TurnRow, chunks: AsyncIterator[Chunk]) -> Response:
+    response = EventStream(write(context, turn.id, chunks, _DONE), context.publisher.streams)
     response.headers[_HEADER] = "v1"
+    response.headers[_STREAM_ID] = turn.conversation
     return response
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import re
 from dataclasses import dataclass
 
+from dragoman.messages.data_urls import is_media_type, parse_data_url
 from dragoman.messages.parts import File
 from dragoman.server.context import Context
 from dragoman.server.protocols.openai.errors import ApiRefusal
 from dragoman.server.protocols.threads import store_file
 
-_WORD = "[A-Za-z0-9.+_-]{1,100}"
-_DATA_URL = re.compile(rf"data:({_WORD}/{_WORD})((?:;[^;,]{{0,100}})*?);base64,", re.IGNORECASE)
 _SOUNDS = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 
 
@@ -33,11 +31,11 @@ class Attached:
 
 def attached_url(url: str, param: str, limit: int, name: str | None = None) -> Attached:
     """The file in a data URL. Addresses of the web are not fetched from here."""
-    found = _DATA_URL.match(url)
-    if found is None:
+    found = parse_data_url(url)
+    if found is None or not found.base64 or not is_media_type(found.media_type):
         what = "files come as data URLs (data:image/png;base64,…): no address is fetched from here"
         raise ApiRefusal(what, param, code="invalid_value")
-    return _attached(found.group(1).lower(), url[found.end() :], param, limit, name)
+    return _attached(found.media_type, url[found.begins :], param, limit, name)
 
 
 def attached_sound(data: str, format: str, param: str, limit: int) -> Attached:

@@ -1,0 +1,123 @@
+// One person at a page of assistant-ui, drawn into jsdom: `node assistant_ui.mjs URL KEY SCENE`.
+// Prints the messages that its runtime shows in the end, as JSON.
+import { JSDOM } from "jsdom";
+
+const [url, key, scene] = process.argv.slice(2);
+const { window } = new JSDOM("<!doctype html><div id=root></div>", { url: "http://localhost/", pretendToBeVisual: true });
+for (const name of ["window", "document", "HTMLElement", "Element", "Node", "MutationObserver", "ResizeObserver"])
+  globalThis[name] = name === "window" ? window : window[name];
+
+const { createElement } = await import("react");
+const { createRoot } = await import("react-dom/client");
+const { AssistantRuntimeProvider, useAssistantTool } = await import("@assistant-ui/react");
+const { AssistantChatTransport, useChatRuntime } = await import("@assistant-ui/react-ai-sdk");
+const ai = await import("ai");
+
+const seen = { errors: [], ran: [] };
+const stored = new Map(); // what a page keeps in its session storage
+const session = () => ({
+  getStreamId: () => stored.get("stream") ?? null,
+  setStreamId: (id) => void stored.set("stream", id),
+  clear: () => void stored.delete("stream"),
+});
+let runtime;
+
+function Where() {
+  useAssistantTool({
+    toolName: "where",
+    description: "Where the person is.",
+    parameters: { type: "object", properties: {} },
+    execute: async (input) => {
+      seen.ran.push(input);
+      return "Rome";
+    },
+  });
+  return null;
+}
+
+function Page({ storage }) {
+  runtime = useChatRuntime({
+    transport: new AssistantChatTransport({
+      api: url,
+      headers: { authorization: `Bearer ${key}` },
+      resumable: { storage, resumeApi: (id) => `${url}/${id}/stream` },
+    }),
+    sendAutomaticallyWhen: (state) =>
+      ai.lastAssistantMessageIsCompleteWithToolCalls(state) ||
+      ai.lastAssistantMessageIsCompleteWithApprovalResponses(state),
+    onError: (error) => seen.errors.push(error.message),
+  });
+  return createElement(AssistantRuntimeProvider, { runtime }, scene === "tool" ? createElement(Where) : null);
+}
+
+function open() {
+  const root = createRoot(window.document.getElementById("root"));
+  root.render(createElement(Page, { storage: session() }));
+  return root;
+}
+
+async function until(found) {
+  const end = Date.now() + 30_000;
+  for (let value; ; ) {
+    if ((value = found())) return value;
+    if (Date.now() > end) throw new Error(`nothing came of it: ${JSON.stringify([messages(), seen])}`);
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
+const messages = () => runtime?.thread.getState().messages ?? [];
+const last = () => messages().at(-1);
+const parts = () => last()?.content ?? [];
+const text = () => (last()?.role === "assistant" ? parts().map((part) => part.text ?? "").join("") : "");
+const idle = () => runtime && !runtime.thread.getState().isRunning;
+const answered = () => idle() && text().endsWith(".");
+const say = async (words) => {
+  await until(() => runtime && !runtime.thread.getState().isDisabled && !runtime.thread.getState().isLoading);
+  runtime.thread.append(words);
+};
+
+let root = open();
+switch (scene) {
+  case "chat":
+  case "tool":
+    await say("Hello");
+    await until(answered);
+    break;
+  case "two":
+    await say("Hello");
+    await until(answered);
+    await say("And?");
+    await until(() => messages().length === 4 && answered());
+    break;
+  case "allow":
+  case "refuse": {
+    await say("Add.");
+    const asked = () => parts().findIndex((part) => part.approval && part.approval.approved === undefined);
+    await until(() => idle() && asked() >= 0);
+    const message = runtime.thread.getMessageByIndex(messages().length - 1);
+    const reason = scene === "allow" ? undefined : "not today";
+    await message.getMessagePartByIndex(asked()).respondToToolApproval({ approved: scene === "allow", reason });
+    await until(answered);
+    break;
+  }
+  case "reload":
+    await say("Hello");
+    await until(() => text().length > 20);
+    root.unmount(); // the page goes, and comes again with what it had stored
+    runtime = undefined;
+    root = open();
+    await until(() => text().length > 20 && answered());
+    break;
+  case "stop":
+    await say("Hello");
+    await until(() => text().length > 20);
+    runtime.thread.cancelRun();
+    await until(idle);
+    await say("Something else");
+    await until(() => messages().length === 4 && answered());
+    break;
+  default:
+    throw new Error(`there is no scene ${scene}`);
+}
+console.log(JSON.stringify({ messages: messages(), ...seen }));
+process.exit(0);

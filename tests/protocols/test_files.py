@@ -1,0 +1,65 @@
+"""Files of messages that come from other people's clients, by their addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.wire.scripted import says
+from tests.runtimes import model_of
+from tests.server.site import served
+
+FOREIGN = [
+    "http://169.254.169.254/latest/meta-data",
+    "HTTPS://pictures.example/a.png",
+    "//pictures.example/a.png",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "data:no comma",
+]
+
+
+def ai_sdk(url: str) -> tuple[str, dict[str, Any]]:
+    file = {"type": "file", "url": url, "mediaType": "image/png"}
+    message = {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Look."}, file]}
+    return "/api/ai-sdk/chat", {"id": "a", "messages": [message]}
+
+
+def ag_ui(url: str) -> tuple[str, dict[str, Any]]:
+    source = {"type": "url", "value": url, "mimeType": "image/png"}
+    content = [{"type": "text", "text": "Look."}, {"type": "image", "source": source}]
+    return "/api/ag-ui", {
+        "threadId": "a",
+        "runId": "1",
+        "messages": [{"id": "1", "role": "user", "content": content}],
+    }
+
+
+@pytest.mark.parametrize("url", FOREIGN)
+@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
+async def test_an_address_of_another_place_is_refused_and_nothing_is_stored(
+    tmp_path: Path, protocol: Any, url: str
+) -> None:
+    """F3: whoever serves the model would fetch it, and nobody has judged it."""
+    async with served(tmp_path, [says("I see.")]) as site:
+        answer = await site.ask("POST", *protocol(url))
+        assert answer.status == 422, answer.body
+        assert "no other address is fetched from here" in answer.body["detail"]
+        assert await site.runtime.conversations() == []
+        assert model_of(site.runtime).requests == []
+
+
+@pytest.mark.parametrize("url", ["data:image/png;base64,aGVsbG8=", "DATA:;BASE64,aGVsbG8=", "data:,hello"])
+@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
+async def test_a_file_in_its_own_address_is_stored(tmp_path: Path, protocol: Any, url: str) -> None:
+    """M3: however its address is spelled."""
+    async with served(tmp_path, [says("I see.")]) as site:
+        answer = await site.ask("POST", *protocol(url))
+        assert answer.status == 200, answer.body
+        (conversation,) = await site.runtime.conversations()
+        (first, *_), _ = await site.runtime.store.messages(conversation.id)
+        (file,) = first.files
+        assert file.blob is not None
+        assert await site.runtime.store.blob(file.blob) == b"hello"

@@ -1,0 +1,79 @@
+"""A server's question to a person, and a process that is killed before they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman import reply
+from dragoman.errors import DragomanError
+from dragoman.messages.parts import CallState
+from dragoman.messages.questions import Question
+from dragoman.wire.scripted import says
+from tests.patience import PATIENCE, eventually
+from tests.runtimes import calls_of
+from tests.tools.mcp.asking import runtime
+
+pytestmark = pytest.mark.slow
+
+
+async def killed_while_it_asks(folder: Path, tool: str) -> Question:
+    """The question that a process had asked when it was killed."""
+    command = [sys.executable, "-m", "tests.tools.mcp.asking", str(folder), tool]
+    process = subprocess.Popen(command)  # noqa: ASYNC220 - it is not waited for
+    try:
+        await eventually((folder / "begun.txt").exists)
+        async with runtime(folder, adopts=False) as looking, asyncio.timeout(PATIENCE):
+            while not (found := await looking.store.questions()):  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    assert "What is your name?" in found[0].text
+    return found[0]
+
+
+def begun(folder: Path) -> list[str]:
+    return (folder / "begun.txt").read_text().split()
+
+
+@pytest.mark.parametrize("meanwhile", [True, False])
+async def test_the_question_of_a_call_that_may_be_repeated_is_answered_after_a_kill(
+    tmp_path: Path, meanwhile: bool
+) -> None:
+    """S3 × P6: the same question, once; also where the person answers while nobody runs the turn."""
+    question = await killed_while_it_asks(tmp_path, "look")
+    if meanwhile:
+        async with runtime(tmp_path, adopts=False) as answering:
+            await answering.answer(question.id, reply({"name": "Ada"}))
+    async with runtime(tmp_path, says("done")) as again:
+        turn = again.turn(question.turn)
+        if not meanwhile:
+            assert [one.id for one in await again.store.questions()] == [question.id]
+            await turn.answer(question.id, reply({"name": "Ada"}))
+        (call,) = calls_of((await turn.result()).messages)
+    assert call.result is not None
+    assert (call.state, call.result.text, begun(tmp_path)) == (
+        CallState.COMPLETED,
+        "hello Ada",
+        ["look", "look"],
+    )
+
+
+async def test_a_call_that_may_do_anything_is_not_made_again_for_its_question(tmp_path: Path) -> None:
+    """S3: the question is closed, the model is told, and the server is not called a second time."""
+    question = await killed_while_it_asks(tmp_path, "change")
+    async with runtime(tmp_path, says("done")) as again:
+        result = await again.turn(question.turn).result()
+        (call,) = calls_of(result.messages)
+        closed = await again.store.question(question.id)
+        with pytest.raises(DragomanError, match="the program stopped while the tool waited"):
+            await again.answer(question.id, reply({"name": "Ada"}))
+    assert call.result is not None
+    assert (call.state, result.text, begun(tmp_path)) == (CallState.INTERRUPTED, "done", ["change"])
+    assert "whether it took effect is not known" in call.result.text
+    assert closed.closed == "the program stopped while the tool waited"
