@@ -17,6 +17,7 @@ EXTRAS = {
     "mcp": ("mcp", "mcp_types", "httpx2", "anyio"),
     "others": ("cryptography", "keyring", "genai_prices", "xllamacpp", "asyncpg", "psycopg", "procrastinate"),
     "rest": ("obstore", "opentelemetry", "greenlet"),
+    "speech": ("espeakng_loader", "pocketsphinx"),
 }
 PROGRAM = """
 from dragoman import ScriptedModel, SyncRuntime, run_sync, tool
@@ -62,6 +63,8 @@ def test_the_library_needs_no_extra(tmp_path: Path) -> None:
         ("cli", ["--help"], "cli"),
         ("server", ["serve", "--model", "scripted/demo", "--port", "0"], "server"),
         ("mcp", ["mcp", "test", "files"], "mcp"),
+        ("speech", ["run", "--model", "local/espeak", "Hello."], "speech"),
+        ("speech", ["run", "--model", "local/pocketsphinx", "Hello."], "speech"),
     ],
 )
 def test_a_program_says_which_extra_it_lacks(

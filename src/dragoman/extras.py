@@ -13,6 +13,8 @@ _EXTRAS = {  # package → its extra, and what needs it
     "fastapi": ("server", "the server"),
     "uvicorn": ("server", "the server"),
     "mcp": ("mcp", "an MCP server"),
+    "espeakng_loader": ("speech", "local/espeak"),
+    "pocketsphinx": ("speech", "local/pocketsphinx"),
 }
 
 

@@ -28,6 +28,7 @@ from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.providers.keys import Keys
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
+from dragoman.providers.local.speech import speech_model
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
@@ -173,9 +174,16 @@ class Models:
             ]
             if typed and self._is_reached(provider):
                 for model in typed:
-                    (own if model in provider.own else others).append(f"{provider.name}/{model}")
+                    if model in provider.own:
+                        own.append(f"{provider.name}/{model}")
+                    elif not self.is_last_resort(provider, model):
+                        others.append(f"{provider.name}/{model}")
         listed = [name for name, one in self._types.items() if one == type]
         return list(dict.fromkeys((*own, *others, *listed)))
+
+    def is_last_resort(self, provider: Provider, model: str) -> bool:
+        """Whether it does its work so poorly that it is chosen by nobody but a person, or their settings."""
+        return provider.name == PROVIDER and model in speech_model and model not in provider.own
 
     def _is_reached(self, provider: Provider) -> bool:
         """Whether its models can be asked, as far as that is known without opening a keyring for it."""
@@ -238,7 +246,9 @@ class Models:
         encoding = _wire_for(provider, traits)
         learned = self._learned.setdefault(base, Learned())  # its variants are the same model
         answering: Model
-        if provider.name == PROVIDER:
+        if provider.name == PROVIDER and model in speech_model:
+            answering = speech_model[model](base, self._attachments)
+        elif provider.name == PROVIDER:
             answering = local_model(
                 self._server(model, traits),
                 self.client,

@@ -242,29 +242,6 @@ export interface components {
         Cancelled: {
             cancelled: boolean;
         };
-        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
-        ChatBody: {
-            id: string;
-            messages: components["schemas"]["UIMessage"][];
-            /**
-             * @default submit-message
-             * @enum {string}
-             */
-            trigger?: "submit-message" | "regenerate-message";
-            messageId?: string | null;
-            model?: string | null;
-            agent?: string | null;
-            mode?: ("auto" | "ask" | "manual" | "off") | null;
-            system?: string | null;
-            /** @default {} */
-            options?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
-            /** @default {} */
-            tools?: {
-                [key: string]: components["schemas"]["ClientTool"];
-            };
-        };
         /**
          * @description A source that a text names: an address, a file of the provider's, or a passage of an attachment.
          *
@@ -851,6 +828,8 @@ export interface components {
             unit_prices: {
                 [key: string]: number;
             };
+            /** @default false */
+            last_resort: boolean;
         };
         NamedPrompt: {
             name: string;
@@ -1808,6 +1787,29 @@ export interface components {
             compactions: components["schemas"]["CompactionTrace"][];
             remarks: components["schemas"]["Remark"][];
         };
+        /** @description The fields of `DefaultChatTransport`, and what an application may add with its `body` option. */
+        UIChatBody: {
+            id: string;
+            messages: components["schemas"]["UIMessage"][];
+            /**
+             * @default submit-message
+             * @enum {string}
+             */
+            trigger?: "submit-message" | "regenerate-message";
+            messageId?: string | null;
+            model?: string | null;
+            agent?: string | null;
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            system?: string | null;
+            /** @default {} */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** @default {} */
+            tools?: {
+                [key: string]: components["schemas"]["ClientTool"];
+            };
+        };
         UIMessage: {
             /** @default  */
             id?: string;
@@ -1920,7 +1922,6 @@ export type CallState = components['schemas']['CallState'];
 export type CallTrace = components['schemas']['CallTrace'];
 export type Cancel = components['schemas']['Cancel'];
 export type Cancelled = components['schemas']['Cancelled'];
-export type ChatBody = components['schemas']['ChatBody'];
 export type CitationInput = components['schemas']['Citation-Input'];
 export type CitationOutput = components['schemas']['Citation-Output'];
 export type ClientTool = components['schemas']['ClientTool'];
@@ -2041,6 +2042,7 @@ export type TurnInfo = components['schemas']['TurnInfo'];
 export type TurnStart = components['schemas']['TurnStart'];
 export type TurnState = components['schemas']['TurnState'];
 export type TurnTrace = components['schemas']['TurnTrace'];
+export type UiChatBody = components['schemas']['UIChatBody'];
 export type UiMessage = components['schemas']['UIMessage'];
 export type UiPart = components['schemas']['UIPart'];
 export type UnfinishedTurn = components['schemas']['UnfinishedTurn'];
