@@ -41,7 +41,9 @@ from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.learned import Learned
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
+from dragoman.wire.pictures import NO_LIMITS
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.uploads import SERVICES, Uploads
 from dragoman.wire.wire import Model, Wire
 
 AUTO = "auto"
@@ -104,6 +106,7 @@ class Models:
         self._servers: dict[str, LlamaServer] = {}
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
+        self._uploads: dict[str, Uploads] = {}  # by provider
         self._types: dict[str, ModelType] = {}  # as their servers list them
 
     async def __aenter__(self) -> Self:
@@ -118,6 +121,8 @@ class Models:
         """Give the connections back, and stop the servers that were started."""
         for server in self._servers.values():
             await server.close()
+        for uploads in self._uploads.values():
+            await uploads.close()
         await self.client.close()
 
     def use_blobs(self, read: ReadBlob) -> None:
@@ -148,6 +153,7 @@ class Models:
         """Its key or address is another one by now: its models are built anew when they are next asked."""
         for name in [one for one in self._models if one.partition("/")[0] == provider]:
             del self._models[name]
+        self._uploads.pop(provider, None)
         self._chains.clear()
 
     def traits(self, provider: Provider, model: str) -> Traits:
@@ -268,6 +274,8 @@ class Models:
                 extra=provider.extra if traits.type == CHAT else provider.extra is True,
                 attachments=self._attachments,
                 learned=learned,
+                limits=provider.files if traits.type == CHAT else NO_LIMITS,
+                uploads=self._uploads_to(provider) if traits.type == CHAT else None,
             )
         served = ServedModel(
             answering,
@@ -295,6 +303,14 @@ class Models:
                 progress=self._progress,
             )
         return self._servers[model]
+
+    def _uploads_to(self, provider: Provider) -> Uploads | None:
+        """The files that lie at this provider, of all its models."""
+        if provider.files.upload_above is None or provider.wire not in SERVICES:
+            return None
+        if provider.name not in self._uploads:
+            self._uploads[provider.name] = Uploads(self.client, self._reach(provider), provider.wire)
+        return self._uploads[provider.name]
 
     def _reach(self, provider: Provider) -> Endpoint:
         """The provider's endpoint. Models of one account use one access token."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -30,6 +30,19 @@ def write_form(body: Body) -> tuple[bytes, str]:
             pieces += (f"--{boundary}\r\n".encode(), *_field(name, one), b"\r\n")
     pieces.append(f"--{boundary}--\r\n".encode())
     return b"".join(pieces), f"multipart/form-data; boundary={boundary}"
+
+
+def write_upload(fields: Mapping[str, str], name: str, media_type: str, data: bytes) -> tuple[bytes, str]:
+    """The same for one file whose bytes are at hand, after these fields."""
+    boundary = f"dragoman-{secrets.token_hex(16)}"
+    head = b"".join(
+        b"".join((f"--{boundary}\r\n".encode(), *_field(field, value), b"\r\n"))
+        for field, value in fields.items()
+    )
+    disposition = f'Content-Disposition: form-data; name="file"; filename="{_quoted(name)}"'
+    file = f"--{boundary}\r\n{disposition}\r\nContent-Type: {_quoted(media_type)}\r\n\r\n".encode()
+    end = f"\r\n--{boundary}--\r\n".encode()
+    return b"".join((head, file, data, end)), f"multipart/form-data; boundary={boundary}"
 
 
 def _field(name: str, value: JsonValue) -> Iterator[bytes]:
