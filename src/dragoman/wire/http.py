@@ -6,10 +6,9 @@ One attempt, from the request to the end of its stream, is in `wire/exchange.py`
 from __future__ import annotations
 
 import asyncio
-import io
 import random as randomness
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -46,6 +45,7 @@ if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done w
     import aiohttp
 
 TOKEN_SECONDS = 30.0  # for an access token: those who give them are quick
+PIECE = 1 << 18  # bytes of a large body that are written at once
 LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces
 
 
@@ -135,8 +135,8 @@ class HttpClient:
         return await self._pool().request(
             method,
             exact_url(url) if exact else url,
-            data=body if len(body) < LARGE_BODY else io.BytesIO(body),
-            headers=headers,
+            data=body if len(body) < LARGE_BODY else _pieces(body),
+            headers=headers if len(body) < LARGE_BODY else {**headers, "Content-Length": str(len(body))},
             proxy=self._proxy_for(url),
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
@@ -232,6 +232,13 @@ class HttpClient:
         if proxy is not None and not proxy.startswith(("http://", "https://")):
             raise ConfigError(f"the proxy for {host_of(url)} is not an http:// or https:// address")
         return proxy
+
+
+async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
+    """A large body bit by bit: what aiohttp has for bytes copies all of them first, while others wait."""
+    whole = memoryview(body)
+    for at in range(0, len(whole), PIECE):
+        yield whole[at : at + PIECE]
 
 
 class HttpModel:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # Pillow is imported when the first picture is too large
     from PIL.Image import Image
 
 MOST_PIXELS = 100_000_000  # a picture of more is not unpacked: it may be made to fill the memory
-TOGETHER = 128 << 20  # bytes of all files of a request, where nobody knows what its provider takes
+TOGETHER = 64 << 20  # bytes of all files of a request, where nobody knows what its provider takes
 _SMALLER = 0.75  # of its edge, where a picture has still too many bytes
 _ATTEMPTS = 8
 _FORMATS = ("PNG", "JPEG", "WEBP")  # a moving GIF would stand still
