@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from dragoman.providers.catalog import (
 from dragoman.providers.chain import ModelChain, chain_name, names_in
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.providers.keys import Keys
+from dragoman.providers.listed_types import ListedTypes
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
 from dragoman.providers.local.speech import speech_model
@@ -78,7 +80,8 @@ class Models:
 
     `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
     catalog says, "native", or the name of a dialect for all models. `blobs` reads attachments.
-    `progress` hears of the download of the model in the box: bytes so far, and in all.
+    `progress` hears of the download of the model in the box: bytes so far, and in all. `types_file` remembers
+    what servers say that their models do.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Models:
         dialect: str = AUTO,
         blobs: ReadBlob | None = None,
         progress: Progress | None = None,
+        types_file: Path | None = None,
     ) -> None:
         if dialect not in (AUTO, NATIVE):
             named_dialect(dialect)  # raises, and names those there are
@@ -107,7 +111,7 @@ class Models:
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
         self._uploads: dict[str, Uploads] = {}  # by provider
-        self._types: dict[str, ModelType] = {}  # as their servers list them
+        self._types = ListedTypes(types_file)  # as their servers list them
 
     async def __aenter__(self) -> Self:
         return self
@@ -135,7 +139,7 @@ class Models:
 
     def note_types(self, types: Mapping[str, ModelType]) -> None:
         """What servers say their models do. What the catalog says of one wins."""
-        self._types.update(types)
+        self._types.note(types)
         for name in types:
             self._models.pop(name, None)
 

@@ -239,6 +239,7 @@ async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
     whole = memoryview(body)
     for at in range(0, len(whole), PIECE):
         yield whole[at : at + PIECE]
+        await asyncio.sleep(0)  # a reader who is quick would not let anybody else in between
 
 
 class HttpModel:
