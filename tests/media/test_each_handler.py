@@ -174,7 +174,7 @@ async def test_an_edited_message_is_answered_anew(tmp_path: Path, task: Task) ->
         await turn.result()
         messages, _ = await runtime.store.messages(chat.id)
         question = next(message for message in messages if message.role == "user")
-        parts = [Text("Hares."), *question.files]
+        parts: list[Part] = [Text("Hares."), *question.files]
         await answer_of(runtime, await chat.edit(question.id, parts), server)
     said = [fields.get("prompt") or fields.get("input") for _, fields in server.asked]
     assert said == ["Foxes.", "Hares."]

@@ -34,6 +34,9 @@ REPLIES: dict[str, list[dict[str, Any]]] = {
         {"type": "response.output_text.delta", "delta": "seen", "output_index": 0, "item_id": "i"},
         {"type": "response.completed", "response": {"status": "completed", "output": [], "usage": {}}},
     ],
+    "gemini": [
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "seen"}]}, "finishReason": "STOP"}]}
+    ],
     "anthropic_messages": [
         {"type": "message_start", "message": {"usage": {"input_tokens": 1, "output_tokens": 1}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "seen"}},
@@ -53,6 +56,9 @@ class FileServer:
     files: dict[str, tuple[dict[str, str], bytes]] = field(default_factory=dict)  # by id: fields, bytes
     uploads: int = 0
     broken: bool = False
+    slow: int = 0  # looks at a file until it can be used
+    looks: int = 0
+    after: str = "ACTIVE"
     asked: list[str] = field(default_factory=list)  # bodies
     deleted: list[str] = field(default_factory=list)
 
@@ -61,6 +67,8 @@ class FileServer:
         if self.broken:
             return web.json_response({"error": {"message": "storage is full"}}, status=507)
         self._check_beta(request)
+        if self.wire == "gemini":
+            return await self._google(request)
         fields: dict[str, str] = {}
         data = b""
         async for part in await request.multipart():
@@ -74,6 +82,22 @@ class FileServer:
         self.files[id] = (fields, data)
         return web.json_response({"id": id, "object": "file"})
 
+    async def _google(self, request: web.Request) -> web.StreamResponse:
+        assert request.headers["X-Goog-Upload-Protocol"] == "multipart"
+        about, file = [part async for part in _parts(await request.multipart())]
+        name = from_json(about[1])["file"]["displayName"]
+        id = f"{self.url}/files/file-{self.uploads}"
+        self.files[id] = ({"name": name, "type": file[0]}, file[1])
+        return web.json_response({"file": self._seen(id)})
+
+    async def look(self, request: web.Request) -> web.StreamResponse:
+        self.looks += 1
+        return web.json_response(self._seen(f"{self.url}/files/{request.match_info['id']}"))
+
+    def _seen(self, id: str) -> dict[str, str]:
+        state = "PROCESSING" if self.looks < self.slow else self.after
+        return {"name": f"files/{id.rpartition('/')[2]}", "uri": id, "state": state}
+
     async def delete(self, request: web.Request) -> web.StreamResponse:
         self._check_beta(request)
         self.deleted.append(request.match_info["id"])
@@ -84,6 +108,7 @@ class FileServer:
         self.asked.append(body.decode())
         for part in parts_of(from_json(body)):
             id = part.get("file_id") or part.get("source", {}).get("file_id")
+            id = id or part.get("fileData", {}).get("fileUri")
             if id is not None:
                 self._check_beta(request)
                 if id not in self.files:
@@ -102,10 +127,15 @@ class FileServer:
         assert "sk-files-0123456789" in str(request.headers)
 
 
+async def _parts(form: Any) -> AsyncIterator[tuple[str, bytes]]:
+    async for part in form:
+        yield part.headers["Content-Type"], bytes(await part.read())
+
+
 def parts_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of all messages of a body."""
-    messages = body.get("messages") or body.get("input") or []
-    contents = [one["content"] for one in messages]
+    messages = body.get("messages") or body.get("input") or body["contents"]
+    contents = [one.get("content") or one["parts"] for one in messages]
     return [part for content in contents if isinstance(content, list) for part in content]
 
 
@@ -115,7 +145,9 @@ async def file_server(wire: str) -> AsyncIterator[FileServer]:
     app = web.Application(client_max_size=1 << 28)
     app.router.add_post("/v1/files", server.upload)
     app.router.add_delete("/v1/files/{id}", server.delete)
-    app.router.add_post("/v1/{path}", server.answer)
+    app.router.add_post("/upload/v1/files", server.upload)
+    app.router.add_get("/v1/files/{id}", server.look)
+    app.router.add_post("/v1/{path:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -137,7 +169,7 @@ class Place:
         assert isinstance(shape.auth, KeyAuth)
         auth = replace(shape.auth, key="sk-files-0123456789")
         endpoint = replace(shape, base_url=server.url, auth=auth)
-        self.client = HttpClient(clock=lambda: self.now)
+        self.client = HttpClient(clock=lambda: self.now, sleep=self._sleep)
         self.uploads = Uploads(self.client, endpoint, server.wire)
         self.model = HttpModel(
             self.client,
@@ -148,6 +180,9 @@ class Place:
             limits=LIMITS,
             uploads=self.uploads,
         )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now += seconds
 
     async def ask(self, *files: File) -> str:
         request = Request("m", (RequestMessage("user", (Text("Look:"), *files)),))
@@ -186,6 +221,22 @@ async def test_a_large_file_goes_once_and_a_small_one_with_each_request(wire: st
         assert len(body) < 2000
         assert "file-1" in body
         assert "JVBERiBzbWFsbA==" in body  # the small one
+
+
+async def test_a_film_is_used_when_google_has_looked_at_it() -> None:
+    """M3: until then it says so."""
+    async with placed("gemini") as (server, place):
+        server.slow = 3
+        assert await place.ask(PAPER) == "seen"
+    assert server.looks == 3
+
+
+async def test_a_film_that_google_cannot_read_goes_along() -> None:
+    """M3"""
+    async with placed("gemini") as (server, place):
+        server.slow, server.after = 1, "FAILED"
+        assert await place.ask(PAPER) == "seen"
+    assert "file-1" not in server.asked[-1]
 
 
 async def test_openai_is_told_what_a_file_is_for_and_for_how_long() -> None:

@@ -52,6 +52,17 @@ def write_upload(fields: Mapping[str, str], name: str, media_type: str, data: by
     return out.getvalue(), f"multipart/form-data; boundary={boundary}"
 
 
+def write_related(about: Body, media_type: str, data: bytes) -> tuple[bytes, str]:
+    """One file after a description of it (`multipart/related`), as Google takes them."""
+    boundary = f"dragoman-{secrets.token_hex(16)}"
+    out = io.BytesIO()
+    out.write(f"--{boundary}\r\nContent-Type: application/json\r\n\r\n{canonical(about)}\r\n".encode())
+    out.write(f"--{boundary}\r\nContent-Type: {_quoted(media_type)}\r\n\r\n".encode())
+    out.writelines(data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+    out.write(f"\r\n--{boundary}--\r\n".encode())
+    return out.getvalue(), f"multipart/related; boundary={boundary}"
+
+
 def _field(name: str, value: JsonValue) -> Iterator[bytes]:
     disposition = f'Content-Disposition: form-data; name="{_quoted(name)}"'
     match value:

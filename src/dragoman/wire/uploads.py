@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pydantic_core import from_json
 
@@ -19,7 +20,7 @@ from dragoman.wire.anthropic_messages.shapes import FILES_BETA
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import client_error, read_bounded
-from dragoman.wire.forms import write_upload
+from dragoman.wire.forms import write_related, write_upload
 
 if TYPE_CHECKING:
     from dragoman.wire.http import HttpClient
@@ -30,6 +31,7 @@ DAY = 24 * 3600.0
 PAUSE = 600.0  # seconds for which nothing is uploaded after that has failed
 _MARGIN = 600.0  # seconds before its end at which an id is no longer used
 _DELETE_SECONDS = 5.0
+_LOOKS = 60  # at a file that Google is still looking at, a second apart
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,6 +41,7 @@ class FileService:
     fields: Callable[[File], Mapping[str, str]] = lambda file: {}
     headers: Mapping[str, str] = field(default_factory=dict)
     lifetime: float | None = None  # seconds; None where files stay until somebody deletes them
+    related: bool = False  # Google's: another path, another form, and a file that has to be looked at first
 
 
 def _openai_fields(file: File) -> Mapping[str, str]:
@@ -50,12 +53,14 @@ def _openai_fields(file: File) -> Mapping[str, str]:
 SERVICES: dict[str, FileService] = {  # by the name of the wire
     "openai_responses": FileService(_openai_fields, lifetime=DAY),
     "anthropic_messages": FileService(headers={"anthropic-beta": FILES_BETA}),
+    "gemini": FileService(headers={"X-Goog-Upload-Protocol": "multipart"}, lifetime=2 * DAY, related=True),
 }
 
 
 def is_unknown_file(error: ProviderError) -> bool:
-    """Whether a provider refuses a request because a file that it names is not there."""
-    return error.status in (400, 404) and re.search(r"\bfile", error.message, re.IGNORECASE) is not None
+    """Whether a provider refuses a request because a file that it names is not there. Google does not say
+    whether it is gone or somebody else's."""
+    return error.status in (400, 403, 404) and re.search(r"\bfile", error.message, re.IGNORECASE) is not None
 
 
 class Uploads:
@@ -109,14 +114,36 @@ class Uploads:
 
     async def _upload(self, file: File, data: bytes) -> str:
         name = file.name or f"{(file.blob or '')[:16]}.{media_type(file).partition('/')[2]}"
+        if self._service.related:
+            return await self._upload_related(name, media_type(file), data)
         fields = self._service.fields(file)
         body, type = await asyncio.to_thread(write_upload, fields, name, media_type(file), data)
         return str((await self._ask("files", body=body, type=type))["id"])
 
+    async def _upload_related(self, name: str, kind: str, data: bytes) -> str:
+        """The address of a file at Google, once it can be used: films are looked at for a while."""
+        body, type = await asyncio.to_thread(write_related, {"file": {"displayName": name}}, kind, data)
+        found = (await self._ask("files", body=body, type=type, before="/upload"))["file"]
+        for _ in range(_LOOKS):
+            if found.get("state", "ACTIVE") != "PROCESSING":
+                break
+            await self._client.sleep(1)
+            found = await self._ask(str(found["name"]), method="GET")
+        if found.get("state", "ACTIVE") != "ACTIVE":
+            raise ValueError(f"the file is {found['state']}")
+        return str(found["uri"])
+
     async def _ask(
-        self, path: str, *, body: bytes = b"", type: str = "application/json", method: str = "POST"
+        self,
+        path: str,
+        *,
+        body: bytes = b"",
+        type: str = "application/json",
+        method: str = "POST",
+        before: str = "",
     ) -> dict[str, Any]:
-        url = self._endpoint.sibling_url(path)
+        address = urlsplit(self._endpoint.sibling_url(path))
+        url = address._replace(path=f"{before}{address.path}").geturl()
         signed = await self._endpoint.auth.headers(Outgoing(url, body, method=method), self._client)
         headers = {**signed, **self._endpoint.headers, **self._service.headers}
         headers |= {"Content-Type": type, "Accept": "application/json"}
