@@ -17,6 +17,8 @@ EXTRAS = {
     "mcp": ("mcp", "mcp_types", "httpx2", "anyio"),
     "others": ("cryptography", "keyring", "genai_prices", "xllamacpp", "asyncpg", "psycopg", "procrastinate"),
     "rest": ("obstore", "opentelemetry", "greenlet"),
+    "media": ("PIL",),
+    "speech": ("espeakng_loader", "pocketsphinx"),
 }
 PROGRAM = """
 from dragoman import ScriptedModel, SyncRuntime, run_sync, tool
@@ -62,6 +64,8 @@ def test_the_library_needs_no_extra(tmp_path: Path) -> None:
         ("cli", ["--help"], "cli"),
         ("server", ["serve", "--model", "scripted/demo", "--port", "0"], "server"),
         ("mcp", ["mcp", "test", "files"], "mcp"),
+        ("speech", ["run", "--model", "local/espeak", "Hello."], "speech"),
+        ("speech", ["run", "--model", "local/pocketsphinx", "Hello."], "speech"),
     ],
 )
 def test_a_program_says_which_extra_it_lacks(
@@ -85,6 +89,42 @@ except DragomanError as error:
     print(error)
 """
     assert "dragoman[server]" in _without(("server",), program, tmp_path).stdout
+
+
+def test_a_picture_goes_as_it_is_where_nothing_can_make_it_smaller(tmp_path: Path) -> None:
+    """M3: and a refusal for its size says what to install."""
+    program = """
+import asyncio
+from dataclasses import replace
+from dragoman.errors import ProviderError
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.openai_chat import OpenAIChat
+from dragoman.wire.pictures import FileLimits, fit_picture
+from dragoman.messages.request import Request
+from tests.loopback import Answer, loopback
+
+limits = FileLimits(picture_edge=10)
+print(fit_picture(b"picture", limits))
+
+async def main():
+    refusal = Answer(400, {"error": {"message": "image exceeds 5 MB maximum"}})
+    async with loopback(refusal) as server, HttpClient() as client:
+        endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
+        model = HttpModel(client, OpenAIChat(), endpoint, model="m", limits=limits)
+        try:
+            async for _ in model.stream(Request("m", ()), "msg_1"):
+                pass
+        except ProviderError as error:
+            print(error.hint)
+
+asyncio.run(main())
+"""
+    done = _without(("media",), f"sys.path.append({str(ROOT)!r})\n{program}", tmp_path)
+    assert done.stdout == (
+        "b'picture'\nmaking a picture smaller for its model needs more: pip install 'dragoman[media]'\n"
+    ), done.stderr
 
 
 def test_the_library_alone_is_small() -> None:

@@ -13,6 +13,9 @@ _EXTRAS = {  # package → its extra, and what needs it
     "fastapi": ("server", "the server"),
     "uvicorn": ("server", "the server"),
     "mcp": ("mcp", "an MCP server"),
+    "PIL": ("media", "making a picture smaller for its model"),
+    "espeakng_loader": ("speech", "local/espeak"),
+    "pocketsphinx": ("speech", "local/pocketsphinx"),
 }
 
 

@@ -12,7 +12,7 @@ from playwright.async_api import expect
 
 from tests.browser.plays import furnish, obey
 from tests.browser.stage import Person, Server, free_port
-from tests.loopback import loopback
+from tests.loopback import Script, loopback
 from tests.media.media_server import KEY, MediaServer, media_server, png, wav
 
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
@@ -34,8 +34,10 @@ keys = "STUDIO_API_KEY"
 
 
 @asynccontextmanager
-async def opened_studio(folder: Path) -> AsyncIterator[tuple[Server, MediaServer]]:
-    async with loopback(obey) as talker, media_server() as media:
+async def opened_studio(
+    folder: Path, script: Script = obey, media_models: MediaServer | None = None
+) -> AsyncIterator[tuple[Server, MediaServer]]:
+    async with loopback(script) as talker, media_server(media_models) as media:
         media.picture, media.sound = png(320, 200), wav(1.0)
         config = furnish(folder, talker.url)
         config.write_text(config.read_text("utf-8") + MODELS.format(url=media.url), "utf-8")

@@ -114,9 +114,9 @@ class MediaServer:
                     return refusal(400, wrong)
                 return await self._pictures(request, "image_edit")
             case "audio/transcriptions":
-                return await self._transcript(request)
+                return await self.transcript(request)
             case "audio/speech":
-                return await self._speech(request)
+                return await self.speech(request)
             case _:
                 return refusal(404, f"Unknown request URL: POST /v1/{path}")
 
@@ -165,7 +165,7 @@ class MediaServer:
 
     # ── sound ─────────────────────────────────────────────────────────────────────────────────────
 
-    async def _transcript(self, request: web.Request) -> web.StreamResponse:
+    async def transcript(self, request: web.Request) -> web.StreamResponse:
         asked, file = self.fields, self.fields.get("file")
         if not isinstance(file, Upload) or not file.data:
             return refusal(400, "Missing required parameter: 'file'.", param="file")
@@ -182,7 +182,7 @@ class MediaServer:
         done = {"type": "transcript.text.done", "text": self.heard, "usage": usage}
         return await streamed(request, *words, done)
 
-    async def _speech(self, request: web.Request) -> web.StreamResponse:
+    async def speech(self, request: web.Request) -> web.StreamResponse:
         asked = self.fields
         if not asked.get("input") or not asked.get("voice"):
             return refusal(400, "Missing required parameter: 'voice'.", param="voice")
@@ -252,9 +252,9 @@ async def _fields(request: web.Request) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def media_server() -> AsyncIterator[MediaServer]:
+async def media_server(served: MediaServer | None = None) -> AsyncIterator[MediaServer]:
     """A server on a free port, for as long as the block runs."""
-    served = MediaServer()
+    served = served or MediaServer()
     app = web.Application(client_max_size=1 << 28)
     app.router.add_post("/{path:.*}", served.answer)
     app.router.add_get("/made/{name}", served.made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from dragoman import Runtime, allow_once
 from dragoman.config.build import build_runtime
 from dragoman.config.settings import Settings
 from dragoman.messages.events import CallProgress
+from dragoman.messages.media import ModelType
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Text, ToolCall
+from dragoman.plugins.limits import Budget
 from dragoman.providers.models import Models
 from dragoman.wire.scripted import Line, ScriptedModel, calls, says
 from dragoman.wire.wire import Model
@@ -27,7 +29,7 @@ class Both:
     def __init__(self, server: MediaServer, *script: Line) -> None:
         self.models = models_of(server)
         self.talker = ScriptedModel(list(script))
-        self.of_type = self.models.of_type
+        self.of_type: Callable[[ModelType], list[str]] = self.models.of_type
 
     def __call__(self, name: str | None = None) -> Model:
         return self.talker if name in (None, self.talker.name) else self.models(name)
@@ -101,6 +103,26 @@ async def test_a_recording_is_written_down_and_a_text_spoken(tmp_path: Path) -> 
     assert heard.result.metadata["transcript"]["language"] == "english"  # type: ignore[index,call-overload]
     assert spoken.result is not None
     assert [file.name for file in spoken.result.attachments] == ["hello.wav"]
+
+
+async def test_what_pictures_cost_counts_in_the_limits_of_the_turn(tmp_path: Path) -> None:
+    """M4 × T12: also where nobody knows what the words cost. Two are paid, and a third is not made."""
+    script = [calls("make_image", prompt=f"picture {n}") for n in range(3)]
+    async with media_server() as server:
+        model = Both(server, *script, says("Enough."))
+        model.of_type = lambda _: ["acme/dall-e-3"]  # four cents each
+        plugins = [Budget(max_cost=0.08)]
+        async with Runtime(
+            tmp_path / "chat.db", model=model, tools=["media"], allow=["media.*"], plugins=plugins
+        ) as runtime:
+            result = await (await runtime.send("draw")).result()
+        await model.models.close()
+    assert [path for path, _ in server.asked] == ["images/generations"] * 2
+    assert [call.state for call in calls_of(result.messages)] == [
+        CallState.COMPLETED,
+        CallState.COMPLETED,
+        CallState.SKIPPED,
+    ]
 
 
 @pytest.mark.parametrize(

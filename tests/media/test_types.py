@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic_core import from_json
 
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, load_catalog
@@ -101,6 +102,26 @@ def test_what_a_server_says_of_its_models_counts_where_nothing_else_is_known() -
     models = Models(catalog=load_catalog(), keys=NO_KEYS)
     models.note_types({"vllm/imagine": "image-gen", "vllm/gpt-oss-120b": "chat"})
     assert (models("vllm/imagine").type, models("vllm/gpt-oss-120b").type) == ("image-gen", "chat")
+
+
+def test_what_a_server_said_of_its_models_is_known_after_a_restart(tmp_path: Path) -> None:
+    """M1: a turn that is taken up goes to the same handler as before."""
+    file = tmp_path / "data" / "model-types.json"
+    Models(catalog=load_catalog(), keys=NO_KEYS, types_file=file).note_types({"vllm/imagine": "image-gen"})
+    again = Models(catalog=load_catalog(), keys=NO_KEYS, types_file=file)
+    assert again("vllm/imagine").type == "image-gen"
+    again.note_types({"vllm/imagine": "image-edit"})  # another model under that name
+    assert Models(catalog=load_catalog(), keys=NO_KEYS, types_file=file)("vllm/imagine").type == "image-edit"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"a/b": "piano", "c/d": 3}'])
+def test_a_file_of_types_that_is_broken_is_written_anew(tmp_path: Path, text: str) -> None:
+    """M1"""
+    file = tmp_path / "model-types.json"
+    file.write_text(text)
+    models = Models(catalog=load_catalog(), keys=NO_KEYS, types_file=file)
+    models.note_types({"vllm/imagine": "image-gen"})
+    assert from_json(file.read_bytes()) == {"vllm/imagine": "image-gen"}
 
 
 async def test_a_model_that_does_not_talk_is_not_chosen_to() -> None:

@@ -11,9 +11,11 @@ from dragoman.background import Background
 from dragoman.config.build import catalog_of
 from dragoman.config.settings import Settings
 from dragoman.errors import ConfigError, DragomanError, NotFound
+from dragoman.own_folders import data_folder
 from dragoman.providers import choice
 from dragoman.providers.catalog import Catalog, Provider
 from dragoman.providers.keys import Keys
+from dragoman.providers.listed_types import FILE
 from dragoman.providers.local.box import IN_THE_BOX, PROVIDER
 from dragoman.providers.local.weights import Progress, is_fetched
 from dragoman.providers.models import AUTO, Models
@@ -50,7 +52,14 @@ async def choose_model(
     if named:
         find_provider(catalog, named)
     found = await choice.choose(named, catalog=catalog, keys=keys)
-    models = Models(found.name, catalog=catalog, keys=keys, dialect=dialect, progress=progress)
+    models = Models(
+        found.name,
+        catalog=catalog,
+        keys=keys,
+        dialect=dialect,
+        progress=progress,
+        types_file=data_folder() / FILE,
+    )
     reason = f"named by {_origin(settings)}" if named else found.reason
     return ChosenModel(models, found.name, reason, note_about(catalog, found.name))
 

@@ -246,6 +246,8 @@ _PROVIDER = {
     "routes": "models by a pattern, and the provider that serves them instead; not in a project's file",
     "facts": "what the sources of `providers/facts.json` call it",
     "quirks": "in what it differs from its wire: `wire/quirks.py`",
+    "files": "what it takes of attachments: `picture_edge` (pixels; larger pictures are made smaller), "
+    "`picture_bytes`, `together` (bytes), `upload_above` (bytes)",
     "defaults": "of its models, under what each one has of its own",
     "models": "by a pattern of the name; the first that fits counts",
 }

@@ -63,31 +63,33 @@ class Budget(Plugin):
         limits = turn.agent.limits.over(self.limits) if turn.agent.limits != NO_LIMITS else self.limits
         if limits == NO_LIMITS:
             return
-        usage = sum(_of_tasks(turn), turn.turn.usage)
+        parts = [turn.turn.usage, *_of_calls(turn)]
+        usage = sum(parts, Usage())
+        known = sum(part.cost or 0 for part in parts)  # what is known counts beside what is not
         if limits.max_cost is not None and usage.cost is None and turn.turn.rounds == 1:
             turn.notice(
                 f"no price is known for {turn.model}: the limit of ${limits.max_cost:g} cannot be kept",
                 "unknown_price",
             )
-        if (reached := _reached(limits, usage, turn.seconds)) is not None:
+        if (reached := _reached(limits, usage, known, turn.seconds)) is not None:
             calls.skip(reached)
         if limits.max_calls is not None:
             made = len(turn.calls) - len(calls.calls)
             calls.skip(f"{limits.max_calls} calls", calls.calls[max(0, limits.max_calls - made) :])
 
 
-def _of_tasks(turn: TurnView) -> Iterator[Usage]:
-    """What the turns used that this one's calls began."""
+def _of_calls(turn: TurnView) -> Iterator[Usage]:
+    """What the turns used that this one's calls began, and the models that made pictures or sound for it."""
     for call in turn.calls:
         spent = call.result.metadata.get("usage") if call.result is not None else None
         if isinstance(spent, dict):
             yield USAGE.from_json(spent)
 
 
-def _reached(limits: Limits, usage: Usage, seconds: float) -> str | None:
+def _reached(limits: Limits, usage: Usage, cost: float, seconds: float) -> str | None:
     if limits.max_tokens is not None and usage.total >= limits.max_tokens:
         return f"{limits.max_tokens} tokens"
-    if limits.max_cost is not None and (usage.cost or 0) >= limits.max_cost:
+    if limits.max_cost is not None and cost >= limits.max_cost:
         return f"${limits.max_cost:g}"
     if limits.max_seconds is not None and seconds >= limits.max_seconds:
         return f"{limits.max_seconds:g} seconds"

@@ -36,6 +36,7 @@ from dragoman.providers.tables import (
 )
 from dragoman.wire.auth.auth import ProviderAuth
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES, Endpoint
+from dragoman.wire.pictures import NO_LIMITS, FileLimits
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
 
 _log = logging.getLogger("dragoman.providers")
@@ -84,6 +85,7 @@ class Provider:
     default: str | None = None  # the model for who has its key and names none
     routes: Mapping[str, str] = field(default_factory=dict)  # models that another provider serves, by pattern
     quirks: Quirks = NO_QUIRKS
+    files: FileLimits = NO_LIMITS
     defaults: TraitsTable = field(default_factory=TraitsTable)
     models: Mapping[str, TraitsTable] = field(default_factory=dict)
     own: Mapping[str, TraitsTable] = field(default_factory=dict)  # those of `models` that win over the facts
@@ -238,6 +240,7 @@ def _provider(name: str, table: ProviderTable, built_in: dict[str, TraitsTable])
     known: dict[str, Any] = {"title": name, **table, "models": merge_patterns(built_in, own), "own": own}
     for listed in ("keys", "base_url_from", "facts"):
         known[listed] = tuple(known.get(listed, ()))
+    known["files"] = FileLimits(**known.get("files", {}))
     known["quirks"] = Quirks(**known.get("quirks", {}))
     if (default := known.get("default")) is not None and not any_fits(known["models"], default):
         known["models"][default] = {}  # so that a list has it

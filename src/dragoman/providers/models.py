@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,8 +27,10 @@ from dragoman.providers.catalog import (
 from dragoman.providers.chain import ModelChain, chain_name, names_in
 from dragoman.providers.compatible import NamedModel, OpenAICompatible
 from dragoman.providers.keys import Keys
+from dragoman.providers.listed_types import ListedTypes
 from dragoman.providers.local.box import PROVIDER, local_model, server_of
 from dragoman.providers.local.server import LlamaServer
+from dragoman.providers.local.speech import speech_model
 from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
@@ -40,7 +43,9 @@ from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.learned import Learned
 from dragoman.wire.openai_audio.speech import OpenAISpeech
 from dragoman.wire.openai_audio.transcription import OpenAITranscription
+from dragoman.wire.pictures import NO_LIMITS
 from dragoman.wire.quirks import NO_QUIRKS, Quirks
+from dragoman.wire.uploads import SERVICES, Uploads
 from dragoman.wire.wire import Model, Wire
 
 AUTO = "auto"
@@ -75,7 +80,8 @@ class Models:
 
     `default` is the one that is meant where none is named. `dialect` is how calls are made: "auto" as the
     catalog says, "native", or the name of a dialect for all models. `blobs` reads attachments.
-    `progress` hears of the download of the model in the box: bytes so far, and in all.
+    `progress` hears of the download of the model in the box: bytes so far, and in all. `types_file` remembers
+    what servers say that their models do.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class Models:
         dialect: str = AUTO,
         blobs: ReadBlob | None = None,
         progress: Progress | None = None,
+        types_file: Path | None = None,
     ) -> None:
         if dialect not in (AUTO, NATIVE):
             named_dialect(dialect)  # raises, and names those there are
@@ -103,7 +110,8 @@ class Models:
         self._servers: dict[str, LlamaServer] = {}
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
-        self._types: dict[str, ModelType] = {}  # as their servers list them
+        self._uploads: dict[str, Uploads] = {}  # by provider
+        self._types = ListedTypes(types_file)  # as their servers list them
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,6 +125,8 @@ class Models:
         """Give the connections back, and stop the servers that were started."""
         for server in self._servers.values():
             await server.close()
+        for uploads in self._uploads.values():
+            await uploads.close()
         await self.client.close()
 
     def use_blobs(self, read: ReadBlob) -> None:
@@ -129,7 +139,7 @@ class Models:
 
     def note_types(self, types: Mapping[str, ModelType]) -> None:
         """What servers say their models do. What the catalog says of one wins."""
-        self._types.update(types)
+        self._types.note(types)
         for name in types:
             self._models.pop(name, None)
 
@@ -147,6 +157,7 @@ class Models:
         """Its key or address is another one by now: its models are built anew when they are next asked."""
         for name in [one for one in self._models if one.partition("/")[0] == provider]:
             del self._models[name]
+        self._uploads.pop(provider, None)
         self._chains.clear()
 
     def traits(self, provider: Provider, model: str) -> Traits:
@@ -173,9 +184,16 @@ class Models:
             ]
             if typed and self._is_reached(provider):
                 for model in typed:
-                    (own if model in provider.own else others).append(f"{provider.name}/{model}")
+                    if model in provider.own:
+                        own.append(f"{provider.name}/{model}")
+                    elif not self.is_last_resort(provider, model):
+                        others.append(f"{provider.name}/{model}")
         listed = [name for name, one in self._types.items() if one == type]
         return list(dict.fromkeys((*own, *others, *listed)))
+
+    def is_last_resort(self, provider: Provider, model: str) -> bool:
+        """Whether it does its work so poorly that it is chosen by nobody but a person, or their settings."""
+        return provider.name == PROVIDER and model in speech_model and model not in provider.own
 
     def _is_reached(self, provider: Provider) -> bool:
         """Whether its models can be asked, as far as that is known without opening a keyring for it."""
@@ -238,7 +256,9 @@ class Models:
         encoding = _wire_for(provider, traits)
         learned = self._learned.setdefault(base, Learned())  # its variants are the same model
         answering: Model
-        if provider.name == PROVIDER:
+        if provider.name == PROVIDER and model in speech_model:
+            answering = speech_model[model](base, self._attachments)
+        elif provider.name == PROVIDER:
             answering = local_model(
                 self._server(model, traits),
                 self.client,
@@ -258,6 +278,8 @@ class Models:
                 extra=provider.extra if traits.type == CHAT else provider.extra is True,
                 attachments=self._attachments,
                 learned=learned,
+                limits=provider.files if traits.type == CHAT else NO_LIMITS,
+                uploads=self._uploads_to(provider) if traits.type == CHAT else None,
             )
         served = ServedModel(
             answering,
@@ -285,6 +307,14 @@ class Models:
                 progress=self._progress,
             )
         return self._servers[model]
+
+    def _uploads_to(self, provider: Provider) -> Uploads | None:
+        """The files that lie at this provider, of all its models."""
+        if provider.files.upload_above is None or provider.wire not in SERVICES:
+            return None
+        if provider.name not in self._uploads:
+            self._uploads[provider.name] = Uploads(self.client, self._reach(provider), provider.wire)
+        return self._uploads[provider.name]
 
     def _reach(self, provider: Provider) -> Endpoint:
         """The provider's endpoint. Models of one account use one access token."""

@@ -110,6 +110,7 @@ class ServedModel:
                 earlier=earlier,
                 others=self._others,
             )
+            self._check_own([part for part in parts if isinstance(part, File)])
 
     def check_files(self, files: Sequence[File]) -> None:
         for file in files:
@@ -124,6 +125,9 @@ class ServedModel:
                     f"{IN_WORDS[kind]}, its entry in dragoman.toml needs "
                     f'modalities = ["text", "{kind}"]'
                 )
+        self._check_own(files)
+
+    def _check_own(self, files: Sequence[File]) -> None:
         if (check := getattr(self._model, "check_files", None)) is not None:  # not all have one
             check(files)
 

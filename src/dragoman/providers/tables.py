@@ -96,6 +96,16 @@ class TraitsTable(TypedDict, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class FilesTable(TypedDict, total=False):
+    """What a provider takes of the files of a request."""
+
+    picture_edge: Annotated[int, Field(ge=16)]  # pixels of the longer side: larger pictures are made smaller
+    picture_bytes: Annotated[int, Field(ge=1024)]  # of one picture
+    together: Annotated[int, Field(ge=1024)]  # bytes of all files: the oldest are left out where it is more
+    upload_above: Annotated[int, Field(ge=0)]  # bytes: larger files are uploaded once, and named by their id
+
+
+@with_config(extra="forbid", strict=True)
 class ProviderTable(TypedDict, total=False):
     """Who serves models, as far as one file says it."""
 
@@ -115,6 +125,7 @@ class ProviderTable(TypedDict, total=False):
     facts: Annotated[list[str], BeforeValidator(_listed)]  # what the sources of the facts call it
     routes: dict[str, str]  # models by a pattern, and who serves them instead: another provider's name
     quirks: dict[str, str | bool]
+    files: FilesTable  # what it takes of attachments
     defaults: TraitsTable
     models: dict[str, TraitsTable]
 

@@ -225,6 +225,7 @@ class ModelView:
     price: Price | None = None  # dollars for a million tokens; None where it is not known
     type: ModelType = "chat"  # what it does
     unit_prices: dict[str, float] = field(default_factory=dict)  # for an image, a minute, million_characters
+    last_resort: bool = False  # so poor that nothing uses it unless somebody names it
 
 
 @dataclass(slots=True)

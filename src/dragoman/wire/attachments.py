@@ -8,13 +8,18 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from dragoman.errors import ConfigError, NotFound
-from dragoman.messages.media import is_text
+from dragoman.messages.media import is_text, modality
+from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.wire.files import Attachments, files_of
+from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture
 from dragoman.wire.wire import Wire
 
 ReadBlob: TypeAlias = Callable[[str], Awaitable[bytes]]
 """Reads a blob by its name, as a store does; NotFound where there is none."""
+
+FindId: TypeAlias = Callable[[File], Awaitable[str | None]]
+"""Finds the id under which a provider has a file; None where its bytes have to be sent."""
 
 
 @runtime_checkable
@@ -28,7 +33,7 @@ REMEMBERED = 64 << 20  # bytes of coded files that need not be read again for th
 SMALL = 64 << 10  # bytes that are coded sooner than a thread is found
 PIECE = 3 << 18  # bytes coded at once: a thread gives way to the event loop between two of them
 
-Key: TypeAlias = tuple[str, bool]  # a blob, and whether it is wanted as text
+Key: TypeAlias = tuple[str, bool, FileLimits]  # a blob, whether as text, and how large a picture may be
 
 
 class AttachmentReader:
@@ -51,27 +56,43 @@ class AttachmentReader:
         if read in self._places:
             self._places.remove(read)
 
-    async def read(self, request: Request, wire: Wire) -> Attachments:
-        """The files of a request that the wire can carry. NotFound where one is gone."""
+    async def read(
+        self,
+        request: Request,
+        wire: Wire,
+        limits: FileLimits = NO_LIMITS,
+        find_id: FindId | None = None,
+    ) -> Attachments:
+        """The files of a request that the wire can carry. NotFound where one is gone. `find_id` tells which
+        of them the provider has already."""
         wanted: dict[Key, str] = {}
+        ids: dict[str, str] = {}
         for file in files_of(request):
-            key = (file.blob or "", is_text(file))
-            if file.blob is not None and key not in wanted and wire.carries(file):
-                coded = self._coded.get(key)
-                wanted[key] = await self._read(*key) if coded is None else coded
+            key = (file.blob or "", is_text(file), limits if modality(file) == "image" else NO_LIMITS)
+            if file.blob is None or key in wanted or file.blob in ids or not wire.carries(file):
+                continue
+            if find_id is not None and (id := await find_id(file)) is not None:
+                ids[file.blob] = id
+                continue
+            coded = self._coded.get(key)
+            wanted[key] = await self._read(*key) if coded is None else coded
         self._remember(wanted)
         return Attachments(
-            {blob: coded for (blob, as_text), coded in wanted.items() if not as_text},
-            {blob: coded for (blob, as_text), coded in wanted.items() if as_text},
+            {blob: coded for (blob, as_text, _), coded in wanted.items() if not as_text},
+            {blob: coded for (blob, as_text, _), coded in wanted.items() if as_text},
+            ids,
         )
 
-    async def _read(self, blob: str, as_text: bool) -> str:
-        data = await self._bytes(blob)
+    async def _read(self, blob: str, as_text: bool, limits: FileLimits) -> str:
+        data = await self.bytes_of(blob)
+        if limits != NO_LIMITS:
+            data = await asyncio.to_thread(fit_picture, data, limits)
         if len(data) <= SMALL:
             return code(data, as_text)
         return await asyncio.to_thread(code, data, as_text)
 
-    async def _bytes(self, blob: str) -> bytes:
+    async def bytes_of(self, blob: str) -> bytes:
+        """A blob as it is stored. NotFound where it is in none of the places."""
         missing = ConfigError(f"blob {blob} is to be sent, but the model was given no place to read it from")
         failure: ConfigError | NotFound = missing
         for read in self._places:

@@ -47,6 +47,10 @@ class Endpoint:
         """Where it lists its models. None where it does so at another address, or not at all."""
         return None if self.lists is None else self._at(self.lists, {})
 
+    def sibling_url(self, path: str) -> str:
+        """Another address of the same provider."""
+        return self._at(path, {})
+
     def fitted(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """What the wire wrote, as this endpoint takes it."""
         if not self.body:

@@ -15,10 +15,11 @@ from dragoman.wire.lowering import result_files
 
 @dataclass(slots=True, frozen=True)
 class Attachments:
-    """The blobs of one request, coded: text files as text, all others as base64."""
+    """The blobs of one request, coded: text files as text, all others as base64 or as an id."""
 
     base64: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)  # of those that were uploaded, at the provider
 
     @property
     def size(self) -> int:
@@ -62,6 +63,11 @@ def base64_of(file: File, attachments: Attachments) -> str | None:
     return None
 
 
+def id_of(file: File, attachments: Attachments) -> str | None:
+    """The provider's own id of a file that was uploaded to it."""
+    return attachments.ids.get(file.blob) if file.blob is not None else None
+
+
 def address_of(file: File, attachments: Attachments) -> str:
     """An address that holds the file, or where it can be fetched."""
     if file.blob is None:
@@ -75,6 +81,21 @@ def text_of(file: File, attachments: Attachments) -> str:
     if is_text(file):
         text = _coded(file.blob, attachments.texts) if file.blob is not None else text_inside(file.url or "")
     return in_words(file) if text is None else f"[{file.name or 'a file'}]\n{text}"
+
+
+def beyond_room(request: Request, room: int, weight: Callable[[File], int]) -> set[str]:
+    """The blobs that do not go with a request any more: the newest go first, as long as there is room."""
+    kept: set[str] = set()
+    left: set[str] = set()
+    for file in reversed([*files_of(request)]):
+        if file.blob is None or file.blob in kept or file.blob in left:
+            continue
+        if (size := weight(file)) <= room:
+            room -= size
+            kept.add(file.blob)
+        else:
+            left.add(file.blob)
+    return left
 
 
 # ── files that a model cannot take ────────────────────────────────────────────────────────────────

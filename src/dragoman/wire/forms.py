@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import secrets
 from binascii import a2b_base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from pydantic import JsonValue
@@ -24,12 +25,42 @@ def form_file(name: str, media_type: str, base64: str) -> Body:
 def write_form(body: Body) -> tuple[bytes, str]:
     """The bytes of a form, and its type. A list is a field that comes several times."""
     boundary = f"dragoman-{secrets.token_hex(16)}"
-    pieces: list[bytes] = []
+    out = io.BytesIO()
     for name, value in body.items():
         for one in value if isinstance(value, list) else (value,):
-            pieces += (f"--{boundary}\r\n".encode(), *_field(name, one), b"\r\n")
-    pieces.append(f"--{boundary}--\r\n".encode())
-    return b"".join(pieces), f"multipart/form-data; boundary={boundary}"
+            out.write(f"--{boundary}\r\n".encode())
+            out.writelines(_field(name, one))
+            out.write(b"\r\n")
+    out.write(f"--{boundary}--\r\n".encode())
+    return out.getvalue(), f"multipart/form-data; boundary={boundary}"
+
+
+def write_upload(fields: Mapping[str, str], name: str, media_type: str, data: bytes) -> tuple[bytes, str]:
+    """The same for one file whose bytes are at hand, after these fields."""
+    boundary = f"dragoman-{secrets.token_hex(16)}"
+    head = b"".join(
+        b"".join((f"--{boundary}\r\n".encode(), *_field(field, value), b"\r\n"))
+        for field, value in fields.items()
+    )
+    disposition = f'Content-Disposition: form-data; name="file"; filename="{_quoted(name)}"'
+    file = f"--{boundary}\r\n{disposition}\r\nContent-Type: {_quoted(media_type)}\r\n\r\n".encode()
+    end = f"\r\n--{boundary}--\r\n".encode()
+    out = io.BytesIO()
+    out.write(head + file)
+    out.writelines(data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+    out.write(end)
+    return out.getvalue(), f"multipart/form-data; boundary={boundary}"
+
+
+def write_related(about: Body, media_type: str, data: bytes) -> tuple[bytes, str]:
+    """One file after a description of it (`multipart/related`), as Google takes them."""
+    boundary = f"dragoman-{secrets.token_hex(16)}"
+    out = io.BytesIO()
+    out.write(f"--{boundary}\r\nContent-Type: application/json\r\n\r\n{canonical(about)}\r\n".encode())
+    out.write(f"--{boundary}\r\nContent-Type: {_quoted(media_type)}\r\n\r\n".encode())
+    out.writelines(data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+    out.write(f"\r\n--{boundary}--\r\n".encode())
+    return out.getvalue(), f"multipart/related; boundary={boundary}"
 
 
 def _field(name: str, value: JsonValue) -> Iterator[bytes]:

@@ -6,19 +6,19 @@ One attempt, from the request to the end of its stream, is in `wire/exchange.py`
 from __future__ import annotations
 
 import asyncio
-import io
 import random as randomness
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
-from dragoman.errors import BadRequest, ConfigError, ProviderError
-from dragoman.messages.events import Event, FileAdded, StepRetry
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.extras import describe_missing
+from dragoman.messages.events import Event, FileAdded, Notice, StepRetry
 from dragoman.messages.parts import File
 from dragoman.messages.request import Request
 from dragoman.redaction import redact_text
@@ -32,18 +32,20 @@ from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
 from dragoman.wire.forms import write_form
 from dragoman.wire.learned import Learned, fields_of, may_teach
+from dragoman.wire.network import environment_proxy, exact_url, trust
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
+from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
+from dragoman.wire.request_files import NO_ROOM, RequestFiles
 from dragoman.wire.strict import restore_calls
 from dragoman.wire.transport_errors import host_of, unreachable
+from dragoman.wire.uploads import Uploads, is_unknown_file
 from dragoman.wire.wire import Decoder, MediaWire, Wire
 
 if TYPE_CHECKING:  # aiohttp costs a fifth of a second to import: that is done when the first request goes out
-    import ssl
-
     import aiohttp
-    import yarl
 
 TOKEN_SECONDS = 30.0  # for an access token: those who give them are quick
+PIECE = 1 << 18  # bytes of a large body that are written at once
 LARGE_BODY = 1 << 20  # above this aiohttp wants something it can read in pieces
 
 
@@ -81,6 +83,8 @@ class HttpClient:
     `proxy` wins over the environment's (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), which counts
     unless `use_environment` is off. `ca` is a file or folder of certificates to trust beside the system's.
     """
+
+    may_upload = True  # large files may be kept at a provider, in requests of their own
 
     def __init__(
         self,
@@ -122,10 +126,17 @@ class HttpClient:
 
         `exact` is for an address that is signed: nothing in it is written in another way.
         """
-        return await self._pool().post(
-            _exactly(url) if exact else url,
-            data=body if len(body) < LARGE_BODY else io.BytesIO(body),
-            headers=headers,
+        return await self.send("POST", url, headers=headers, body=body, exact=exact)
+
+    async def send(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes, exact: bool = False
+    ) -> aiohttp.ClientResponse:
+        """The same with another verb."""
+        return await self._pool().request(
+            method,
+            exact_url(url) if exact else url,
+            data=body if len(body) < LARGE_BODY else _pieces(body),
+            headers=headers if len(body) < LARGE_BODY else {**headers, "Content-Length": str(len(body))},
             proxy=self._proxy_for(url),
             allow_redirects=False,  # a key must not follow a redirect to somebody else
         )
@@ -163,7 +174,7 @@ class HttpClient:
             headers = {**signed, **endpoint.headers, **headers}
         try:
             async with self._pool().get(
-                _exactly(url) if exact else url,
+                exact_url(url) if exact else url,
                 headers=headers,
                 proxy=self._proxy_for(url),
                 allow_redirects=False,
@@ -204,7 +215,7 @@ class HttpClient:
             import aiohttp
 
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=_trust(self._ca)),  # a stream must not queue
+                connector=aiohttp.TCPConnector(limit=0, ssl=trust(self._ca)),  # a stream must not queue
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeouts.connect),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={
@@ -217,10 +228,18 @@ class HttpClient:
         return self._session
 
     def _proxy_for(self, url: str) -> str | None:
-        proxy = self._proxy or (_environment_proxy(url) if self._use_environment else None)
+        proxy = self._proxy or (environment_proxy(url) if self._use_environment else None)
         if proxy is not None and not proxy.startswith(("http://", "https://")):
             raise ConfigError(f"the proxy for {host_of(url)} is not an http:// or https:// address")
         return proxy
+
+
+async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
+    """A large body bit by bit: what aiohttp has for bytes copies all of them first, while others wait."""
+    whole = memoryview(body)
+    for at in range(0, len(whole), PIECE):
+        yield whole[at : at + PIECE]
+        await asyncio.sleep(0)  # a reader who is quick would not let anybody else in between
 
 
 class HttpModel:
@@ -242,13 +261,15 @@ class HttpModel:
         extra: Extra = True,
         attachments: AttachmentReader | None = None,
         learned: Learned | None = None,
+        limits: FileLimits = NO_LIMITS,
+        uploads: Uploads | None = None,
     ) -> None:
         self.name = name or model
         self.context = context
         self.variant: Mapping[str, JsonValue] = {}
         self.model = model
         self._extra = extra
-        self._attachments = attachments or AttachmentReader()
+        self._files = RequestFiles(attachments or AttachmentReader(), wire, limits, uploads)
         self._learned = learned or Learned()
         self._client = client
         self._wire = wire
@@ -264,16 +285,14 @@ class HttpModel:
             check_options(options, model=self.name, words=self._wire.options, extra=self._extra)
 
     def check_files(self, files: Sequence[File]) -> None:
-        for file in files:
-            if file.blob is not None and not self._wire.carries(file):
-                raise BadRequest(
-                    f"{file.name or 'the file'} is {file.media_type}, which {self.name} cannot be sent: "
-                    "attach it as text, as a PDF, or as a PNG or JPEG image"
-                )
+        self._files.check(files, self.name)
 
     async def stream(self, request: Request, reply: str) -> AsyncGenerator[list[Event], None]:
         """The reply's events, one list per network read. Close the iterator, or cancel, to hang up."""
-        endpoint, body = await self._addressed(request)
+        request, left_out = self._files.fit(request)
+        if left_out:
+            yield [Notice(f"{self.name} is not shown the {left_out} oldest files: {NO_ROOM}", "no_room")]
+        endpoint, body, uploaded = await self._addressed(request)
         retry = self._client.retry
         attempt = 1
         while True:
@@ -293,6 +312,12 @@ class HttpModel:
                 return
             except ProviderError as error:
                 failure = self._for_people(error)
+                if not exchange.began and uploaded and is_unknown_file(error):
+                    assert self._files.uploads is not None
+                    self._files.uploads.forget(uploaded)
+                    endpoint, body, _ = await self._addressed(request)
+                    uploaded = frozenset()  # once
+                    continue
                 if not exchange.began and error.kind in ("invalid_request", "unknown_model", "server"):
                     error.sent = await self._fields(request)
                 if exchange.began or not retry.may_follow(error, attempt) or may_teach(error):
@@ -308,14 +333,16 @@ class HttpModel:
         """What lies at an address in a reply. The key does not go there."""
         return await self._client.get(url, largest=LARGEST)
 
-    async def _addressed(self, request: Request) -> tuple[Endpoint, bytes]:
-        """The request as bytes, and where they go. What takes long is done in a thread."""
+    async def _addressed(self, request: Request) -> tuple[Endpoint, bytes, frozenset[str]]:
+        """The request as bytes, where they go, and the blobs that are named by an id in it. What takes long
+        is done in a thread."""
         self.check_options(request.options)
         request = self._complete(request)
-        attachments = await self._attachments.read(request, self._wire)
+        attachments = await self._files.read(request)
+        ids = frozenset(attachments.ids)
         if attachments.size > LARGE_BODY or is_large(request):
-            return await asyncio.to_thread(self._written, request, attachments, write_large)
-        return self._written(request, attachments, write)
+            return *await asyncio.to_thread(self._written, request, attachments, write_large), ids
+        return *self._written(request, attachments, write), ids
 
     def _written(
         self, request: Request, attachments: Attachments, writer: Callable[[dict[str, JsonValue]], bytes]
@@ -340,7 +367,7 @@ class HttpModel:
     async def _fields(self, request: Request) -> frozenset[str]:
         """The names of what stood in the body: of an error they tell what it is about."""
         request = self._complete(request)
-        return fields_of(self._encode(request, await self._attachments.read(request, self._wire)))
+        return fields_of(self._encode(request, await self._files.read(request)))
 
     def _encode(self, request: Request, attachments: Attachments) -> dict[str, JsonValue]:
         body = self._learned.trim(self._wire.encode(request, attachments))
@@ -357,40 +384,6 @@ class HttpModel:
             auth.refused()
         if error.kind == "auth" or (auth.exact and error.status == 403):  # Amazon: a signature that is wrong
             error.hint = auth.hint or error.hint
+        if self._files.limits.picture_edge and not has_pillow() and is_too_large(error.message):
+            error.hint = describe_missing("PIL")
         return error
-
-
-# ── the way out ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _environment_proxy(url: str) -> str | None:
-    from urllib.request import getproxies_environment, proxy_bypass
-
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    proxies = getproxies_environment()
-    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
-        return None
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
-def _exactly(url: str) -> yarl.URL:
-    from yarl import URL
-
-    return URL(url, encoded=True)
-
-
-def _trust(ca: str | Path | None) -> ssl.SSLContext | bool:
-    if ca is None:
-        return True
-    import ssl
-
-    context = ssl.create_default_context()
-    try:
-        if Path(ca).is_dir():
-            context.load_verify_locations(capath=ca)
-        else:
-            context.load_verify_locations(cafile=ca)
-    except OSError as error:
-        raise ConfigError(f"the certificates in {ca} cannot be used: {error}") from error
-    return context

@@ -50,13 +50,9 @@ class SpeechOptions(TypedDict, total=False):
     instructions: str  # how it is to sound
 
 
-def check_media_options(
-    options: Mapping[str, JsonValue], words: type[Any], *, model: str, strict: bool
-) -> None:
+def check_media_options(options: Mapping[str, JsonValue], words: Any, *, model: str, strict: bool) -> None:
     """BadRequest where one is none of the words, if `strict`, or has the wrong type."""
-    check_options(
-        options, model=model, words=words.__annotations__, extra=not strict, types=_adapters()[words]
-    )
+    check_options(options, model=model, words=words.__annotations__, extra=not strict, types=_adapter(words))
 
 
 def option_schemas() -> dict[str, JsonValue]:
@@ -67,9 +63,9 @@ def option_schemas() -> dict[str, JsonValue]:
         "audio-stt": TranscriptionOptions,
         "audio-tts": SpeechOptions,
     }
-    return {type: _adapters()[one].json_schema() for type, one in words.items()}
+    return {type: _adapter(one).json_schema() for type, one in words.items()}
 
 
 @cache
-def _adapters() -> dict[type[Any], TypeAdapter[Any]]:
-    return {words: TypeAdapter(words) for words in (ImageOptions, TranscriptionOptions, SpeechOptions)}
+def _adapter(words: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(words)

@@ -865,6 +865,8 @@ export interface components {
             unit_prices: {
                 [key: string]: number;
             };
+            /** @default false */
+            last_resort: boolean;
         };
         NamedPrompt: {
             name: string;

@@ -21,9 +21,9 @@ class Aloud {
     if (again) return;
     this.reading = id;
     const { signal } = (this.stopped = new AbortController());
-    const model = catalog.models.find(({ ready, type }) => ready && type === "audio-tts");
+    const model = catalog.ofType("audio-tts");
     try {
-      if (model) await byModel(model.name, spoken(text), signal);
+      if (model && !(model.last_resort && (await browserSpeaks()))) await byModel(model.name, spoken(text), signal);
       else await byBrowser(spoken(text), signal);
     } catch (error) {
       if (!signal.aborted) tell(error instanceof Error ? error.message : String(error), "error");
@@ -67,8 +67,15 @@ async function byModel(model: string, text: string, signal: AbortSignal): Promis
   }
 }
 
+const ours = (): SpeechSynthesis | undefined => (globalThis as { speechSynthesis?: SpeechSynthesis }).speechSynthesis;
+
+async function browserSpeaks(): Promise<boolean> {
+  const synthesis = ours();
+  return synthesis !== undefined && (await hasVoices(synthesis));
+}
+
 async function byBrowser(text: string, signal: AbortSignal): Promise<void> {
-  const synthesis = (globalThis as { speechSynthesis?: SpeechSynthesis }).speechSynthesis;
+  const synthesis = ours();
   if (!synthesis || !(await hasVoices(synthesis))) throw new Error(m().cannotRead);
   const stop = (): void => synthesis.cancel();
   signal.addEventListener("abort", stop, { once: true });

@@ -7,7 +7,11 @@ import { catalog } from "../state/catalog.svelte";
 import { askAside } from "./aside";
 import { optionsOf } from "./options";
 
-export const listener = (): Model | undefined => catalog.models.find(({ ready, type }) => ready && type === "audio-stt");
+/** The model that listens; one of last resort only where the browser does not listen either. */
+export function listener(): Model | undefined {
+  const found = catalog.ofType("audio-stt");
+  return found?.last_resort && browserListens() ? undefined : found;
+}
 
 export async function transcribe(file: File, model: Model, signal: AbortSignal): Promise<string> {
   const part = await api.attach(file);

@@ -61,6 +61,12 @@ class Catalog {
     return this.offered.get(offeredAs);
   }
 
+  /** A model that can be asked now, those of last resort after all others. */
+  ofType(type: Model["type"]): Model | undefined {
+    const able = this.models.filter((model) => model.ready && model.type === type);
+    return able.find((model) => !model.last_resort) ?? able[0];
+  }
+
   /** The name of the model that answers under these settings. */
   modelOf(chosen: ConversationSettings): string | null {
     return chosen.model ?? this.me?.model?.name ?? this.defaultModel;

@@ -15,6 +15,8 @@ from dragoman.messages.media import type_of
 from dragoman.providers.catalog import Provider
 from dragoman.providers.discover import LocalServer, discover
 from dragoman.providers.listing import list_models
+from dragoman.providers.local.box import PROVIDER
+from dragoman.providers.local.speech import missing_extra
 from dragoman.providers.models import Models
 from dragoman.providers.prices import price_of
 from dragoman.providers.sign_in import reach
@@ -90,7 +92,8 @@ def _all(find: Models, nearby: Sequence[LocalServer]) -> Iterator[shapes.ModelVi
         # on this machine, what does not run cannot answer; but what the settings name is believed
         for model in provider.own if provider.local else provider.models:
             if not {"*", "?"} & set(model):
-                yield _view(find, provider, model, missing)
+                extra = missing_extra(model) if provider.name == PROVIDER else None
+                yield _view(find, provider, model, missing or extra)
 
 
 def _view(
@@ -110,6 +113,7 @@ def _view(
         price=price_of(provider.prices, model),
         type=traits.type,
         unit_prices=cast("dict[str, float]", {**traits.unit_prices}),
+        last_resort=find.is_last_resort(provider, model),
     )
 
 

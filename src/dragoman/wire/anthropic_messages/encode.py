@@ -14,6 +14,7 @@ from dragoman.wire.anthropic_messages.hosted import MCP_BETA, hosted_of
 from dragoman.wire.anthropic_messages.shapes import (
     BUDGETS,
     EFFORTS,
+    FILES_BETA,
     INTERLEAVED_THINKING,
     SMALLEST_BUDGET,
     THINKING,
@@ -40,6 +41,8 @@ def encode(
         body["system"] = [{"type": "text", "text": request.system}]
     body["messages"] = [{"role": turn.role, "content": [*turn.blocks]} for turn in turns]
     body |= with_extra(_tools(request, quirks, turns), _options(request, quirks, turns))
+    if attachments.ids:
+        body = with_extra(body, {"anthropic_beta": [FILES_BETA]})
     _mark(body, request.options.get("cache_lifetime"))
     return with_extra(body, request.extra)
 

@@ -161,6 +161,8 @@ def _content_part(part: Part, attachments: Attachments) -> Block:
 
 
 def _source(file: File, attachments: Attachments) -> Block | None:
+    if id := files.id_of(file, attachments):
+        return {"type": "file", "file_id": id}
     if data := files.base64_of(file, attachments):
         return {"type": "base64", "media_type": media_type(file), "data": data}
     return {"type": "url", "url": file.url} if file.url else None

@@ -67,6 +67,7 @@ FAMILIES = (
     ("", ClaudeFamily(8_192, "budget")),  # who imitates the protocol knows its older form
 )
 
+FILES_BETA = "files-api-2025-04-14"  # what files that are named by an id need
 INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
 
 

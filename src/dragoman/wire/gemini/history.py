@@ -171,6 +171,8 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
         return {"text": part.text}
     assert isinstance(part, File)
     type = media_type(part)
+    if type in MEDIA and (id := files.id_of(part, attachments)):
+        return {"fileData": {"mimeType": type, "fileUri": id}}
     if type in MEDIA and (data := files.base64_of(part, attachments)):
         return {"inlineData": {"mimeType": type, "data": data}}
     if type in MEDIA and part.url:

@@ -130,6 +130,9 @@ def _content_part(part: Part, attachments: Attachments) -> Body:
         return {"type": "input_text", "text": part.text}
     assert isinstance(part, File)
     type = media_type(part)
+    if type in (*IMAGES, *DOCUMENTS) and (id := files.id_of(part, attachments)):
+        kind: Body = {"type": "input_image", "detail": "auto"} if type in IMAGES else {"type": "input_file"}
+        return {**kind, "file_id": id}
     data = files.base64_of(part, attachments) if type in DOCUMENTS else None
     if type in IMAGES and files.is_there(part):
         return {"type": "input_image", "image_url": files.address_of(part, attachments), "detail": "auto"}

@@ -1,0 +1,181 @@
+"""`make bench-media`: a conversation with fifty pictures of ten megabytes: who waits, and how much memory.
+
+The provider is a process of its own. Somebody else on our event loop looks at the clock all the time: the
+longest that they had to wait is the longest that any other request would have waited. On a busy machine
+others are to blame for some of it; so the CPU of the loop itself between two looks is measured, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dragoman import Runtime
+from dragoman.messages.parts import File, Part, Text
+from dragoman.providers.catalog import Provider, load_catalog
+from dragoman.providers.keys import Keys
+from dragoman.providers.models import Models
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.wire.pictures import NO_LIMITS, FileLimits
+
+LONGEST_WAIT = 0.05  # seconds, for anybody else
+LIMITS = {
+    "as Claude takes them": FileLimits(picture_edge=1568, picture_bytes=3_900_000, together=22_000_000),
+    "as they are, what fits": NO_LIMITS,
+}
+
+PROVIDER = """
+import asyncio, sys
+from aiohttp import web
+
+async def answer(request):
+    size = 0
+    async for piece in request.content.iter_any():
+        size += len(piece)
+    chunk = '{"choices":[{"index":0,"delta":{"content":"%d"},"finish_reason":"stop"}]}' % size
+    text = f"data: {chunk}\\n\\ndata: [DONE]\\n\\n"
+    return web.Response(text=text, content_type="text/event-stream")
+
+async def main():
+    app = web.Application(client_max_size=0)
+    app.router.add_post("/v1/chat/completions", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(runner.addresses[0][1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
+@dataclass
+class Waits:
+    """How long somebody who wants nothing but the time had to wait for it."""
+
+    longest: float = 0.0
+    busy: float = 0.0  # seconds of the loop's own CPU between two looks
+    over: int = 0
+    memory: list[int] = field(default_factory=list)  # megabytes
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[Waits]:
+    waits = Waits()
+
+    async def look() -> None:
+        while True:
+            began, worked = time.perf_counter(), time.thread_time()
+            await asyncio.sleep(0.002)
+            late = time.perf_counter() - began - 0.002
+            waits.busy = max(waits.busy, time.thread_time() - worked)
+            waits.longest = max(waits.longest, late)
+            waits.over += late > LONGEST_WAIT
+            waits.memory.append(memory())
+
+    task = asyncio.create_task(look())
+    try:
+        yield waits
+    finally:
+        task.cancel()
+
+
+def memory() -> int:
+    """Megabytes that this process holds."""
+    with Path("/proc/self/statm").open() as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+
+
+def picture(megabytes: float) -> bytes:
+    """A photograph of about this size."""
+    from PIL import Image
+
+    edge = int((megabytes * 1_000_000 / 0.9) ** 0.5)
+    out = io.BytesIO()
+    Image.effect_noise((edge, edge), 90).convert("RGB").save(out, "JPEG", quality=95)
+    return out.getvalue()
+
+
+def numbered(photo: bytes, number: int) -> bytes:
+    """The same photograph as another file."""
+    return photo + str(number).encode()
+
+
+@asynccontextmanager
+async def provider() -> AsyncIterator[str]:
+    pipe = subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROVIDER, stdin=pipe, stdout=pipe)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(await process.stdout.readline())}/v1"
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def converse(
+    url: str, folder: str, limits: FileLimits, photo: bytes, count: int
+) -> tuple[Waits, float]:
+    """One message for each picture. The history holds all that were sent before."""
+    server = Provider(
+        "acme", "Acme", url, local=True, defaults={"modalities": ["text", "image"]}, files=limits
+    )
+    catalog = load_catalog().with_provider(server)
+    keys = Keys(environment={}, use_keyring=False)
+    began = time.perf_counter()
+    async with (
+        Models("acme/m", catalog=catalog, keys=keys) as models,
+        Runtime(f"{folder}/chat.db", model=models, compact_at=None) as runtime,
+    ):
+        chat = await runtime.conversation()
+        await (await chat.send("hello")).result()  # what is imported at the first request is not the point
+        waits = await send_pictures(runtime, chat, photo, count)
+    return waits, time.perf_counter() - began
+
+
+async def send_pictures(runtime: Runtime, chat: ConversationHandle, photo: bytes, count: int) -> Waits:
+    async with watched() as waits:
+        for number in range(count):
+            data = await asyncio.to_thread(numbered, photo, number)
+            file = File("image/jpeg", blob=await runtime.store.put_blob(data), name="a.jpg", size=len(data))
+            parts: list[Part] = [Text(f"picture {number}"), file]
+            await (await chat.send(parts)).result()
+    return waits
+
+
+async def measure(count: int, megabytes: float) -> bool:
+    photo = await asyncio.to_thread(picture, megabytes)
+    fine = True
+    async with provider() as url:
+        for name, limits in LIMITS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                before = memory()
+                waits, took = await converse(url, folder, limits, photo, count)
+            half = len(waits.memory) // 2
+            early, late = max(waits.memory[:half]) - before, max(waits.memory[half:]) - before
+            fine = fine and waits.busy <= LONGEST_WAIT
+            print(
+                f"{count} pictures of {len(photo) / 1e6:.1f} MB, {name}: {took:.1f} s\n"
+                f"  longest wait {waits.longest * 1000:.0f} ms, {waits.over} over {LONGEST_WAIT * 1000:.0f}; "
+                f"the loop itself was busy for {waits.busy * 1000:.0f} ms at most\n"
+                f"  memory: +{early} MB in the first half, +{late} MB in the second"
+            )
+    return fine
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pictures", type=int, default=50)
+    parser.add_argument("--megabytes", type=float, default=10)
+    asked = parser.parse_args()
+    sys.exit(0 if asyncio.run(measure(asked.pictures, asked.megabytes)) else 1)

@@ -1,0 +1,50 @@
+"""The way out of this machine: proxies of the environment, addresses to the letter, trusted certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+    import yarl
+
+
+def environment_proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address; None for this machine's own."""
+    from urllib.request import getproxies_environment, proxy_bypass
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxies = getproxies_environment()
+    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
+        return None
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def exact_url(url: str) -> yarl.URL:
+    """An address in which nothing is written in another way: it is signed."""
+    from yarl import URL
+
+    return URL(url, encoded=True)
+
+
+def trust(ca: str | Path | None) -> ssl.SSLContext | bool:
+    """Certificates to trust, from a file or folder beside the system's."""
+    if ca is None:
+        return True
+    import ssl
+
+    context = ssl.create_default_context()
+    try:
+        if Path(ca).is_dir():
+            context.load_verify_locations(capath=ca)
+        else:
+            context.load_verify_locations(cafile=ca)
+    except OSError as error:
+        raise ConfigError(f"the certificates in {ca} cannot be used: {error}") from error
+    return context

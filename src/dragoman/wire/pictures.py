@@ -1,0 +1,88 @@
+"""What providers take of the files of a request, and pictures made smaller where they take none so large.
+
+It is done with Pillow, which comes with `dragoman[media]`. Without it a picture goes as it is.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # Pillow is imported when the first picture is too large
+    from PIL.Image import Image
+
+MOST_PIXELS = 100_000_000  # a picture of more is not unpacked: it may be made to fill the memory
+TOGETHER = 64 << 20  # bytes of all files of a request, where nobody knows what its provider takes
+_SMALLER = 0.75  # of its edge, where a picture has still too many bytes
+_ATTEMPTS = 8
+_FORMATS = ("PNG", "JPEG", "WEBP")  # a moving GIF would stand still
+
+_TOO_LARGE = re.compile(
+    r"image.{0,80}(exceed|too large|too big|maximum|dimension)|(exceed|too large).{0,80}image", re.IGNORECASE
+)
+
+
+@dataclass(slots=True, frozen=True)
+class FileLimits:
+    """What a provider takes of the files of a request. None where it is not known."""
+
+    picture_edge: int | None = None  # pixels of the longer side
+    picture_bytes: int | None = None
+    together: int = TOGETHER  # bytes of all files
+    upload_above: int | None = None  # bytes from which a file is uploaded once, and named by its id
+
+
+NO_LIMITS = FileLimits()
+
+
+def has_pillow() -> bool:
+    return find_spec("PIL") is not None
+
+
+def is_too_large(message: str) -> bool:
+    """Whether a provider refuses a picture for its size."""
+    return _TOO_LARGE.search(message) is not None
+
+
+def fit_picture(data: bytes, limits: FileLimits) -> bytes:
+    """The picture, smaller if it has to be, in the same format. What cannot be read stays as it is: its
+    provider says what is wrong with it."""
+    if limits.picture_edge is None or not has_pillow():
+        return data
+    from PIL import Image, UnidentifiedImageError
+
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)  # the latter where warnings raise
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
+            fits = max(picture.size) <= limits.picture_edge and not _too_many(data, limits)
+            pixels = picture.size[0] * picture.size[1]
+            if fits or pixels > MOST_PIXELS or getattr(picture, "n_frames", 1) > 1:
+                return data
+            return _smaller(picture, data, limits.picture_edge, limits)
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, *bombs):
+        return data
+
+
+def _smaller(picture: Image, data: bytes, edge: int, limits: FileLimits) -> bytes:
+    from PIL import ImageOps
+
+    format, smaller = picture.format or "PNG", data
+    edge = min(edge, max(picture.size))
+    picture.thumbnail((edge, edge))  # a JPEG is not even unpacked at its full size
+    upright = ImageOps.exif_transpose(picture)
+    for _ in range(_ATTEMPTS):
+        out = io.BytesIO()
+        upright.save(out, format, **({} if format == "PNG" else {"quality": 90}))
+        smaller = out.getvalue()
+        if not _too_many(smaller, limits):
+            break
+        edge = max(1, int(edge * _SMALLER))
+        upright.thumbnail((edge, edge))
+    return smaller
+
+
+def _too_many(data: bytes, limits: FileLimits) -> bool:
+    return limits.picture_bytes is not None and len(data) > limits.picture_bytes

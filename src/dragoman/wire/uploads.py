@@ -1,0 +1,156 @@
+"""Uploads large files to a provider once, so that later requests name them by an id."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pydantic_core import from_json
+
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.messages.media import media_type, modality
+from dragoman.messages.parts import File
+from dragoman.wire.anthropic_messages.shapes import FILES_BETA
+from dragoman.wire.auth.auth import Outgoing
+from dragoman.wire.endpoint import Endpoint
+from dragoman.wire.exchange import client_error, read_bounded
+from dragoman.wire.forms import write_related, write_upload
+
+if TYPE_CHECKING:
+    from dragoman.wire.http import HttpClient
+
+_log = logging.getLogger("dragoman.wire")
+
+DAY = 24 * 3600.0
+PAUSE = 600.0  # seconds for which nothing is uploaded after that has failed
+_MARGIN = 600.0  # seconds before its end at which an id is no longer used
+_DELETE_SECONDS = 5.0
+_LOOKS = 60  # at a file that Google is still looking at, a second apart
+
+
+@dataclass(slots=True, frozen=True)
+class FileService:
+    """How one provider keeps files."""
+
+    fields: Callable[[File], Mapping[str, str]] = lambda file: {}
+    headers: Mapping[str, str] = field(default_factory=dict)
+    lifetime: float | None = None  # seconds; None where files stay until somebody deletes them
+    related: bool = False  # Google's: another path, another form, and a file that has to be looked at first
+
+
+def _openai_fields(file: File) -> Mapping[str, str]:
+    purpose = "vision" if modality(file) == "image" else "user_data"
+    lasts = {"expires_after[anchor]": "created_at", "expires_after[seconds]": str(int(DAY))}
+    return {"purpose": purpose, **lasts}
+
+
+SERVICES: dict[str, FileService] = {  # by the name of the wire
+    "openai_responses": FileService(_openai_fields, lifetime=DAY),
+    "anthropic_messages": FileService(headers={"anthropic-beta": FILES_BETA}),
+    "gemini": FileService(headers={"X-Goog-Upload-Protocol": "multipart"}, lifetime=2 * DAY, related=True),
+}
+
+
+def is_unknown_file(error: ProviderError) -> bool:
+    """Whether a provider refuses a request because a file that it names is not there. Google does not say
+    whether it is gone or somebody else's."""
+    return error.status in (400, 403, 404) and re.search(r"\bfile", error.message, re.IGNORECASE) is not None
+
+
+class Uploads:
+    """The files of one account at a provider. They are remembered as long as this process runs; those that
+    would stay for ever are deleted when it ends."""
+
+    def __init__(self, client: HttpClient, endpoint: Endpoint, wire: str) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._service = SERVICES[wire]
+        self._known: dict[str, tuple[str, float | None]] = {}  # blob → its id, and until when
+        self._paused_until = 0.0
+        self._uploading = asyncio.Lock()
+
+    async def id_of(self, file: File, read: Callable[[str], Awaitable[bytes]]) -> str | None:
+        """The id of a file at the provider, uploaded if it is not there. None where that does not work: then
+        it goes into the body, as a small one does."""
+        assert file.blob is not None
+        if not self._client.may_upload:
+            return None
+        async with self._uploading:  # two requests of one conversation upload it once
+            now = self._client.clock()
+            id, until = self._known.get(file.blob, (None, None))
+            if id is not None and (until is None or now < until):
+                return id
+            if now < self._paused_until:
+                return None
+            try:
+                id = await self._upload(file, await read(file.blob))
+            except (OSError, client_error(), DragomanError, ValueError, LookupError, TypeError) as error:
+                self._paused_until = now + PAUSE
+                _log.warning("a file is not uploaded, and goes with each request: %s", error)
+                return None
+            lifetime = self._service.lifetime
+            self._known[file.blob] = (id, None if lifetime is None else now + lifetime - _MARGIN)
+            return id
+
+    def forget(self, blobs: Iterable[str]) -> None:
+        """The provider does not know them any more."""
+        for blob in blobs:
+            self._known.pop(blob, None)
+
+    async def close(self) -> None:
+        """Delete what would stay for ever, as far as that goes quickly."""
+        known, self._known = self._known, {}
+        if self._service.lifetime is None and known:
+            with suppress(OSError, client_error(), DragomanError):  # a timeout is an OSError
+                async with asyncio.timeout(_DELETE_SECONDS):
+                    for id, _ in known.values():
+                        await self._ask(f"files/{id}", method="DELETE")
+
+    async def _upload(self, file: File, data: bytes) -> str:
+        name = file.name or f"{(file.blob or '')[:16]}.{media_type(file).partition('/')[2]}"
+        if self._service.related:
+            return await self._upload_related(name, media_type(file), data)
+        fields = self._service.fields(file)
+        body, type = await asyncio.to_thread(write_upload, fields, name, media_type(file), data)
+        return str((await self._ask("files", body=body, type=type))["id"])
+
+    async def _upload_related(self, name: str, kind: str, data: bytes) -> str:
+        """The address of a file at Google, once it can be used: films are looked at for a while."""
+        body, type = await asyncio.to_thread(write_related, {"file": {"displayName": name}}, kind, data)
+        found = (await self._ask("files", body=body, type=type, before="/upload"))["file"]
+        for _ in range(_LOOKS):
+            if found.get("state", "ACTIVE") != "PROCESSING":
+                break
+            await self._client.sleep(1)
+            found = await self._ask(str(found["name"]), method="GET")
+        if found.get("state", "ACTIVE") != "ACTIVE":
+            raise ValueError(f"the file is {found['state']}")
+        return str(found["uri"])
+
+    async def _ask(
+        self,
+        path: str,
+        *,
+        body: bytes = b"",
+        type: str = "application/json",
+        method: str = "POST",
+        before: str = "",
+    ) -> dict[str, Any]:
+        address = urlsplit(self._endpoint.sibling_url(path))
+        url = address._replace(path=f"{before}{address.path}").geturl()
+        signed = await self._endpoint.auth.headers(Outgoing(url, body, method=method), self._client)
+        headers = {**signed, **self._endpoint.headers, **self._service.headers}
+        headers |= {"Content-Type": type, "Accept": "application/json"}
+        response = await self._client.send(method, url, headers=headers, body=body)
+        async with response:
+            answer = await read_bounded(response)
+        if response.status // 100 != 2:
+            raise ValueError(f"{response.status} {answer[:200].decode(errors='replace')}")
+        found: dict[str, Any] = from_json(answer)
+        return found

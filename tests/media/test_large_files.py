@@ -1,0 +1,31 @@
+"""M3: a conversation full of large pictures stops nobody, and does not fill the memory."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from benchmarks.media import LONGEST_WAIT, converse, picture, provider
+
+from dragoman.wire.pictures import FileLimits
+
+pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+pytestmark = pytest.mark.slow
+
+LIMITS = {
+    "made smaller": FileLimits(picture_edge=1568, picture_bytes=3_900_000, together=22_000_000),
+    "as they are": FileLimits(together=16_000_000),  # three of them
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+async def test_nobody_waits_while_pictures_are_stored_coded_and_sent(tmp_path: Path, limits: str) -> None:
+    """M3: of the work for ten pictures of four megabytes nothing long is done by the loop itself, and the
+    later ones need no more memory than the earlier ones. `make bench-media` does it with fifty of ten."""
+    photo = await asyncio.to_thread(picture, 4.0)
+    async with provider() as url:
+        waits, _ = await converse(url, str(tmp_path), LIMITS[limits], photo, 10)
+    assert waits.busy < LONGEST_WAIT
+    half = len(waits.memory) // 2
+    assert max(waits.memory[half:]) - max(waits.memory[:half]) < 200

@@ -1,0 +1,188 @@
+"""M3: pictures are made smaller for a model that takes none so large; what is stored stays as it is."""
+
+from __future__ import annotations
+
+import base64
+import io
+import struct
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dragoman.errors import BadRequest
+from dragoman.messages.events import Notice
+from dragoman.messages.parts import File, Text
+from dragoman.messages.request import Request, RequestMessage
+from dragoman.providers.catalog import load_catalog
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.openai_chat import OpenAIChat
+from dragoman.wire.pictures import NO_LIMITS, FileLimits, fit_picture, is_too_large
+from dragoman.wire.scripted import says
+from tests.loopback import loopback
+from tests.media.media_server import png
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+
+SMALL = FileLimits(picture_edge=100, picture_bytes=50_000)
+
+
+def picture(width: int, height: int, format: str, *, mode: str = "RGB", **options: Any) -> bytes:
+    """A picture that does not pack well."""
+    noise = Image.effect_noise((width, height), 80).convert(mode)
+    out = io.BytesIO()
+    noise.save(out, format, **options)
+    return out.getvalue()
+
+
+def size_of(data: bytes) -> tuple[int, int]:
+    with Image.open(io.BytesIO(data)) as found:
+        width, height = found.size
+        return width, height
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP"])
+@pytest.mark.parametrize("shape", [(400, 300), (300, 400), (101, 10)])
+def test_a_large_picture_becomes_a_small_one_of_the_same_kind(format: str, shape: tuple[int, int]) -> None:
+    """M3: its longer side is as long as may be, and its shape stays."""
+    fitted = fit_picture(picture(*shape, format), SMALL)
+    with Image.open(io.BytesIO(fitted)) as found:
+        assert found.format == format
+        assert max(found.size) == 100
+        assert found.size[0] / found.size[1] == pytest.approx(shape[0] / shape[1], rel=0.1)
+
+
+def test_a_picture_of_too_many_bytes_loses_pixels_until_it_fits() -> None:
+    """M3: a limit of bytes holds beside that of pixels."""
+    fitted = fit_picture(picture(400, 400, "PNG"), FileLimits(picture_edge=1000, picture_bytes=20_000))
+    assert len(fitted) <= 20_000
+    assert max(size_of(fitted)) > 50
+
+
+def test_what_fits_is_sent_to_the_byte() -> None:
+    """M3"""
+    small = picture(100, 50, "JPEG")
+    assert fit_picture(small, SMALL) is small
+    large = picture(400, 300, "JPEG")
+    assert fit_picture(large, NO_LIMITS) is large
+
+
+def test_a_photograph_stands_upright() -> None:
+    """M3: the note that it is to be turned is gone with the rest of what the camera wrote."""
+    turned = Image.Exif()
+    turned[0x0112] = 6  # a quarter to the right
+    assert size_of(fit_picture(picture(400, 200, "JPEG", exif=turned), SMALL)) == (50, 100)
+
+
+def test_what_is_seen_through_stays_so() -> None:
+    """M3"""
+    with Image.open(io.BytesIO(fit_picture(picture(300, 300, "PNG", mode="RGBA"), SMALL))) as found:
+        assert found.mode == "RGBA"
+
+
+def bomb(edge: int) -> bytes:
+    """A few bytes that say they are a very large picture."""
+    data = png()
+    head = struct.pack(">IIBBBBB", edge, edge, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + b"IHDR" + head + struct.pack(">I", zlib.crc32(b"IHDR" + head))
+    return data[:8] + chunk + data[33:]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bomb(9_700),
+        bomb(12_000),
+        bomb(60_000),
+        b"\x89PNG\r\n",
+        picture(400, 300, "PNG")[:-2000],
+        b"",
+        b"GIF89a",
+    ],
+    ids=["large", "larger", "bomb", "head", "cut", "empty", "gif"],
+)
+def test_what_cannot_be_unpacked_goes_as_it_is(data: bytes) -> None:
+    """M3: nobody fills the memory, and the provider says what is wrong."""
+    assert fit_picture(data, SMALL) is data
+
+
+def test_a_moving_picture_goes_on_moving() -> None:
+    """M3"""
+    frames = [Image.new("RGB", (200, 200), (n * 80, 0, 0)) for n in range(3)]
+    out = io.BytesIO()
+    frames[0].save(out, "WEBP", save_all=True, append_images=frames[1:])
+    assert fit_picture(out.getvalue(), SMALL) == out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "message", ["image exceeds 5 MB maximum", "image dimensions exceed max allowed size"]
+)
+def test_a_refusal_for_size_is_told_from_others(message: str) -> None:
+    """M3: in Anthropic's words."""
+    assert is_too_large(message)
+    assert not is_too_large("Could not process image")
+
+
+def test_what_is_known_of_providers_is_in_the_catalog() -> None:
+    """M3: Claude sees no more than 1568 pixels of a side, and takes five megabytes of base64."""
+    providers = load_catalog().providers
+    assert providers["anthropic"].files.picture_edge == 1568
+    assert providers["vertex-claude"].files.picture_edge == 1568
+    assert (providers["anthropic"].files.picture_bytes or 0) * 4 / 3 < 5 << 20
+    assert providers["vllm"].files == NO_LIMITS
+
+
+# ── on the way ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Blobs:
+    def __init__(self, **blobs: bytes) -> None:
+        self.blobs = blobs
+
+    async def blob(self, key: str) -> bytes:
+        return self.blobs[key]
+
+    def file(self, name: str, type: str = "image/jpeg") -> File:
+        return File(type, blob=name, name=name, size=len(self.blobs[name]))
+
+
+def asking(*messages: File) -> Request:
+    return Request("m", tuple(RequestMessage("user", (Text("Look:"), file)) for file in messages))
+
+
+async def test_a_model_sees_the_small_one_and_the_store_has_the_large_one() -> None:
+    """M3: two models with other limits do not get each other's."""
+    blobs = Blobs(photo=picture(400, 300, "JPEG"))
+    before, reader = blobs.blobs["photo"], AttachmentReader(blobs.blob)
+    seen = [
+        size_of(
+            base64.b64decode(
+                (await reader.read(asking(blobs.file("photo")), OpenAIChat(), one)).base64["photo"]
+            )
+        )
+        for one in (SMALL, NO_LIMITS, replace(SMALL, picture_edge=200), SMALL)
+    ]
+    assert seen == [(100, 75), (400, 300), (200, 150), (100, 75)]
+    assert blobs.blobs["photo"] is before
+
+
+async def test_the_oldest_files_are_left_out_where_all_are_too_much() -> None:
+    """M3: a line stands in their place, and somebody says so."""
+    blobs = Blobs(a=bytes(4000), b=bytes(4000), c=bytes(4000))
+    files = [blobs.file(name, "image/png") for name in "abc"]
+    async with loopback(says("seen")) as server, HttpClient() as client:
+        endpoint = replace(ENDPOINTS["openai_chat"], base_url=server.url)
+        limits, reader = FileLimits(together=9000), AttachmentReader(blobs.blob)
+        model = HttpModel(client, OpenAIChat(), endpoint, model="m", attachments=reader, limits=limits)
+        events = [event async for batch in model.stream(asking(*files), "msg_1") for event in batch]
+        with pytest.raises(BadRequest, match="send them in several messages"):
+            model.check_files(files)
+        model.check_files(files[:2])
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert "the 1 oldest files" in notice.text
+    shown = str(server.messages())
+    assert "[a, image/png, there is no room for it in one request]" in shown
+    assert shown.count("data:image/png") == 2

@@ -1,0 +1,310 @@
+"""M3: a large file goes to its provider once, and is named by an id from then on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from aiohttp import BodyPartReader, web
+from pydantic_core import from_json, to_json
+
+from dragoman.errors import ProviderError
+from dragoman.messages.events import TextDelta
+from dragoman.messages.parts import File, Text
+from dragoman.messages.request import Request, RequestMessage
+from dragoman.providers.models import wire as named_wire
+from dragoman.wire.attachments import AttachmentReader
+from dragoman.wire.auth.key import KeyAuth
+from dragoman.wire.endpoint import ENDPOINTS
+from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.pictures import FileLimits
+from dragoman.wire.uploads import DAY, PAUSE, Uploads
+
+LIMITS = FileLimits(upload_above=1000)
+BLOBS = {"paper": b"%PDF" + bytes(5000), "photo": b"\x89PNG" + bytes(5000), "note": b"%PDF small"}
+PAPER = File("application/pdf", blob="paper", name="paper.pdf", size=5004)
+PHOTO = File("image/png", blob="photo", name="photo.png", size=5004)
+NOTE = File("application/pdf", blob="note", name="note.pdf", size=10)
+
+REPLIES: dict[str, list[dict[str, Any]]] = {
+    "openai_responses": [
+        {"type": "response.output_text.delta", "delta": "seen", "output_index": 0, "item_id": "i"},
+        {"type": "response.completed", "response": {"status": "completed", "output": [], "usage": {}}},
+    ],
+    "gemini": [
+        {"candidates": [{"content": {"role": "model", "parts": [{"text": "seen"}]}, "finishReason": "STOP"}]}
+    ],
+    "anthropic_messages": [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 1, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "seen"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ],
+}
+
+
+@dataclass
+class FileServer:
+    """Keeps files, and answers questions about those that it has."""
+
+    wire: str
+    url: str = ""
+    files: dict[str, tuple[dict[str, str], bytes]] = field(default_factory=dict)  # by id: fields, bytes
+    uploads: int = 0
+    broken: bool = False
+    slow: int = 0  # looks at a file until it can be used
+    looks: int = 0
+    after: str = "ACTIVE"
+    asked: list[str] = field(default_factory=list)  # bodies
+    deleted: list[str] = field(default_factory=list)
+
+    async def upload(self, request: web.Request) -> web.StreamResponse:
+        self.uploads += 1
+        if self.broken:
+            return web.json_response({"error": {"message": "storage is full"}}, status=507)
+        self._check_beta(request)
+        if self.wire == "gemini":
+            return await self._google(request)
+        fields: dict[str, str] = {}
+        data = b""
+        async for part in await request.multipart():
+            assert isinstance(part, BodyPartReader)
+            if part.filename is None:
+                fields[str(part.name)] = (await part.read()).decode()
+            else:
+                data = bytes(await part.read())
+                fields["name"], fields["type"] = part.filename, part.headers["Content-Type"]
+        id = f"file-{self.uploads}"
+        self.files[id] = (fields, data)
+        return web.json_response({"id": id, "object": "file"})
+
+    async def _google(self, request: web.Request) -> web.StreamResponse:
+        assert request.headers["X-Goog-Upload-Protocol"] == "multipart"
+        about, file = [part async for part in _parts(await request.multipart())]
+        name = from_json(about[1])["file"]["displayName"]
+        id = f"{self.url}/files/file-{self.uploads}"
+        self.files[id] = ({"name": name, "type": file[0]}, file[1])
+        return web.json_response({"file": self._seen(id)})
+
+    async def look(self, request: web.Request) -> web.StreamResponse:
+        self.looks += 1
+        return web.json_response(self._seen(f"{self.url}/files/{request.match_info['id']}"))
+
+    def _seen(self, id: str) -> dict[str, str]:
+        state = "PROCESSING" if self.looks < self.slow else self.after
+        return {"name": f"files/{id.rpartition('/')[2]}", "uri": id, "state": state}
+
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        self._check_beta(request)
+        self.deleted.append(request.match_info["id"])
+        return web.json_response({"id": request.match_info["id"], "type": "file_deleted"})
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        self.asked.append(body.decode())
+        for part in parts_of(from_json(body)):
+            id = part.get("file_id") or part.get("source", {}).get("file_id")
+            id = id or part.get("fileData", {}).get("fileUri")
+            if id is not None:
+                self._check_beta(request)
+                if id not in self.files:
+                    error = {"type": "not_found_error", "message": f"File not found: {id}"}
+                    return web.json_response({"error": error}, status=404)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for frame in REPLIES[self.wire]:
+            await response.write(b"data: " + to_json(frame) + b"\n\n")
+        return response
+
+    def _check_beta(self, request: web.Request) -> None:
+        if self.wire == "anthropic_messages":
+            assert "files-api-2025-04-14" in request.headers["anthropic-beta"]
+            assert request.headers["anthropic-version"]
+        assert "sk-files-0123456789" in str(request.headers)
+
+
+async def _parts(form: Any) -> AsyncIterator[tuple[str, bytes]]:
+    async for part in form:
+        yield part.headers["Content-Type"], bytes(await part.read())
+
+
+def parts_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of all messages of a body."""
+    messages = body.get("messages") or body.get("input") or body["contents"]
+    contents = [one.get("content") or one["parts"] for one in messages]
+    return [part for content in contents if isinstance(content, list) for part in content]
+
+
+@asynccontextmanager
+async def file_server(wire: str) -> AsyncIterator[FileServer]:
+    server = FileServer(wire)
+    app = web.Application(client_max_size=1 << 28)
+    app.router.add_post("/v1/files", server.upload)
+    app.router.add_delete("/v1/files/{id}", server.delete)
+    app.router.add_post("/upload/v1/files", server.upload)
+    app.router.add_get("/v1/files/{id}", server.look)
+    app.router.add_post("/v1/{path:.*}", server.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        server.url = f"http://{host}:{port}/v1"
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+class Place:
+    """A model at such a server, and a clock that goes as it is told."""
+
+    def __init__(self, server: FileServer) -> None:
+        self.now = 1_000_000.0
+        self.read: list[str] = []
+        shape = ENDPOINTS[server.wire]
+        assert isinstance(shape.auth, KeyAuth)
+        auth = replace(shape.auth, key="sk-files-0123456789")
+        endpoint = replace(shape, base_url=server.url, auth=auth)
+        self.client = HttpClient(clock=lambda: self.now, sleep=self._sleep)
+        self.uploads = Uploads(self.client, endpoint, server.wire)
+        self.model = HttpModel(
+            self.client,
+            named_wire(server.wire),
+            endpoint,
+            model="m",
+            attachments=AttachmentReader(self._blob),
+            limits=LIMITS,
+            uploads=self.uploads,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def ask(self, *files: File) -> str:
+        request = Request("m", (RequestMessage("user", (Text("Look:"), *files)),))
+        events = [event async for batch in self.model.stream(request, "msg_1") for event in batch]
+        return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+    async def _blob(self, key: str) -> bytes:
+        self.read.append(key)
+        return BLOBS[key]
+
+
+@asynccontextmanager
+async def placed(wire: str) -> AsyncIterator[tuple[FileServer, Place]]:
+    async with file_server(wire) as server:
+        place = Place(server)
+        async with place.client:
+            yield server, place
+
+
+both = pytest.mark.parametrize("wire", [*REPLIES])
+
+
+@both
+async def test_a_large_file_goes_once_and_a_small_one_with_each_request(wire: str) -> None:
+    """M3: three steps of a turn, one upload; the bytes are read once."""
+    async with placed(wire) as (server, place):
+        assert [await place.ask(PAPER, PHOTO, NOTE) for _ in range(3)] == ["seen"] * 3
+    assert server.uploads == 2
+    kept = {fields["name"]: (fields["type"], data) for fields, data in server.files.values()}
+    assert kept == {
+        "paper.pdf": ("application/pdf", BLOBS["paper"]),
+        "photo.png": ("image/png", BLOBS["photo"]),
+    }
+    assert sorted(place.read) == ["note", "paper", "photo"]
+    for body in server.asked:
+        assert len(body) < 2000
+        assert "file-1" in body
+        assert "JVBERiBzbWFsbA==" in body  # the small one
+
+
+async def test_a_film_is_used_when_google_has_looked_at_it() -> None:
+    """M3: until then it says so."""
+    async with placed("gemini") as (server, place):
+        server.slow = 3
+        assert await place.ask(PAPER) == "seen"
+    assert server.looks == 3
+
+
+async def test_a_film_that_google_cannot_read_goes_along() -> None:
+    """M3"""
+    async with placed("gemini") as (server, place):
+        server.slow, server.after = 1, "FAILED"
+        assert await place.ask(PAPER) == "seen"
+    assert "file-1" not in server.asked[-1]
+
+
+async def test_openai_is_told_what_a_file_is_for_and_for_how_long() -> None:
+    """M3: pictures for seeing, others as data; a day later they are gone by themselves."""
+    async with placed("openai_responses") as (server, place):
+        await place.ask(PAPER, PHOTO)
+        await place.uploads.close()
+    fields = [one for one, _ in server.files.values()]
+    assert [one["purpose"] for one in fields] == ["user_data", "vision"]
+    assert {one["expires_after[seconds]"] for one in fields} == {str(int(DAY))}
+    assert server.deleted == []
+
+
+async def test_what_anthropic_would_keep_for_ever_is_deleted_in_the_end() -> None:
+    """M3"""
+    async with placed("anthropic_messages") as (server, place):
+        await place.ask(PAPER)
+        await place.uploads.close()
+    assert server.deleted == ["file-1"]
+
+
+@both
+async def test_a_file_that_is_gone_there_is_uploaded_again(wire: str) -> None:
+    """M3: somebody deleted it. The person does not notice."""
+    async with placed(wire) as (server, place):
+        await place.ask(PAPER)
+        server.files.clear()
+        assert await place.ask(PAPER) == "seen"
+    assert server.uploads == 2
+    assert len(server.asked) == 3
+
+
+@both
+async def test_it_is_uploaded_again_only_once(wire: str) -> None:
+    """M3: a server that never finds its files is not asked for ever."""
+    async with placed(wire) as (server, place):
+        server.files = _Leaking()
+        with pytest.raises(ProviderError, match="File not found"):
+            await place.ask(PAPER)
+    assert (server.uploads, len(server.asked)) == (2, 2)
+
+
+class _Leaking(dict[str, Any]):
+    """Keeps nothing."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        pass
+
+
+@both
+async def test_where_nothing_can_be_uploaded_the_file_goes_along(wire: str) -> None:
+    """M3: and for a while nobody tries again."""
+    async with placed(wire) as (server, place):
+        server.broken = True
+        assert [await place.ask(PAPER) for _ in range(2)] == ["seen", "seen"]
+        assert (server.uploads, len(server.asked[-1]) > 5000) == (1, True)
+        server.broken = False
+        place.now += PAUSE + 1
+        await place.ask(PAPER)
+    assert server.uploads == 2
+    assert len(server.asked[-1]) < 2000
+
+
+async def test_an_id_is_not_used_after_its_day() -> None:
+    """M3: OpenAI deletes it then."""
+    async with placed("openai_responses") as (server, place):
+        await place.ask(PAPER)
+        place.now += DAY
+        await place.ask(PAPER)
+    assert server.uploads == 2
+    assert "file-2" in server.asked[-1]
