@@ -1,4 +1,4 @@
-"""Pictures in terminals that can show them: those that speak kitty's graphics protocol, or iTerm2's."""
+"""Pictures in terminals that can show them: by kitty's graphics protocol, by iTerm2's, or as sixels."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import IO, Literal, TypeAlias
 
-Protocol: TypeAlias = Literal["kitty", "iterm2"]
+from dragoman.cli.terminal.sixel import sixels
+
+Protocol: TypeAlias = Literal["kitty", "iterm2", "sixel"]
 
 _PIECE = 4096  # characters of base64 that kitty takes at once
 _LARGEST = 20_000_000  # bytes: a terminal is no place for more
 _ITERM2 = ("iTerm.app", "WezTerm", "vscode", "mintty")
 _KITTY = ("ghostty",)
+_SIXEL = ("foot", "mlterm", "contour", "yaft", "xterm-sixel")
 
 
 def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
@@ -21,7 +24,10 @@ def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
     program = environment.get("TERM_PROGRAM", "")
     if "KITTY_WINDOW_ID" in environment or "kitty" in environment.get("TERM", "") or program in _KITTY:
         return "kitty"
-    return "iterm2" if program in _ITERM2 or "ITERM_SESSION_ID" in environment else None
+    if program in _ITERM2 or "ITERM_SESSION_ID" in environment:
+        return "iterm2"
+    windows_terminal = "WT_SESSION" in environment
+    return "sixel" if windows_terminal or environment.get("TERM", "").startswith(_SIXEL) else None
 
 
 def show_picture(data: bytes, media_type: str, out: IO[str], environment: Mapping[str, str]) -> bool:
@@ -31,8 +37,10 @@ def show_picture(data: bytes, media_type: str, out: IO[str], environment: Mappin
     protocol = picture_protocol(environment)
     if protocol is None or (protocol == "kitty" and media_type != "image/png"):
         return False
-    out.write(_kitty(data) if protocol == "kitty" else _iterm2(data))
-    out.write("\n")
+    encode = {"kitty": _kitty, "iterm2": _iterm2, "sixel": sixels}[protocol]
+    if (shown := encode(data)) is None:
+        return False
+    out.write(f"{shown}\n")
     out.flush()
     return True
 
