@@ -22,6 +22,7 @@ from dragoman.errors import ConfigError, DragomanError, TurnSetAside, Unreadable
 from dragoman.messages.ids import new_id
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Answer, Grant, Mode, Question, Rule
+from dragoman.messages.spending import Dimension, Spending, group
 from dragoman.parameters import (
     AnyModel,
     agents_by_name,
@@ -298,6 +299,16 @@ class Runtime:
 
     async def conversations(self, **page: Any) -> list[Conversation]:
         return await self.store.conversations(**page)
+
+    async def turns(self, *, user: str | None = None) -> list[TurnHandle]:
+        """Those that are not over: after a crash, what goes on here, or waits for somebody."""
+        rows = await self.store.live_turns()
+        owners = {row.id: await self.store.owner_of(row.conversation) for row in rows} if user else {}
+        return [self.turn(row.id) for row in rows if user is None or owners[row.id] == user]
+
+    async def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
+        """What was used and what it cost since then, by `day`, `person`, `model`, `agent` or `tool`."""
+        return group(await self.store.spending(since, user), by)
 
     async def search(self, query: str, **page: Any) -> list[Found]:
         return await self.store.search(query, **page)

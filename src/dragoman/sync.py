@@ -22,6 +22,7 @@ from dragoman.messages.events import Event
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Grant, Question
+from dragoman.messages.spending import Dimension, Spending
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
 from dragoman.store.store import Found
@@ -55,6 +56,9 @@ class SyncTurn(Generic[T]):
 
     def events(self, after: int = 0) -> Iterator[Event]:
         return self._loop.iterate(self._turn.events(after))
+
+    def asked(self) -> Iterator[Question]:
+        return self._loop.iterate(self._turn.asked())
 
     def partial_outputs(self) -> Iterator[T]:
         return self._loop.iterate(self._turn.partial_outputs())
@@ -312,6 +316,12 @@ class SyncRuntime:
 
     def answer(self, question: str, answer: Answer) -> Question:
         return self._loop.run(self.runtime.answer(question, answer))
+
+    def turns(self, *, user: str | None = None) -> list[SyncTurn]:
+        return [SyncTurn(turn, self._loop) for turn in self._loop.run(self.runtime.turns(user=user))]
+
+    def spending(self, *by: Dimension, since: float = 0.0, user: str | None = None) -> list[Spending]:
+        return self._loop.run(self.runtime.spending(*by, since=since, user=user))
 
     def questions(self) -> list[Question]:
         return self._loop.run(self.runtime.questions())

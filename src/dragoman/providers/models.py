@@ -96,6 +96,11 @@ class Models:
         progress: Progress | None = None,
         types_file: Path | None = None,
     ) -> None:
+        if not isinstance(default, str | None):
+            raise ConfigError(
+                f"a model is meant by its name here, not by {type(default).__name__}: give an address to "
+                "Runtime(model=…), or a catalog with it to Models(catalog=…)"
+            )
         if dialect not in (AUTO, NATIVE):
             named_dialect(dialect)  # raises, and names those there are
         self.default = default
@@ -354,6 +359,13 @@ def models_named(
     """The models of a catalog, and those whose address the caller gives; a list is a chain. `options` are
     those of Models."""
     listed = [wanted] if isinstance(wanted, NamedModel) else list(wanted or ())
+    given: Sequence[object] = listed
+    if wrong := [one for one in given if not isinstance(one, NamedModel)]:
+        kind = type(wrong[0]).__name__
+        raise ConfigError(
+            f"a chain has names of models and addresses (OpenAICompatible), and no {kind}: to try one out, "
+            "give it to Runtime(model=…) alone"
+        )
     names = [one if isinstance(one, str) else one.full_name for one in listed]
     by_name = {each.partition("/")[0] for one in listed if isinstance(one, str) for each in names_in(one)}
     servers: dict[str, tuple[Provider, str | None]] = {}

@@ -116,7 +116,8 @@ class Recording:
             return [Recorded(**json.loads(line)) for line in lines if line.strip()]
         except OSError as error:
             raise ConfigError(
-                f"{self.file}: there is no recording to play: make it with record=True"
+                f"{self.file}: there is no recording to play: make it with record=True, or pytest "
+                "--dragoman-record"
             ) from error
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{self.file} is no recording: {error}") from error

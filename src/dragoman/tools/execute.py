@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, closing
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from dragoman.tools.result import result_of, whole_text
 from dragoman.tools.schema import problems
 from dragoman.tools.thread import in_thread
 from dragoman.tools.tool import Tool, ToolContext, ToolOutput
+
+_log = logging.getLogger("dragoman.tools")
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,6 +61,8 @@ async def execute(tool: Tool, call: ToolCall, permit: Permit, context: ToolConte
     except Exception as error:
         if limit.expired():
             return failed(f"{tool.name} failed: it took longer than {tool.timeout:g} s")
+        if not isinstance(error, ToolFailed):
+            _log.debug("%s failed", tool.name, exc_info=error)
         return failed(_describe(tool, error))
     finally:
         live.end()

@@ -121,7 +121,14 @@ class Tool:
     server: str | None = None
     fingerprint: str | None = None  # a hash of what a foreign tool says it is: a new one is asked about again
     remark: str = ""  # what is added to a question about it
+    function: Callable[..., Any] | None = None  # what it was made from
     brought: bool = False  # it came with a message, and its sender runs it: allowed unless a rule says no
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """What it was made from, called as ever: for a test of it, and for other code. Nobody is asked."""
+        if self.function is None:
+            raise TypeError(f"the tool {self.name} was not made from a function")
+        return self.function(*arguments, **named)
 
     @property
     def client(self) -> bool:
@@ -213,7 +220,8 @@ def _make(target: Callable[..., Any], local: Mapping[str, Any], **options: Any) 
         values = {name: getattr(arguments, attribute) for name, attribute in taken.items()}
         return function(**values, **dict.fromkeys(context, within))
 
-    return _tool(name, description, parameters, run, threaded=not _waits(function), **options)
+    threaded = not _waits(function)
+    return _tool(name, description, parameters, run, threaded=threaded, function=target, **options)
 
 
 def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
@@ -237,7 +245,10 @@ def _from_model(model: type, local: Mapping[str, Any], **options: Any) -> Tool:
     def run(arguments: BaseModel, within: ToolContext) -> Returned:
         return method(arguments, **dict.fromkeys(context, within))
 
-    return _tool(name, description, Parameters(name, model), run, threaded=not _waits(method), **options)
+    threaded = not _waits(method)
+    return _tool(
+        name, description, Parameters(name, model), run, threaded=threaded, function=model, **options
+    )
 
 
 def _tool(

@@ -168,8 +168,12 @@ def grouped(
             groups.append(one)
         elif isinstance(one, Source):
             sources.append(one)
+        elif isinstance(one, Tool):
+            loose.append(one)
+        elif callable(one):
+            loose.append(make_tool(one))
         else:
-            loose.append(one if isinstance(one, Tool) else make_tool(one))
+            raise ConfigError(f"{one!r} is no tool: give a function, a group, a source, or a group's name")
     own = [Group("tools", tuple(loose))] if loose else []
     any_at_all = own or groups or sources
     return [*own, *groups, *([Group("output", (read_output,), helps=True)] if any_at_all else [])], sources

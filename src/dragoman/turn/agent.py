@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from pydantic import JsonValue
@@ -72,6 +72,13 @@ class Agent:
         for name, given in listed.items():
             if not isinstance(given, tuple | list) or not all(isinstance(one, str) for one in given):
                 raise ConfigError(f"agent {self.name}: {name} are names in a tuple, not {given!r}")
+        if not isinstance(self.limits, Limits):
+            raise ConfigError(f"agent {self.name}: limits are Limits(max_rounds=…), not {self.limits!r}")
+        if not isinstance(self.model, str | None):
+            raise ConfigError(f"agent {self.name}: its model is a name, not {type(self.model).__name__}")
+        rules: Sequence[object] = self.rules
+        if wrong := [rule for rule in rules if not isinstance(rule, Rule)]:
+            raise ConfigError(f"agent {self.name}: rules are Rule(…)s, not {wrong[0]!r}")
 
 
 NOBODY_IN_PARTICULAR = Agent()

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from dragoman.errors import BadRequest
 from dragoman.messages import events as e
+from dragoman.messages.call_events import question_in
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
@@ -54,6 +55,7 @@ class TurnHandle(Generic[T]):
         self.id = id
         self._engine = engine
         self._output = output
+        self._answered: set[str] = set()  # questions of which the turn may not have heard yet
         self._store = engine.store
         self._live: LiveTurn | None = engine.bus.here(id)
 
@@ -150,6 +152,9 @@ class TurnHandle(Generic[T]):
         arrived: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def look(snapshot: Snapshot) -> None:
+            answered = [question.id in self._answered for question in snapshot.questions]
+            if answered and all(answered) and not snapshot.state.ended:
+                return  # it waits for nobody: it is about to take the answers
             if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
                 arrived.set_result(snapshot.state == state)
 
@@ -202,14 +207,25 @@ class TurnHandle(Generic[T]):
 
     @property
     def questions(self) -> tuple[Question, ...]:
+        """Those that are open, in a turn that runs here, and that were not answered by this handle."""
         live = self._here()
-        return live.log.snapshot().questions if live is not None else ()
+        found = live.log.snapshot().questions if live is not None else ()
+        return tuple(question for question in found if question.id not in self._answered)
+
+    async def asked(self) -> AsyncIterator[Question]:
+        """What a person is asked, one question after the other until the turn is over: also by the calls of
+        tasks, which work in conversations of their own."""
+        async for event in self.events():
+            if (id := question_in(event)) is not None and (asked := await self._store.question(id)).open:
+                yield asked
 
     # ── acting ────────────────────────────────────────────────────────────────────────────────────
 
     async def answer(self, question: str | Question, answer: Answer) -> Question:
         id = question.id if isinstance(question, Question) else question
-        return await self._engine.commands.answer(id, answer)
+        settled = await self._engine.commands.answer(id, answer)
+        self._answered.add(id)
+        return settled
 
     async def arguments_for_hunks(
         self, question: str | Question, hunks: Collection[int] | Mapping[int, str | None]

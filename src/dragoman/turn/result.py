@@ -26,6 +26,7 @@ class TurnResult(Generic[T]):
     text: str
     messages: tuple[Message, ...]
     usage: Usage
+    limit: str = ""  # which one was reached, in words: then the answer was asked for without tools
     finish: str = ""  # how its last reply ended: stop, length, refusal, … (`messages/endings.py`)
     _output: Output[T] | None = field(default=None, repr=False)
 
@@ -46,7 +47,7 @@ class TurnResult(Generic[T]):
 
 def result_of(id: str, turn: Turn, messages: Sequence[Message], output: Output[T] | None) -> TurnResult[T]:
     text = answer_of(messages)
-    return TurnResult(id, turn.state, text, tuple(messages), turn.usage, finish_of(turn), output)
+    return TurnResult(id, turn.state, text, tuple(messages), turn.usage, turn.limit, finish_of(turn), output)
 
 
 def error_of(failed: TurnFailed) -> ProviderError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -28,16 +28,16 @@ class SendOptions(TypedDict, total=False):
     model: str | None
     mode: Mode | None
     system: str | None
-    options: dict[str, JsonValue] | None
+    options: Mapping[str, JsonValue] | None
     disable: Sequence[str]  # plugins that stay out of it
     agent: str | None
-    tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
+    tools: Mapping[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
     dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
     review: Review | None  # which results a person sees before the model does
     max_rounds: int | None
     continuations: int | None  # how often a reply that was cut off may go on
     history: int | None  # how many turns before this one the model is shown
-    private: dict[str, str] | None  # texts that no model is to see, by the names they get
+    private: Mapping[str, str] | None  # texts that no model is to see, by the names they get
     client_tools: Sequence[ToolSpec]  # tools that you run: `turn.deliver` takes their results
 
 
@@ -67,10 +67,10 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
         model=said.get("model"),
         mode=said.get("mode"),
         system=said.get("system"),
-        options=said.get("options") or {},
+        options=dict(said.get("options") or {}),
         disabled=tuple(said.get("disable", ())),
         agent=said.get("agent"),
-        tools=said.get("tools") or {},
+        tools=dict(said.get("tools") or {}),
         dialect=said.get("dialect"),
         over=checked(over),
         output=output,

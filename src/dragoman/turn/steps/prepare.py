@@ -236,6 +236,9 @@ def _tell_of_missing_sources(prepared: PreparedTurn) -> None:
     for source in prepared.services.toolbox.sources:
         if error := getattr(source, "error", ""):  # one's own may have none
             prepared.view.notice(f"the tools of {source.name} are missing: {error}", "source")
+        elif getattr(source, "state", "") == "starting" and not source.group().tools:
+            why = "it has not started yet, and its tools come when it has"
+            prepared.view.notice(f"the tools of {source.name} are missing: {why}", "source")
 
 
 def _given(plugin: Plugin, hook: str, value: T, kind: type) -> T:
