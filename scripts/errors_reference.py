@@ -36,8 +36,8 @@ def reference() -> str:
             "",
             "`kind` of a `ProviderError`, where the provider said what the matter is. A failed connection "
             "has `connection`, `timeout`, `redirect`, `no_stream`, `unfinished`, `garbled` or `too_large`; "
-            "a request that the provider refuses for another reason has `invalid_request`, a daily limit of yours "
-            "`limit`, and a script or recording that ran out `provider` or `recording`.",
+            "a request that the provider refuses for another reason has `invalid_request`, a daily limit of "
+            "yours `limit`, and a script or recording that ran out `provider` or `recording`.",
             "",
             *kinds,
             *(_kind(kind) for kind in KINDS),
