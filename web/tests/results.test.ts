@@ -6,13 +6,14 @@ import type { CallTrace } from "../src/api/generated";
 import type { CallPart, ToolResult } from "../src/api/types";
 import { decisionsOf } from "../src/calls/decisions";
 import { summaryOf } from "../src/calls/group";
+import { openedBy } from "../src/calls/sub";
 import { shapesOf, tableOf, valueOf } from "../src/calls/shapes";
 import { untaken } from "../src/composer/modality";
 import { choicesOf, isKnown } from "../src/composer/models";
 import { itemsOf, wordsOf } from "../src/conversation/items";
 import { en } from "../src/i18n/en";
 import { isComposing } from "../src/parts/keys";
-import { call, message, result, text } from "./samples";
+import { call, message, result, summary, text } from "./samples";
 
 describe("a result", () => {
   const given = (text: string, value?: ToolResult["value"]): ToolResult => ({ ...result(text), ...(value === undefined ? {} : { value }) });
@@ -106,5 +107,19 @@ describe("a key", () => {
   it("belongs to an input method also where only its code says so", () => {
     expect(isComposing({ isComposing: false, keyCode: 229 } as KeyboardEvent)).toBe(true);
     expect(isComposing({ isComposing: false, keyCode: 13 } as KeyboardEvent)).toBe(false);
+  });
+});
+
+describe("what a call opened", () => {
+  const child = (id: string, opener: string): ReturnType<typeof summary> => ({ ...summary(null), id, parent: { conversation: "conv_1", call: opener } });
+  const made = call("call_1", { tool: "ask_agents" });
+  const known = [child("conv_3", "call_1"), child("conv_9", "call_2")];
+
+  it("is every conversation of the agents that were asked, once", () => {
+    expect(openedBy(made, { conversation: "conv_2" }, known)).toEqual(["conv_3", "conv_2"]);
+    const over = { ...made, result: { ...result("all"), metadata: { agents: [{ conversation: "conv_2" }, { conversation: "conv_3" }] } } };
+    expect(openedBy(over, undefined, known)).toEqual(["conv_2", "conv_3"]);
+    const task = { ...made, result: { ...result("done"), metadata: { conversation: "conv_4" } } };
+    expect(openedBy(task, { conversation: "conv_4" }, [])).toEqual(["conv_4"]);
   });
 });
