@@ -92,26 +92,143 @@ def money(scene: Scene) -> Value:
     )
 
 
+# ── quantities with their units ───────────────────────────────────────────────────────────────────
+
+_UNITS: dict[str, tuple[tuple[float, tuple[str, str, str], tuple[float, ...]], ...]] = {
+    "seconds": (
+        (1, ("seconds|sec|s", "Sekunden", "秒"), (5, 10, 15, 20, 30, 45, 90, 120)),
+        (60, ("minutes|min", "Minuten", "分钟"), (2, 3, 5, 10, 1.5)),
+    ),
+    "minutes": (
+        (1, ("minutes|min|mins|minutes", "Minuten", "分钟"), (5, 10, 12, 15, 20, 25, 30, 40, 45, 50, 75, 90)),
+        (60, ("hours|h", "Stunden", "小时"), (2, 3, 4, 1.5, 2.5, 6)),
+    ),
+    "hours": (
+        (1, ("hours|h|hrs", "Stunden", "小时"), (2, 3, 4, 5, 6, 8, 12, 24, 36, 48, 1.5)),
+        (24, ("days", "Tage", "天"), (2, 3, 5, 7)),
+    ),
+    "meters": (
+        (1, ("meters|m|metres", "Meter", "米"), (5, 50, 100, 250, 400, 500, 800, 1200)),
+        (1000, ("km|kilometers|kilometres", "km", "公里"), (2, 3, 5, 10, 1.5, 2.5, 0.5, 42)),
+    ),
+    "grams": (
+        (1, ("grams|g", "Gramm", "克"), (50, 80, 100, 120, 250, 300, 400, 750)),
+        (1000, ("kg|kilos|kilograms", "kg", "公斤"), (2, 3, 5, 1.5, 0.5, 2.2)),
+    ),
+    "megabytes": (
+        (1, ("MB|megabytes|mb", "MB", "MB"), (5, 10, 50, 100, 256, 512, 700)),
+        (1000, ("GB|gigabytes|gb", "GB", "GB"), (2, 4, 5, 10, 1.5)),
+    ),
+}  # fmt: skip
+_SPECIAL = {  # what people say instead of a number and a unit
+    "seconds": (("half a minute", 30), ("a minute", 60), ("one minute", 60), ("a minute and a half", 90)),
+    "minutes": (("half an hour", 30), ("an hour", 60), ("one hour", 60), ("an hour and a half", 90), ("a quarter of an hour", 15), ("2 and a half hours", 150), ("1h30", 90)),
+    "hours": (("a day", 24), ("one day", 24), ("a week", 168), ("half a day", 12)),
+    "meters": (("a kilometer", 1000), ("one km", 1000), ("half a kilometre", 500)),
+    "grams": (("a kilo", 1000), ("half a kilo", 500), ("a pound and a half", 680)),
+    "megabytes": (("a gigabyte", 1000), ("half a gig", 500)),
+}  # fmt: skip
+
+
+def quantity(scene: Scene, kind: str) -> Value:
+    """45 minutes, 2 hours, half an hour: written as the number of the unit that the parameter is in."""
+    if scene.language == "en" and scene.maybe(0.25):
+        spoken, number = scene.pick(_SPECIAL[kind])
+        return Value(spoken, number)
+    factor, units, heads = _UNITS[kind][0 if scene.maybe(0.6) else 1]
+    head = scene.pick(heads) if factor > 1 or scene.maybe(0.5) else scene.chance.randint(2, 99)
+    unit = scene.pick(units[("en", "de", "zh").index(scene.language)].split("|"))
+    text = f"{head}".replace(".", ",") if scene.language == "de" else f"{head}"
+    if scene.language == "en" and isinstance(head, int) and 1 < head <= 12 and scene.maybe(0.3):
+        text = W.EN_NUMBERS[head]
+    close = scene.language == "zh" or (unit.isascii() and len(unit) <= 3 and scene.maybe(0.4) and text[0].isdigit())
+    return Value(f"{text}{'' if close else ' '}{unit}", whole(round(head * factor, 3)))
+
+
+def share(scene: Scene) -> Value:
+    """35 %, written as 0.35."""
+    number = scene.chance.choice([5, 10, 20, 25, 30, 50, 75, 80, 90, scene.chance.randint(1, 99)])
+    return Value(f"{number}{scene.pick(['%', '%', ' percent' if scene.language == 'en' else ' %'])}", number / 100)
+
+
+def hour_of_day(scene: Scene) -> Value:
+    """8 in the evening, written as 20."""
+    at = scene.chance.randint(6, 23)
+    if scene.language == "zh":
+        return Value(f"{at}点", at)
+    if scene.language == "de":
+        return Value(f"{at} Uhr", at)
+    twelve = (at - 1) % 12 + 1
+    part = "in the morning" if at < 12 else "in the afternoon" if at < 18 else "in the evening" if at < 22 else "at night"
+    return Value(scene.pick([f"{twelve} {part}", f"{twelve}{'am' if at < 12 else 'pm'}", f"{twelve} {'am' if at < 12 else 'pm'}", f"{at}:00", f"{at}h"]), at)
+
+
 # ── days and hours ────────────────────────────────────────────────────────────────────────────────
 
 
 def day(scene: Scene, about: str) -> Value:
     """Where the parameter wants YYYY-MM-DD, it gets that; else it gets what was said."""
-    today, chance = scene.today, scene.chance
-    ahead = chance.choice([0, 1, 1, 2]) if scene.knows_today and scene.maybe(0.4) else -1
-    if ahead >= 0:
-        spoken = W.RELATIVE_DAYS[scene.language][ahead]
-        meant = today + timedelta(days=ahead)
-    elif scene.knows_today and scene.maybe(0.35):
-        weekday = chance.randint(0, 6)
-        meant = today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
-        spoken = W.ON_WEEKDAY[scene.language].format(W.WEEKDAYS[scene.language][weekday])
-    else:
-        meant = date(
-            today.year + chance.choice([0, 0, 0, 1, -1]), chance.randint(1, 12), chance.randint(1, 28)
-        )
-        spoken = _spoken_date(scene, meant)
+    spoken, meant = _day(scene)
     return Value(spoken, meant.isoformat() if "YYYY" in about else spoken)
+
+
+def moment(scene: Scene) -> Value:
+    """A day and an hour, written as ISO 8601 has it."""
+    spoken, meant = _day(scene)
+    at = hour(scene, "HH")
+    joined = {"en": f"{spoken} at {at.spoken}", "de": f"{spoken} um {at.spoken}", "zh": f"{spoken}{at.spoken}"}
+    turned = f"{at.spoken} {spoken}" if scene.language == "en" and scene.maybe(0.25) else joined[scene.language]
+    return Value(turned, f"{meant.isoformat()}T{at.written}:00")
+
+
+def _day(scene: Scene) -> tuple[str, date]:
+    today, chance = scene.today, scene.chance
+    draw = chance.random() if scene.knows_today else 1.0
+    if draw < 0.25:
+        ahead = chance.choice([0, 1, 1, 1, 2])
+        return W.RELATIVE_DAYS[scene.language][ahead], today + timedelta(days=ahead)
+    if draw < 0.45:
+        weekday = chance.randint(0, 6)
+        named = W.WEEKDAYS[scene.language][weekday]
+        before = {"en": ["", "", "next ", "this "], "de": ["", "nächsten "], "zh": ["", "这"]}[scene.language]
+        return scene.pick(before) + named, today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
+    if draw < 0.53:
+        ahead = chance.choice([2, 3, 4, 5, 6, 10, 7, 14, 21])
+        return _in_days(scene, ahead), today + timedelta(days=ahead)
+    if draw < 0.72:  # the next one of that name
+        meant = date(today.year, chance.randint(1, 12), chance.randint(1, 28))
+        meant = meant if meant >= today else meant.replace(year=today.year + 1)
+        return _without_year(scene, meant), meant
+    meant = date(today.year + chance.choice([0, 0, 0, 1, 1, -1]), chance.randint(1, 12), chance.randint(1, 28))
+    return _spoken_date(scene, meant), meant
+
+
+def _in_days(scene: Scene, ahead: int) -> str:
+    weeks, rest = divmod(ahead, 7)
+    if scene.language == "zh":
+        return f"{weeks}周后" if not rest else f"{ahead}天后"
+    if scene.language == "de":
+        return (f"in {weeks} Wochen" if weeks > 1 else "in einer Woche") if not rest else f"in {ahead} Tagen"
+    if not rest:
+        return "in a week" if weeks == 1 else f"in {scene.pick([str(weeks), W.EN_NUMBERS[weeks]])} weeks"
+    return f"in {scene.pick([str(ahead), W.EN_NUMBERS[ahead]])} days"
+
+
+def _without_year(scene: Scene, day: date) -> str:
+    month = W.MONTHS[scene.language][day.month - 1]
+    if scene.language == "zh":
+        return f"{day.month}月{day.day}日"
+    if scene.language == "de":
+        return scene.pick([f"{day.day}. {month}", f"{day.day}.{day.month}."])
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10 if day.day // 10 != 1 else 0, "th")
+    return str(
+        scene.pick(
+            [
+                *(f"{month} {day.day}", f"{day.day} {month}", f"{month} {day.day}{ending}"),
+                *(f"the {day.day}{ending} of {month}", f"{month[:3]} {day.day}", f"{day.day}{ending} {month}"),
+            ]
+        )
+    )
 
 
 def _spoken_date(scene: Scene, day: date) -> str:

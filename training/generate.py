@@ -5,6 +5,7 @@ python -m training.generate 5        prints five of them
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from dragoman.providers.local.prompt import (
     tool_line,
 )
 from training import builtin
+from training.manner import lowered, say
 from training.material import talk
 from training.scene import Language, Scene
 from training.tools import Idea, Offered, Wish, ideas, offer, question_for, wish_for
@@ -30,7 +32,7 @@ from training.values import make_value
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "zh")
 LONGEST_LINE = 60  # characters of a result that is told in a sentence where no sentence was written for it
-_TURNS = (1, 1, 2, 2, 2, 3, 4)
+_TURNS = (1, 1, 1, 1, 2, 2, 3)
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,32 +44,47 @@ class Piece:
 
 
 def conversation(chance: random.Random, *, held: bool = False) -> list[Piece]:
-    return _Writer(chance, held).write()
+    first, (others,) = conversations(chance, 1, held=held)
+    return [first, *others]
+
+
+def conversations(
+    chance: random.Random, count: int, *, held: bool = False
+) -> tuple[Piece, list[list[Piece]]]:
+    """A system message, and several conversations that begin with it."""
+    writer = _Writer(chance, held)
+    return writer.head(), [writer.write() for _ in range(count)]
 
 
 class _Writer:
     """Writes one conversation: what is offered first, then turn by turn."""
 
     def __init__(self, chance: random.Random, held: bool) -> None:
-        language = chance.choices(LANGUAGES, [76, 13, 11])[0]
         today = date(2024, 1, 1) + timedelta(days=chance.randrange(1400))
-        self._scene = Scene(chance, language, today, chance.random() < 0.9)
+        self._scene = Scene(chance, "en", today, chance.random() < 0.95)
         self._ideas = ideas(held)
-        self._with_builtin = chance.random() < (0.2 if held else 0.42)
+        self._with_builtin = chance.random() < (0.2 if held else 0.4)
         self._tools: list[Offered] = []
         self._last: Wish | None = None
         self._pieces: list[Piece] = []
         self._over = False  # a call stands at the end, and what comes of it is not told
 
-    def write(self) -> list[Piece]:
+    def head(self) -> Piece:
+        """The system message."""
         scene = self._scene
         self._choose_tools()
         lines = [tool_line(tool.name, tool.description, tool.schema) for tool in self._tools]
         today = scene.today if scene.knows_today else None
         extra = scene.pick(talk.EXTRAS) if scene.maybe(0.15) else ""
-        self._pieces = [Piece(system_text(lines, today=today, extra=extra))]
+        return Piece(system_text(lines, today=today, extra=extra))
+
+    def write(self) -> list[Piece]:
+        """A conversation, without the system message."""
+        scene = self._scene
+        scene.language = scene.chance.choices(LANGUAGES, [76, 13, 11])[0]
+        self._last, self._over, self._pieces = None, False, []
         turns = scene.pick(_TURNS)
-        while (turns > 0 or len(self._pieces) < 3) and not self._over:
+        while (turns > 0 or not self._pieces) and not self._over:
             self._turn()
             turns -= 1
         return self._pieces
@@ -123,12 +140,12 @@ class _Writer:
         wish = self._new_wish()
         if wish is None:
             return
-        self._user(self._worded(wish.request))
+        self._user(self._worded(wish.request, wish))
         self._calls([wish])
 
     def _say_two_wishes(self) -> None:
         first, second = self._new_wish(), self._new_wish()
-        if first is None or second is None or first.request == second.request:
+        if first is None or second is None or first.request == second.request or first.open_end or second.open_end:
             return
         if any(isinstance(one, builtin.Chain) for one in (first, second)):
             return
@@ -136,7 +153,7 @@ class _Writer:
         one, other = first.request, second.request
         if pattern.startswith("{} and") or pattern.startswith("{}, "):
             one = one.rstrip("?.!")
-        text = pattern.replace("{low1}", _lowered(one)).replace("{low}", _lowered(other))
+        text = pattern.replace("{low1}", lowered(one)).replace("{low}", lowered(other))
         for request in (one, other):
             text = text.replace("{}", request, 1)
         self._user(text)
@@ -302,21 +319,12 @@ class _Writer:
 
     # ── text ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _worded(self, request: str) -> str:
-        """Said in one of the ways people say things, sometimes with a slip."""
-        scene = self._scene
-        pattern = scene.pick(talk.POLITE[scene.language])
-        if request.endswith("?") and "{low}" in pattern:
-            pattern = "{}"
-        text = str(pattern.replace("{low}", _lowered(request)).replace("{}", request))
-        if scene.language == "en" and scene.maybe(0.08):
-            text = text[:1].lower() + text[1:]
-        if scene.maybe(0.06):
-            text = text.rstrip("?.!")
-        return text
+    def _worded(self, request: str, wish: Wish | None = None) -> str:
+        kept = json.dumps(wish.arguments, ensure_ascii=False) if wish is not None else ""
+        return say(self._scene, request, kept, open_end=wish is not None and wish.open_end)
 
     def _user(self, text: str) -> None:
-        begin = "\n" if self._pieces[-1].learnt else ""
+        begin = "\n" if self._pieces and self._pieces[-1].learnt else ""
         self._pieces.append(Piece(begin + message("user", text) + OPEN))
 
     def _write(self, text: str) -> None:
@@ -351,11 +359,6 @@ _EVERYDAY = frozenset(
         "sport",
     }
 )
-
-
-def _lowered(text: str) -> str:
-    first = text.split(" ", maxsplit=1)[0]
-    return text[:1].lower() + text[1:] if not first.isupper() or len(first) == 1 else text
 
 
 def _printed(pieces: list[Piece]) -> Iterator[str]:

@@ -16,13 +16,15 @@ from typing import Any
 
 from training.material.families import family_lines
 from training.scene import Language, Scene, Value
-from training.values import make_value, schema_of
+from training.values import free_text, make_value, schema_of
 
 FOLDER = Path(__file__).with_name("material")
 HELD_OUT = 14  # one of so many tools is for the examination alone
 _SLOT = re.compile(r"\{(\w+)\}")
 _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
 _NEW = re.compile(r"\{(\w+):([^}]+)\}")
+_ENDS = re.compile(r"\{\w+\}$")
+_ON = re.compile(r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )|\bam (?=heute|morgen|übermorgen|in |nächsten )")
 _LANGUAGES: dict[str, Language] = {"e": "en", "d": "de", "z": "zh", "f": "en", "fd": "de", "fz": "zh"}
 
 
@@ -76,6 +78,7 @@ class Wish:
     values: dict[str, Value]
     result: str = ""
     reply: str = ""  # a sentence about the result; "" where it is shown as it stands
+    open_end: bool = False  # the request ends with a text that is all meant: nothing may follow
 
 
 @cache
@@ -187,16 +190,27 @@ def wish_for(scene: Scene, tool: Offered, before: Wish | None = None) -> Wish | 
     values = dict(before.values) if following and before is not None else {}
     for name in sorted(_slots(phrase), key=phrase.index):
         values[name] = make_value(scene, kinds[name], tool.abouts[name])
+    open_end = bool(_ENDS.search(phrase)) and kinds.get(phrase.rpartition("{")[2][:-1]) == "quoted"
+    if open_end and scene.maybe(0.6):
+        text = free_text(scene)
+        values[phrase.rpartition("{")[2][:-1]] = Value("\n" + text if "\n" in text else text, text)
+    else:
+        open_end = False
     for name, word, spoken in _SET.findall(phrase):
         values[name] = Value(spoken, {"true": True, "false": False}.get(word, word))
         phrase = phrase.replace(f"[{name}={word}:{spoken}]", spoken)
-    request = _SLOT.sub(lambda match: values[match[1]].spoken, phrase)
+    request = _without_on(_SLOT.sub(lambda match: values[match[1]].spoken, phrase))
     if len({str(value.written) for value in values.values()}) < len(values):
         return None  # from Rome to Rome
     arguments = {tool.called[name]: values[name].written for name in values}
     in_order = {spelled: arguments[spelled] for spelled in tool.schema["properties"] if spelled in arguments}
     result, reply = _result(scene, idea, values)
-    return Wish(request, tool, in_order, values, result, reply)
+    return Wish(request, tool, in_order, values, result, reply, open_end)
+
+
+def _without_on(request: str) -> str:
+    """Not "on tomorrow", nor "am morgen"."""
+    return _ON.sub("", request)
 
 
 def question_for(scene: Scene, tool: Offered) -> tuple[str, str, Wish | None] | None:

@@ -7,7 +7,19 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-from training.figures import day, hour, integer, money, number, percent
+from training import texts
+from training.figures import (
+    day,
+    hour,
+    hour_of_day,
+    integer,
+    moment,
+    money,
+    number,
+    percent,
+    quantity,
+    share,
+)
 from training.material import words as W
 from training.scene import Scene, Value
 
@@ -27,7 +39,18 @@ def make_value(scene: Scene, kind: str, about: str = "") -> Value:
         return (day if name == "date" else hour)(scene, about)
     if name in _MAKERS:
         return _MAKERS[name](scene)
+    if name in QUANTITIES:
+        return quantity(scene, name)
+    if name in _TITLES and scene.maybe(0.45):
+        return _same(texts.title(scene))
+    if name in _NAMES and scene.maybe(0.35):
+        return _same(texts.name(scene) if scene.maybe(0.7) else f"{texts.name(scene)} {texts.name(scene)}")
     return _same(scene.pick(W.LISTS[name]))
+
+
+QUANTITIES = ("seconds", "minutes", "hours", "meters", "grams", "megabytes")
+_TITLES = frozenset(("title", "subject", "song", "film", "book", "dish", "product", "label", "category", "word"))
+_NAMES = frozenset(("company", "artist", "restaurant", "team", "plant", "device", "table", "department"))
 
 
 def schema_of(kind: str) -> dict[str, Any]:
@@ -40,7 +63,11 @@ def schema_of(kind: str) -> dict[str, Any]:
         return {"type": "array", "items": _object_schema(_LINE)}
     if name in _OBJECTS:
         return _object_schema(_OBJECTS[name])
-    types = {"int": "integer", "float": "number", "percent": "number", "money": "number", "bool": "boolean"}
+    types = {
+        **dict.fromkeys(("int", "hour24"), "integer"),
+        **dict.fromkeys(("float", "percent", "money", "share", *QUANTITIES), "number"),
+        "bool": "boolean",
+    }
     return {"type": types.get(name, "string")}
 
 
@@ -77,10 +104,18 @@ def _several(scene: Scene, kind: str, about: str) -> Value:
 
 def _person(scene: Scene) -> Value:
     first = scene.pick(W.LISTS["first"] if scene.language != "zh" or scene.maybe(0.3) else W.ZH_PEOPLE)
+    if scene.maybe(0.25) and first.isascii():
+        first = texts.name(scene)
+    if scene.maybe(0.06) and scene.language == "en":
+        return _same(f"{scene.pick(['Mr.', 'Mrs.', 'Dr.', 'Ms', 'Prof.'])} {texts.name(scene)}")
+    if scene.maybe(0.05) and scene.language == "en":
+        return _same(scene.pick(["mom", "my boss", "my sister", "the landlord", "dad", "the team"]))
     return _same(f"{first} {scene.pick(W.LISTS['last'])}" if scene.maybe(0.4) and first.isascii() else first)
 
 
 def _city(scene: Scene) -> Value:
+    if scene.maybe(0.2):
+        return _same(texts.name(scene))
     local = {"de": W.DE_CITIES, "zh": W.ZH_CITIES}.get(scene.language)
     return _same(scene.pick(local if local and scene.maybe(0.7) else W.LISTS["city"]))
 
@@ -184,30 +219,36 @@ def _hex(chance: random.Random, length: int) -> str:
 
 def _text(scene: Scene) -> Value:
     """A sentence somebody wants written, sent or worked on."""
-    return _same(_sentence(scene))
+    return _same(texts.sentence(scene))
 
 
 def _quoted(scene: Scene) -> Value:
-    text = _sentence(scene)
+    draw = scene.chance.random()
+    text = texts.title(scene) if draw < 0.2 else texts.paragraph(scene) if draw < 0.32 else texts.sentence(scene)
     marks = {
         "en": [("'", "'"), ('"', '"'), ("“", "”")],
         "de": [("„", "“"), ('"', '"'), ("'", "'")],
         "zh": [("“", "”"), ("「", "」")],
     }
     left, right = scene.pick(marks[scene.language])
-    if left in text:
+    if left in text or right in text:
         left, right = '"', '"'
     return Value(f"{left}{text}{right}", text)
 
 
-def _sentence(scene: Scene) -> str:
-    pattern = scene.pick(W.SENTENCES[scene.language])
-    return str(pattern).format(
-        thing=scene.pick(W.THINGS[scene.language]),
-        person=scene.pick(W.LISTS["first"]),
-        number=scene.chance.randint(2, 99),
-        city=scene.pick(W.LISTS["city"]),
-    )
+def free_text(scene: Scene) -> str:
+    """What stands at the end of a request without quotation marks: all of it is meant."""
+    draw = scene.chance.random()
+    if draw < 0.55:
+        return texts.sentence(scene)
+    return texts.title(scene) if draw < 0.65 else texts.lines(scene) if draw < 0.75 else texts.paragraph(scene)
+
+
+def _code(scene: Scene) -> Value:
+    code = texts.code(scene)
+    if "\n" in code or scene.maybe(0.3):
+        return Value(f"```\n{code}\n```" if scene.maybe(0.5) else code, code)
+    return Value(scene.pick([code, f"`{code}`"]), code)
 
 
 def _thing(scene: Scene) -> Value:
@@ -285,6 +326,10 @@ _MAKERS: dict[str, Callable[[Scene], Value]] = {
     "point": _point,
     "range": _range,
     "percent": percent,
+    "share": share,
+    "hour24": hour_of_day,
+    "moment": moment,
+    "code": _code,
     "money": money,
     "person": _person,
     "city": _city,

@@ -119,11 +119,6 @@ REFUSED = {
     "de": ("Das wurde nicht erlaubt, deshalb ist nichts geschehen.",),
     "zh": ("这个操作没有被允许，所以什么也没有做。",),
 }
-POLITE = {
-    "en": ("{}", "{}", "{}", "{}", "{}", "{}", "Please {low}", "Could you {low}", "Can you {low}", "Hey, {low}", "{} please", "I'd like you to {low}", "{} Thanks!", "Hi! {}", "Now {low}", "Would you {low}"),
-    "de": ("{}", "{}", "{}", "{}", "Bitte: {}", "Hallo! {}", "{} Danke!"),
-    "zh": ("{}", "{}", "{}", "请{}", "麻烦{}", "{}谢谢", "你好，{}"),
-}  # fmt: skip
 JOINED = {
     "en": (
         "{} and {low}",
