@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -99,14 +99,13 @@ class _Writer:
         count = (
             chance.choice([0, 0, 0, 1, 3])
             if self._with_builtin
-            else chance.choice([1, 1, 2, 3, 4, 6, 8, 10, 12, 12])
+            else chance.choice([1, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18])
         )
         taken |= {tool.name for tool in self._tools}
         domains = {one.domain for one in self._ideas}
         near = chance.choice(sorted(domains))
         while count > 0:
-            pool = [idea for idea in self._ideas if idea.domain == near] if scene.maybe(0.35) else self._ideas
-            idea = chance.choice(pool)
+            idea = self._any_idea(near)
             tool = offer(scene, idea, taken)
             count -= 1
             if tool is None or idea in [one.idea for one in self._tools]:
@@ -118,6 +117,16 @@ class _Writer:
         if not self._tools:
             self._tools = builtin.offered(scene)
         chance.shuffle(self._tools)
+
+    def _any_idea(self, near: str) -> Idea:
+        """Often one of the domain, so that alike ones stand beside each other; written by hand rather than not."""
+        scene = self._scene
+        pool: Sequence[Idea] = self._ideas
+        if scene.maybe(0.4):
+            pool = [idea for idea in self._ideas if idea.domain == near]
+        elif scene.maybe(0.6):
+            pool = [idea for idea in self._ideas if not idea.of_family]
+        return scene.chance.choice(pool or self._ideas)
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -50,6 +50,7 @@ class Idea:
         default_factory=lambda: {"en": [], "de": [], "zh": []}
     )
     results: list[tuple[str, str]] = field(default_factory=list)
+    of_family: bool = False
 
     @property
     def held(self) -> bool:
@@ -92,13 +93,14 @@ def _all() -> tuple[Idea, ...]:
     lines = [line for file in sorted(FOLDER.glob("*.txt")) for line in file.read_text("utf-8").split("\n")]
     found: list[Idea] = []
     domain = ""
-    for line in [*lines, *family_lines()]:
+    begins = len(lines)
+    for at, line in enumerate([*lines, *family_lines()]):
         mark, _, rest = line.partition(" ")
         if mark == "#":
             domain = rest
         elif mark == "@":
             names, _, abouts = rest.partition(" :: ")
-            found.append(Idea(domain, names.split(", "), abouts.split(" / ")))
+            found.append(Idea(domain, names.split(", "), abouts.split(" / "), of_family=at >= begins))
         elif mark:
             _read_line(found[-1], mark, rest)
     return tuple(found)
