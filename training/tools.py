@@ -199,7 +199,8 @@ def wish_for(scene: Scene, tool: Offered, before: Wish | None = None) -> Wish | 
     else:
         open_end = False
     for name, word, spoken in _SET.findall(phrase):
-        values[name] = Value(spoken, {"true": True, "false": False}.get(word, word))
+        number = int(word) if kinds[name].startswith(("int", "float")) else word
+        values[name] = Value(spoken, {"true": True, "false": False}.get(word, number))
         phrase = phrase.replace(f"[{name}={word}:{spoken}]", spoken)
     request = _without_on(_SLOT.sub(lambda match: values[match[1]].spoken, phrase))
     if len({str(value.written) for value in values.values()}) < len(values):

@@ -25,10 +25,12 @@ from training.scene import Scene, Value
 
 
 def make_value(scene: Scene, kind: str, about: str = "") -> Value:
-    """A value of a kind such as `city`, `int 1 20`, `list person` or `a|b|c`."""
+    """A value of a kind such as `city`, `int 1 20`, `list person`, `a|b|c`, or `any a|b|c` for free text."""
     name, *limits = kind.split(" ")
     if name == "list":
         return _several(scene, " ".join(limits), about)
+    if name == "any":
+        return _same(scene.pick(" ".join(limits).split("|")))
     if "|" in kind:
         return _choice(scene, kind.split("|"))
     if name == "int":
@@ -57,6 +59,8 @@ def schema_of(kind: str) -> dict[str, Any]:
     name, _, rest = kind.partition(" ")
     if name == "list":
         return {"type": "array", "items": schema_of(rest)}
+    if name == "any":
+        return {"type": "string"}
     if "|" in kind:
         return {"type": "string", "enum": kind.split("|")}
     if name == "lines":
@@ -294,6 +298,11 @@ def _address(scene: Scene) -> Value:
     return Value(spoken, {"street": street, "city": city, "postcode": postcode})
 
 
+def _street(scene: Scene) -> Value:
+    street = scene.pick(W.STREETS) if scene.maybe(0.6) else f"{texts.name(scene)} {scene.pick(['Street', 'Square', 'Lane', 'Avenue'])}"
+    return _same(f"{street} {scene.chance.randint(1, 120)}" if scene.maybe(0.5) else street)
+
+
 def _point(scene: Scene) -> Value:
     latitude, longitude = (round(scene.chance.uniform(-limit, limit), 4) for limit in (80, 170))
     spoken = scene.pick([f"{latitude}, {longitude}", f"latitude {latitude} and longitude {longitude}"])
@@ -323,6 +332,7 @@ def _object_schema(members: dict[str, str]) -> dict[str, Any]:
 _MAKERS: dict[str, Callable[[Scene], Value]] = {
     "lines": _order_lines,
     "address": _address,
+    "street": _street,
     "point": _point,
     "range": _range,
     "percent": percent,
