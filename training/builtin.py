@@ -14,11 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from training import texts
 from training.arithmetic import calculation
+from training.material.more_phrases import MORE, OBJECTS, VERBS
 from training.material.phrases import KINDS_OF_FILES, QUESTIONS, REQUESTS
 from training.scene import Scene
 from training.tools import Offered, Wish
-from training.values import make_value
+from training.values import free_text, make_value
 
 FILE = Path(__file__).with_name("material") / "builtin.json"
 GROUPS = {
@@ -28,8 +30,62 @@ GROUPS = {
     "shell": ("shell",),
 }
 _CLASHES = {
-    "files": ("copy_file", "move_file", "delete_path", "search_documents", "disk_usage", "compress_file"),
+    "files": (
+        *(
+            "take_note",
+            "append_to_note",
+            "search_notes",
+            "create_document",
+            "search_code",
+            "search_logs",
+            "scan_document",
+        ),
+        *(
+            "find_note",
+            "sync_folder",
+            "git_diff",
+            "git_blame",
+            "run_linter",
+            "format_code",
+            "describe_table",
+            "book_search",
+        ),
+        *("copy_file", "move_file", "delete_path", "search_documents", "disk_usage", "compress_file"),
+    ),
     "basics": (
+        *(
+            "take_note",
+            "statistics",
+            "add_to_date",
+            "days_between",
+            "mortgage_calculator",
+            "translate_units",
+            "solve_equation",
+        ),
+        *(
+            "timezone_difference",
+            "timestamp_convert",
+            "medication_reminder",
+            "assign_chore",
+            "add_to_shopping_list",
+        ),
+        *(
+            "remove_from_shopping_list",
+            "show_shopping_list",
+            "tax_estimate",
+            "prime_check",
+            "scale_recipe",
+            "average",
+        ),
+        *(
+            "homework_add",
+            "convert_money",
+            "list_events",
+            "log_workout",
+            "number_to_words",
+            "convert_base",
+            "set_cell",
+        ),
         *(
             "split_bill",
             "average",
@@ -41,8 +97,35 @@ _CLASHES = {
         ),
         *("discount_price", "sales_tax", "gcd", "rectangle_area", "speed", "convert_units", "delete_task"),
     ),
-    "web": ("http_request", "wikipedia_summary", "summarize_text"),
+    "web": (
+        "wiki_lookup",
+        "web_search",
+        "news_headlines",
+        "http_request",
+        "wikipedia_summary",
+        "summarize_text",
+    ),
     "shell": (
+        *(
+            "run_python",
+            "install_package",
+            "kill_process",
+            "list_processes",
+            "git_push",
+            "git_tag",
+            "checkout_branch",
+        ),
+        *(
+            "git_diff",
+            "git_blame",
+            "run_linter",
+            "format_code",
+            "copy_file",
+            "move_file",
+            "delete_path",
+            "unzip",
+            "sync_folder",
+        ),
         "run_tests",
         "git_commit",
         "list_commits",
@@ -74,7 +157,9 @@ def offered(scene: Scene) -> list[Offered]:
     """The groups as people have them: mostly all but the shell, sometimes a few tools alone."""
     names = [*GROUPS["basics"], *GROUPS["files"], *GROUPS["web"]]
     draw = scene.chance.random()
-    if draw < 0.25:
+    if scene.maybe(0.35):
+        names = [name for name in names if name not in ("ask_person", "apply_patch")]
+    elif draw < 0.25:
         names = scene.chance.sample([*names, "shell"], scene.chance.randint(3, 9))
     elif draw < 0.4:
         names.append("shell")
@@ -97,7 +182,8 @@ def wish(scene: Scene, tool: Offered, tools: list[Offered]) -> Wish | None:
 
 
 def _say(scene: Scene, kind: str) -> str:
-    return str(scene.pick(REQUESTS[kind][scene.language]))
+    known = REQUESTS.get(kind, {}).get(scene.language, ())
+    return str(scene.pick([*known, *MORE.get(kind, {}).get(scene.language, ())]))
 
 
 def _calculate(scene: Scene, tool: Offered) -> Wish:
@@ -135,6 +221,8 @@ def _list_todo(scene: Scene, tool: Offered) -> Wish:
     chores: list[str] = []
     while len(chores) < count:
         chore = make_value(scene, "chore").spoken
+        if scene.language == "en" and scene.maybe(0.6):
+            chore = f"{scene.pick(VERBS)} {scene.pick(OBJECTS)}"
         if chore not in chores:
             chores.append(chore)
     comma, last = (
@@ -215,20 +303,34 @@ def _version(scene: Scene) -> str:
 
 def _write(scene: Scene, tool: Offered) -> Wish:
     path = make_value(scene, "path").spoken
-    if scene.maybe(0.12):
+    draw, open_end = scene.chance.random(), False
+    if draw < 0.1:
         parts = make_value(scene, "list food")
         request, text = (
             _say(scene, "write_lines").format(path=path, items=parts.spoken),
             "\n".join(parts.written),
         )
+    elif draw < 0.14:
+        request, text = _say(scene, "write_empty").format(path=path), ""
+    elif draw < 0.55:
+        value = make_value(scene, "quoted" if scene.maybe(0.85) else "text")
+        request, text = (
+            _say(scene, "write").replace("{path}", path).replace("{text}", value.spoken),
+            str(value.written),
+        )
     else:
-        value = make_value(scene, "quoted" if scene.maybe(0.75) else "text")
-        request, text = _say(scene, "write").format(path=path, text=value.spoken), str(value.written)
+        text, open_end = texts.code(scene) if scene.maybe(0.35) else free_text(scene), True
+        shown = f"\n{text}" if "\n" in text or scene.maybe(0.15) else text
+        if scene.maybe(0.1):
+            shown = f"\n```\n{text}\n```"
+        request = (
+            _say(scene, "write_open").replace("{path}", path).replace("{text}", shown).replace(": \n", ":\n")
+        )
     result = f"wrote {path}: {len(text)} characters, version {_version(scene)}"
     reply = {"en": f"{path} is written.", "de": f"{path} ist geschrieben.", "zh": f"{path}已写好。"}[
         scene.language
     ]
-    return Wish(request, tool, {"path": path, "text": text}, {}, result, reply)
+    return Wish(request, tool, {"path": path, "text": text}, {}, result, reply, open_end)
 
 
 def _edit(scene: Scene, tool: Offered, tools: list[Offered]) -> Chain | None:
@@ -236,7 +338,7 @@ def _edit(scene: Scene, tool: Offered, tools: list[Offered]) -> Chain | None:
     if reading is None:
         return None
     path = make_value(scene, "path").spoken
-    old, new = make_value(scene, "title").spoken, make_value(scene, "title").spoken
+    old, new = (_fragment(scene) for _ in range(2))
     request = _say(scene, "edit").format(path=path, old=old, new=new)
     everywhere = scene.maybe(0.2) and scene.language == "en"
     lines = [make_value(scene, "text").spoken, f"- {old}", make_value(scene, "text").spoken]
@@ -257,52 +359,82 @@ def _edit(scene: Scene, tool: Offered, tools: list[Offered]) -> Chain | None:
     )  # fmt: skip
 
 
+def _fragment(scene: Scene) -> str:
+    """A piece of a file's text."""
+    draw = scene.chance.random()
+    if draw < 0.25:
+        return f"{scene.pick(texts.vocabulary('words'))}{scene.pick([': ', '=', ' = '])}{scene.chance.randint(0, 9999)}"
+    if draw < 0.45:
+        return scene.pick(["_", "", "."]).join(texts.some_words(scene, 1, 2))
+    return make_value(scene, "title").spoken if draw < 0.75 else str(scene.chance.randint(2, 9999))
+
+
 def _glob(scene: Scene, tool: Offered) -> Wish:
     kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
     paths = [make_value(scene, "path").spoken for _ in range(scene.chance.randint(1, 5))]
-    result = "\n".join(paths)
-    draw = scene.chance.random()
-    if draw < 0.5:
-        return Wish(_say(scene, "glob").format(kind=kind), tool, {"pattern": f"**/*.{ending}"}, {}, result)
-    folder = make_value(scene, "folder").spoken
-    if draw < 0.75:
-        request = _say(scene, "glob_in").format(kind=kind, folder=folder)
-        return Wish(request, tool, {"pattern": f"**/*.{ending}", "path": folder}, {}, result)
+    folder, name = make_value(scene, "folder").spoken, make_value(scene, "path").spoken.rpartition("/")[2]
+    word = scene.pick(texts.vocabulary("words"))
     pattern = make_value(scene, "glob").spoken
-    return Wish(_say(scene, "glob_pattern").format(pattern=pattern), tool, {"pattern": pattern}, {}, result)
+    way, arguments = scene.chance.choice(
+        [
+            *([("glob", {"pattern": f"**/*.{ending}"})] * 4),
+            *([("glob_in", {"pattern": f"**/*.{ending}", "path": folder})] * 2),
+            ("glob_pattern", {"pattern": pattern}),
+            ("glob_name", {"pattern": f"**/{name}"}),
+            ("glob_part", {"pattern": f"**/*{word}*"}),
+        ]
+    )
+    request = _say(scene, way).format(
+        kind=kind.removeprefix("."), ending=ending, folder=folder, pattern=pattern, name=name, word=word
+    )
+    return Wish(request, tool, arguments, {}, "\n".join(paths))
 
 
 def _grep(scene: Scene, tool: Offered) -> Wish:
-    pattern = make_value(scene, scene.pick(["pattern", "pattern", "word", "id", "first", "service"])).spoken
-    arguments: dict[str, Any] = {"pattern": pattern}
-    quoted = f"{scene.pick(['', chr(39), chr(34)])}"
-    shown = f"{quoted}{pattern}{quoted}"
-    request = _say(scene, "grep").format(pattern=shown)
-    draw = scene.chance.random()
-    if draw < 0.3:
-        folder = make_value(scene, "folder").spoken
-        request, arguments = (
-            _say(scene, "grep_in").format(pattern=shown, folder=folder),
-            {**arguments, "path": folder},
-        )
-    elif draw < 0.45:
-        kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
-        request = _say(scene, "grep_kind").format(pattern=shown, kind=kind)
-        arguments = {**arguments, "files": f"**/*.{ending}"}
-    elif draw < 0.55:
-        request, arguments = (
-            _say(scene, "grep_case").format(pattern=shown),
-            {**arguments, "ignore_case": True},
-        )
+    sources = ["pattern", "word", "id", "first", "service", "title", "text"]
+    pattern = make_value(scene, scene.pick(sources)).spoken if scene.maybe(0.6) else _identifier(scene)
+    quote = scene.pick(["'", '"']) if " " in pattern or scene.maybe(0.35) else ""
+    folder = make_value(scene, "folder").spoken
+    kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
+    files = f"**/*.{ending}"
+    way, more = scene.chance.choice(
+        [
+            *([("grep", {})] * 4),
+            *([("grep_in", {"path": folder})] * 3),
+            *([("grep_kind", {"files": files})] * 2),
+            ("grep_both", {"path": folder, "files": files}),
+            ("grep_case", {"ignore_case": True}),
+        ]
+    )
+    shown = f"{quote}{pattern}{quote}"
+    if scene.language == "en" and quote and scene.maybe(0.3):
+        shown = f"{scene.pick(['the word', 'the string', 'the text'])} {shown}"
+    request = _say(scene, way).format(
+        pattern=shown, folder=folder, kind=kind.removeprefix("."), ending=ending
+    )
     hits = [
         f"{make_value(scene, 'path').spoken}:{scene.chance.randint(1, 300)}: {pattern} here"
         for _ in range(scene.chance.randint(1, 4))
     ]
-    return Wish(request, tool, arguments, {}, "\n".join(hits))
+    return Wish(request, tool, {"pattern": pattern, **more}, {}, "\n".join(hits))
+
+
+def _identifier(scene: Scene) -> str:
+    """A name as it stands in programs, or a word."""
+    words = texts.some_words(scene, 1, 3)
+    joined = [word.capitalize() for word in words]
+    return str(
+        scene.pick(
+            [words[0], "_".join(words), "".join([words[0], *joined[1:]]), "".join(joined), "-".join(words)]
+        )
+    )
 
 
 def _run(scene: Scene, tool: Offered) -> Wish:
     command = make_value(scene, "command").spoken
+    if scene.maybe(0.5):
+        command = f"{scene.pick(_PROGRAMS)} {' '.join(texts.some_words(scene, 0, 2))} {make_value(scene, 'path').spoken}"
+        command = " ".join(command.split())
     arguments: dict[str, Any] = {"command": command}
     request = _say(scene, "shell").format(command=scene.pick([command, f"`{command}`"]))
     if scene.maybe(0.12) and scene.language == "en":
@@ -318,6 +450,9 @@ def _fetch(scene: Scene, tool: Offered) -> Wish:
     url = make_value(scene, "url").spoken
     lines = [make_value(scene, "text").spoken for _ in range(scene.chance.randint(1, 5))]
     return Wish(_say(scene, "fetch").format(url=url), tool, {"url": url}, {}, "\n".join(lines))
+
+
+_PROGRAMS = ("cat", "ls -l", "wc -l", "head -n 5", "python", "node", "git add", "git diff", "grep -n", "rm", "mkdir -p", "chmod +x", "echo", "touch", "tail -f", "sort", "du -h", "sed -n 1,5p")  # fmt: skip
 
 
 _MAKERS: dict[str, Callable[[Scene, Offered], Wish]] = {

@@ -20,7 +20,7 @@ def integer(scene: Scene, least: int, most: int) -> Value:
         return Value(W.ZH_NUMBERS[number] if 0 < number <= 10 and scene.maybe(0.3) else str(number), number)
     if 1 < number <= 12 and scene.maybe(0.25):
         return Value((W.EN_NUMBERS if scene.language == "en" else W.DE_NUMBERS)[number], number)
-    if number >= 1000 and scene.maybe(0.5):
+    if number >= 1000 and scene.maybe(0.5) and not (1000 <= least and most <= 2100):  # years have no marks
         grouped = f"{number:,}"
         return Value(grouped if scene.language == "en" else grouped.replace(",", "."), number)
     return Value(str(number), number)
@@ -141,14 +141,18 @@ def quantity(scene: Scene, kind: str) -> Value:
     text = f"{head}".replace(".", ",") if scene.language == "de" else f"{head}"
     if scene.language == "en" and isinstance(head, int) and 1 < head <= 12 and scene.maybe(0.3):
         text = W.EN_NUMBERS[head]
-    close = scene.language == "zh" or (unit.isascii() and len(unit) <= 3 and scene.maybe(0.4) and text[0].isdigit())
+    close = scene.language == "zh" or (
+        unit.isascii() and len(unit) <= 3 and scene.maybe(0.4) and text[0].isdigit()
+    )
     return Value(f"{text}{'' if close else ' '}{unit}", whole(round(head * factor, 3)))
 
 
 def share(scene: Scene) -> Value:
     """35 %, written as 0.35."""
     number = scene.chance.choice([5, 10, 20, 25, 30, 50, 75, 80, 90, scene.chance.randint(1, 99)])
-    return Value(f"{number}{scene.pick(['%', '%', ' percent' if scene.language == 'en' else ' %'])}", number / 100)
+    return Value(
+        f"{number}{scene.pick(['%', '%', ' percent' if scene.language == 'en' else ' %'])}", number / 100
+    )
 
 
 def hour_of_day(scene: Scene) -> Value:
@@ -159,8 +163,27 @@ def hour_of_day(scene: Scene) -> Value:
     if scene.language == "de":
         return Value(f"{at} Uhr", at)
     twelve = (at - 1) % 12 + 1
-    part = "in the morning" if at < 12 else "in the afternoon" if at < 18 else "in the evening" if at < 22 else "at night"
-    return Value(scene.pick([f"{twelve} {part}", f"{twelve}{'am' if at < 12 else 'pm'}", f"{twelve} {'am' if at < 12 else 'pm'}", f"{at}:00", f"{at}h"]), at)
+    part = (
+        "in the morning"
+        if at < 12
+        else "in the afternoon"
+        if at < 18
+        else "in the evening"
+        if at < 22
+        else "at night"
+    )
+    return Value(
+        scene.pick(
+            [
+                f"{twelve} {part}",
+                f"{twelve}{'am' if at < 12 else 'pm'}",
+                f"{twelve} {'am' if at < 12 else 'pm'}",
+                f"{at}:00",
+                f"{at}h",
+            ]
+        ),
+        at,
+    )
 
 
 # ── days and hours ────────────────────────────────────────────────────────────────────────────────
@@ -176,8 +199,14 @@ def moment(scene: Scene) -> Value:
     """A day and an hour, written as ISO 8601 has it."""
     spoken, meant = _day(scene)
     at = hour(scene, "HH")
-    joined = {"en": f"{spoken} at {at.spoken}", "de": f"{spoken} um {at.spoken}", "zh": f"{spoken}{at.spoken}"}
-    turned = f"{at.spoken} {spoken}" if scene.language == "en" and scene.maybe(0.25) else joined[scene.language]
+    joined = {
+        "en": f"{spoken} at {at.spoken}",
+        "de": f"{spoken} um {at.spoken}",
+        "zh": f"{spoken}{at.spoken}",
+    }
+    turned = (
+        f"{at.spoken} {spoken}" if scene.language == "en" and scene.maybe(0.25) else joined[scene.language]
+    )
     return Value(turned, f"{meant.isoformat()}T{at.written}:00")
 
 
@@ -199,7 +228,9 @@ def _day(scene: Scene) -> tuple[str, date]:
         meant = date(today.year, chance.randint(1, 12), chance.randint(1, 28))
         meant = meant if meant >= today else meant.replace(year=today.year + 1)
         return _without_year(scene, meant), meant
-    meant = date(today.year + chance.choice([0, 0, 0, 1, 1, -1]), chance.randint(1, 12), chance.randint(1, 28))
+    meant = date(
+        today.year + chance.choice([0, 0, 0, 1, 1, -1]), chance.randint(1, 12), chance.randint(1, 28)
+    )
     return _spoken_date(scene, meant), meant
 
 
@@ -225,7 +256,11 @@ def _without_year(scene: Scene, day: date) -> str:
         scene.pick(
             [
                 *(f"{month} {day.day}", f"{day.day} {month}", f"{month} {day.day}{ending}"),
-                *(f"the {day.day}{ending} of {month}", f"{month[:3]} {day.day}", f"{day.day}{ending} {month}"),
+                *(
+                    f"the {day.day}{ending} of {month}",
+                    f"{month[:3]} {day.day}",
+                    f"{day.day}{ending} {month}",
+                ),
             ]
         )
     )

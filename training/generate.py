@@ -44,16 +44,14 @@ class Piece:
 
 
 def conversation(chance: random.Random, *, held: bool = False) -> list[Piece]:
-    first, (others,) = conversations(chance, 1, held=held)
-    return [first, *others]
+    first, others = conversations(chance, held=held)
+    return [first, *next(others)]
 
 
-def conversations(
-    chance: random.Random, count: int, *, held: bool = False
-) -> tuple[Piece, list[list[Piece]]]:
-    """A system message, and several conversations that begin with it."""
+def conversations(chance: random.Random, *, held: bool = False) -> tuple[Piece, Iterator[list[Piece]]]:
+    """A system message, and any number of conversations that begin with it."""
     writer = _Writer(chance, held)
-    return writer.head(), [writer.write() for _ in range(count)]
+    return writer.head(), iter(writer.write, None)
 
 
 class _Writer:
@@ -108,7 +106,8 @@ class _Writer:
             idea = self._any_idea(near)
             tool = offer(scene, idea, taken)
             count -= 1
-            if tool is None or idea in [one.idea for one in self._tools]:
+            others = [one.idea for one in self._tools if one.idea is not None]
+            if tool is None or idea in others or any(idea.alike(other) for other in others):
                 continue
             if self._with_builtin and builtin.clashes(idea.names[0], self._tools):
                 continue
@@ -154,7 +153,13 @@ class _Writer:
 
     def _say_two_wishes(self) -> None:
         first, second = self._new_wish(), self._new_wish()
-        if first is None or second is None or first.request == second.request or first.open_end or second.open_end:
+        if (
+            first is None
+            or second is None
+            or first.request == second.request
+            or first.open_end
+            or second.open_end
+        ):
             return
         if any(isinstance(one, builtin.Chain) for one in (first, second)):
             return
@@ -247,8 +252,14 @@ class _Writer:
         if scene.maybe(0.3):
             if self._might_do_anything():
                 return
-            text = scene.pick(talk.WISHES[scene.language]).format(
-                person=make_value(scene, "person").spoken, city=make_value(scene, "city").spoken
+            wishes = [*talk.WISHES[scene.language]]
+            if self._with_builtin and not any(tool.name == "shell" for tool in self._tools):
+                wishes += talk.WISHES_FOR_FILES[scene.language] * 2
+            text = scene.pick(wishes).format(
+                person=make_value(scene, "person").spoken,
+                city=make_value(scene, "city").spoken,
+                path=make_value(scene, "path").spoken,
+                other=make_value(scene, "path").spoken,
             )
             self._decline(text)
             return
@@ -258,9 +269,11 @@ class _Writer:
         for _ in range(8):
             idea: Idea = scene.chance.choice(self._ideas)
             if near and domains:
-                pool = [one for one in self._ideas if one.domain in domains and one.domain not in _EVERYDAY]
+                pool = [one for one in self._ideas if one.domain in domains and one.domain not in _MIXED]
                 idea = scene.chance.choice(pool) if pool else idea
             if idea.names[0] in here or (idea.domain in domains and not near) or idea.domain == "knowledge":
+                continue
+            if any(tool.idea is not None and idea.alike(tool.idea) for tool in self._tools):
                 continue
             if idea.domain in domains and idea.names[0].startswith(("count_", "search_", "get_")):
                 continue  # a list might answer it too
@@ -280,13 +293,14 @@ class _Writer:
         """Whether a tool that is offered might grant some of the wishes after all."""
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
         return bool(
-            domains & {"home", "money", "messages", "media", "travel", "event", "appointment", "booking"}
+            domains
+            & (_EVERYDAY | {"event", "appointment", "booking", "device", "reminder", "shipment", "order"})
         )
 
     def _chat(self) -> None:
         scene = self._scene
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
-        if domains & {"knowledge", "computers"}:  # something to look things up with
+        if domains & _ANSWERS:  # something to look things up with, or to tell it to
             return
         pool = talk.KNOWLEDGE if scene.maybe(0.55) else talk.CREATIVE
         text = scene.pick(pool[scene.language]).format(
@@ -350,7 +364,13 @@ class _Writer:
 
 
 _EVERYDAY = frozenset(
-    {
+    "weather|travel|money|messages|home|media|food|knowledge|text|numbers|computers|chance|shops|health|sport|calendar|mail|chat|"
+    "documents|people|sales|projects|smart home|kitchen|trips|purchases|family|cloud|code|finance|facts|culture|learning|public".split(
+        "|"
+    )
+)
+_MIXED = frozenset(
+    (
         "weather",
         "travel",
         "money",
@@ -361,13 +381,11 @@ _EVERYDAY = frozenset(
         "knowledge",
         "text",
         "numbers",
-        "computers",
-        "chance",
-        "shops",
-        "health",
+        "facts",
         "sport",
-    }
+    )
 )
+_ANSWERS = frozenset({"knowledge", "computers", "facts", "culture", "health", "learning", "media", "public"})
 
 
 def _printed(pieces: list[Piece]) -> Iterator[str]:

@@ -30,9 +30,12 @@ def say(scene: Scene, request: str, kept: str, *, open_end: bool = False) -> str
         text = before + joint + (lowered(text) if before[-1] in ",:" or before.islower() else text)
     if scene.maybe(0.12) and not open_end:
         after = scene.pick(M.AFTER[language])
-        text = text + ("" if text[-1] in ".!?？。！" or after[0].islower() or language == "zh" else ".") + (
-            "" if language == "zh" else " "
-        ) + after
+        text = (
+            text
+            + ("" if text[-1] in ".!?？。！" or after[0].islower() or language == "zh" else ".")
+            + ("" if language == "zh" else " ")
+            + after
+        )
     if language == "en" and scene.maybe(0.22):
         text = lowered(text)
     if scene.maybe(0.15) and not open_end:
@@ -50,7 +53,10 @@ def _slipped(scene: Scene, text: str, kept: str) -> str:
     found = [
         wrong
         for wrong in M.SLIPS[scene.language]
-        if wrong.strip() not in kept and re.search(rf"(?<!\w){re.escape(wrong)}(?!\w)" if wrong[-1] != " " else re.escape(" " + wrong), text)
+        if wrong.strip() not in kept
+        and re.search(
+            rf"(?<!\w){re.escape(wrong)}(?!\w)" if wrong[-1] != " " else re.escape(" " + wrong), text
+        )
     ]
     for wrong in scene.chance.sample(found, min(len(found), scene.chance.choice([1, 1, 2]))):
         slip = M.SLIPS[scene.language][wrong]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,10 @@ from training.tokenizer import load_tokenizer
 PER_JOB = 32  # packs that a worker makes at a time
 MOST_PARTS = 64  # a system message and its conversations: parts are numbered from a multiple of this on
 
+SMALLEST = 120  # tokens that have to be left for conversations after a system message
+ROOMY = 700  # tokens in which another system message has room
+
+_Pieces: TypeAlias = list[tuple[list[int], bool]]
 _worker: dict[str, Tokenizer] = {}
 
 
@@ -51,13 +57,24 @@ class _Pack:
     positions: list[int] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
 
-    def add(self, pieces: list[tuple[list[int], bool]], begin: int, part: int) -> None:
+    def add(self, pieces: _Pieces, begin: int, part: int) -> None:
         for ids, learnt in pieces:
             self.ids += ids
             self.learnt += [learnt] * len(ids)
             self.positions += range(begin, begin + len(ids))
             self.parts += [part] * len(ids)
             begin += len(ids)
+
+    def add_group(self, head: _Pieces, others: Iterator[_Pieces], wanted: int, longest: int) -> None:
+        """A system message with so many conversations, or more where nothing else would fit after them."""
+        group = self.parts[-1] // MOST_PARTS + 1 if self.parts else 0
+        size = _size(head)
+        self.add(head, 0, group * MOST_PARTS)
+        for at, pieces in enumerate(islice(others, MOST_PARTS - 1), 1):
+            room = longest - len(self.ids)
+            if _size(pieces) > room or (at > wanted and room > ROOMY):
+                break
+            self.add(pieces, size, group * MOST_PARTS + at)
 
     def finished(self, longest: int) -> Packed:
         rest = longest - len(self.ids)
@@ -77,40 +94,25 @@ def make_packs(job: Job) -> list[Packed]:
         _worker[job.base] = load_tokenizer(Path(job.base))
     tokenizer, chance = _worker[job.base], random.Random(job.seed)
     packs: list[Packed] = []
-    pack, group = _Pack(), 0
+    pack = _Pack()
     while len(packs) < job.count:
-        first, others = conversations(chance, chance.randint(2, 8))
+        first, others = conversations(chance)
         head = encode(tokenizer, [first])
-        size = sum(len(ids) for ids, _ in head)
-        wanted = [encode(tokenizer, pieces) for pieces in others]
-        room = job.longest - len(pack.ids) - size
-        fitting = _fitting(wanted, room)
-        if not fitting and pack.ids:
-            packs.append(pack.finished(job.longest))
-            pack, group = _Pack(), 0
-            fitting = _fitting(wanted, job.longest - size)
-        if not fitting:
+        if _size(head) + SMALLEST > job.longest:
             continue  # so many tools leave no room
-        pack.add(head, 0, group * MOST_PARTS)
-        for at, pieces in enumerate(fitting):
-            pack.add(pieces, size, group * MOST_PARTS + at + 1)
-        group += 1
+        if len(pack.ids) + _size(head) + SMALLEST > job.longest:
+            packs.append(pack.finished(job.longest))
+            pack = _Pack()
+        wanted = chance.randint(3, 8)
+        texts = (encode(tokenizer, pieces) for pieces in others)
+        pack.add_group(head, texts, wanted, job.longest)
     return packs
 
 
-def encode(tokenizer: Tokenizer, pieces: list[Piece]) -> list[tuple[list[int], bool]]:
+def encode(tokenizer: Tokenizer, pieces: list[Piece]) -> _Pieces:
     encoded = tokenizer.encode_batch([piece.text for piece in pieces], add_special_tokens=False)
     return [(one.ids, piece.learnt) for piece, one in zip(pieces, encoded, strict=True)]
 
 
-def _fitting(
-    conversations: list[list[tuple[list[int], bool]]], room: int
-) -> list[list[tuple[list[int], bool]]]:
-    """Those that have room together."""
-    found = []
-    for pieces in conversations:
-        room -= sum(len(ids) for ids, _ in pieces)
-        if room < 0:
-            break
-        found.append(pieces)
-    return found
+def _size(pieces: _Pieces) -> int:
+    return sum(len(ids) for ids, _ in pieces)

@@ -25,7 +25,9 @@ def name(scene: Scene) -> str:
     if scene.maybe(0.5):
         return scene.pick(vocabulary("names"))
     begin, middle, end = (scene.pick(S.INVENTED[part]) for part in ("begin", "middle", "end"))
-    return begin + (middle if scene.maybe(0.6) else "") + (scene.pick(S.INVENTED["middle"]) + end).rstrip("-9")
+    return (
+        begin + (middle if scene.maybe(0.6) else "") + (scene.pick(S.INVENTED["middle"]) + end).rstrip("-9")
+    )
 
 
 def some_words(scene: Scene, least: int, most: int) -> list[str]:
@@ -100,7 +102,9 @@ def lines(scene: Scene) -> str:
     if scene.maybe(0.35) and scene.language == "en":
         return f"{scene.pick(['Dear', 'Hi', 'Hello'])} {scene.pick(W.LISTS['first'])},\n{sentence(scene)}\n{scene.pick(['Best', 'Regards', 'Thanks', 'Love'])}, {scene.pick(W.LISTS['first'])}"
     mark = scene.pick(["- ", "* ", "", "", "[ ] "])
-    each = [scene.pick(W.CHORES[scene.language]) if scene.maybe(0.5) else sentence(scene) for _ in range(count)]
+    each = [
+        scene.pick(W.CHORES[scene.language]) if scene.maybe(0.5) else sentence(scene) for _ in range(count)
+    ]
     if scene.maybe(0.2):
         return "\n".join(f"{at}. {one}" for at, one in enumerate(each, 1))
     return "\n".join(mark + one for one in each)
@@ -110,5 +114,9 @@ def code(scene: Scene) -> str:
     pattern = scene.pick(S.CODE)
     words = [word for word in some_words(scene, 3, 3)]
     return pattern.format(
-        w=words[0], x=words[1], y=words[2], i=scene.chance.randint(0, 9999), s=sentence(scene).replace('"', "")
+        w=words[0],
+        x=words[1],
+        y=words[2],
+        i=scene.chance.randint(0, 9999),
+        s=sentence(scene).replace('"', ""),
     )

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from training import texts
 from training.material.families import family_lines
 from training.scene import Language, Scene, Value
 from training.values import free_text, make_value, schema_of
@@ -24,7 +25,9 @@ _SLOT = re.compile(r"\{(\w+)\}")
 _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
 _NEW = re.compile(r"\{(\w+):([^}]+)\}")
 _ENDS = re.compile(r"\{\w+\}$")
-_ON = re.compile(r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )|\bam (?=heute|morgen|übermorgen|in |nächsten )")
+_ON = re.compile(
+    r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )|\bam (?=heute|morgen|übermorgen|in |nächsten )"
+)
 _LANGUAGES: dict[str, Language] = {"e": "en", "d": "de", "z": "zh", "f": "en", "fd": "de", "fz": "zh"}
 
 
@@ -51,6 +54,15 @@ class Idea:
     )
     results: list[tuple[str, str]] = field(default_factory=list)
     of_family: bool = False
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What its names speak of."""
+        return _content_words(tuple(self.names))
+
+    def alike(self, other: Idea) -> bool:
+        """Whether both might be right for a request. Within a domain they were written to differ."""
+        return self.domain != other.domain and bool(self.words & other.words)
 
     @property
     def held(self) -> bool:
@@ -80,6 +92,19 @@ class Wish:
     result: str = ""
     reply: str = ""  # a sentence about the result; "" where it is shown as it stands
     open_end: bool = False  # the request ends with a text that is all meant: nothing may follow
+
+
+_GENERAL = frozenset(
+    "get set find search list create add new send book make start info show check update delete remove record log all count "
+    "number fetch change edit cancel details of to for in by is my the a what where who how next recent now today open call "
+    "run file system data id report status state convert compute calculate value values text time place item items and on".split()
+)
+
+
+@cache
+def _content_words(names: tuple[str, ...]) -> frozenset[str]:
+    found = {word for name in names for word in re.split(r"[._-]", name.lower())}
+    return frozenset(word.removesuffix("s") for word in found if len(word) > 2) - _GENERAL
 
 
 @cache
@@ -126,12 +151,28 @@ def _read_line(idea: Idea, mark: str, rest: str) -> None:
         raise ValueError(f"what is this line? {mark} {rest}")
 
 
+_LONGER = (
+    "Use this tool to {0}.", "{1} Returns a short text.", "This function can {0}.", "{1} Use it when the user asks for that.",
+    "Tool: {0}", "{1} Requires no login.", "{1} Do not call it twice.", "A tool that lets you {0}.", "{1} The result is JSON.",
+)  # fmt: skip
+
+
 # ── offered ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
     """The tool under one of its names, with or without some of its optional parameters."""
     name = _styled(scene, scene.pick(idea.names), idea.domain)
+    nameless = scene.maybe(0.05)
+    if nameless:  # a name that says nothing: the description has to be read
+        name = scene.pick(
+            [
+                f"tool_{scene.chance.randint(1, 40)}",
+                texts.name(scene).lower(),
+                "".join(texts.some_words(scene, 1, 1)),
+                f"fn{scene.chance.randint(1, 99)}",
+            ]
+        )
     if name in taken:
         return None
     called: dict[str, str] = {}
@@ -144,11 +185,22 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
         spelled = scene.pick(parameter.names) if scene.maybe(0.5) else first
         if spelled in properties:
             spelled = first
+        wordless = scene.maybe(0.04) and bool(parameter.abouts[0])
+        if wordless:
+            spelled = scene.pick(
+                [f"arg{len(properties) + 1}", f"p{len(properties)}", scene.pick(texts.vocabulary("words"))]
+            )
+        elif scene.maybe(0.08):
+            spelled = _renamed(scene, spelled)
+        if spelled in properties:
+            spelled = f"{first}{len(properties)}"
         called[first], abouts[first] = spelled, scene.pick(parameter.abouts)
         schema = schema_of(parameter.kind)
-        if abouts[first] and ("YYYY" in abouts[first] or "HH" in abouts[first] or scene.maybe(0.8)):
+        if abouts[first] and (
+            "YYYY" in abouts[first] or "HH" in abouts[first] or wordless or scene.maybe(0.8)
+        ):
             schema["description"] = abouts[first]
-        elif parameter.kind in ("date", "time"):
+        elif parameter.kind in ("date", "time") and "YYYY" not in abouts[first]:
             abouts[first] = ""
         properties[spelled] = schema
     required = [called[one.names[0]] for one in idea.parameters if one.required]
@@ -157,10 +209,24 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
         scene.chance.shuffle(order)
         properties = {spelled: properties[spelled] for spelled in order}
     description = scene.pick(idea.abouts)
-    if scene.maybe(0.15):
+    draw = scene.chance.random()
+    if draw < 0.15:
         description = description.rstrip(".")
+    elif draw < 0.2 and not nameless:
+        description = ""
+    elif draw < 0.3:
+        description = scene.pick(_LONGER).format(description.rstrip(".").lower(), description)
     schema = {"type": "object", "properties": properties, "required": required}
     return Offered(name, description, schema, idea, called, abouts)
+
+
+def _renamed(scene: Scene, spelled: str) -> str:
+    """As other people write names: camelCase, or with a word before or after."""
+    words = spelled.split("_")
+    camel = words[0] + "".join(word.capitalize() for word in words[1:])
+    return str(
+        scene.pick([camel, camel, f"{spelled}_value", f"the_{spelled}", f"input_{spelled}", spelled.upper()])
+    )
 
 
 def _styled(scene: Scene, name: str, domain: str) -> str:
@@ -170,8 +236,10 @@ def _styled(scene: Scene, name: str, domain: str) -> str:
         return words[0] + "".join(word.capitalize() for word in words[1:])
     if draw < 0.13:
         return name.replace("_", "-")
-    if draw < 0.18:
+    if draw < 0.16:
         return f"{domain.split(' ', maxsplit=1)[0]}.{name}"
+    if draw < 0.2:
+        return f"{scene.pick(['mcp', 'my', 'acme', 'api', domain.split(' ', maxsplit=1)[0]])}{scene.pick(['__', '_'])}{name}"
     return name
 
 

@@ -51,7 +51,9 @@ def make_value(scene: Scene, kind: str, about: str = "") -> Value:
 
 
 QUANTITIES = ("seconds", "minutes", "hours", "meters", "grams", "megabytes")
-_TITLES = frozenset(("title", "subject", "song", "film", "book", "dish", "product", "label", "category", "word"))
+_TITLES = frozenset(
+    ("title", "subject", "song", "film", "book", "dish", "product", "label", "category", "word")
+)
 _NAMES = frozenset(("company", "artist", "restaurant", "team", "plant", "device", "table", "department"))
 
 
@@ -133,7 +135,7 @@ def _zone(scene: Scene) -> Value:
 
 
 def _filename(scene: Scene, endings: tuple[str, ...] = W.ENDINGS) -> str:
-    stem = scene.pick(W.STEMS)
+    stem = scene.pick(W.STEMS) if scene.maybe(0.5) else _stem(scene)
     if scene.maybe(0.35):
         stem += scene.pick(["-", "_", ""]) + scene.pick([*W.STEMS, "2", "v2", "final", "2026", "old", "01"])
     if scene.maybe(0.1):
@@ -141,8 +143,16 @@ def _filename(scene: Scene, endings: tuple[str, ...] = W.ENDINGS) -> str:
     return f"{stem}.{scene.pick(endings)}"
 
 
+def _stem(scene: Scene) -> str:
+    """A word that files, folders and sites are named by."""
+    return texts.name(scene) if scene.maybe(0.15) else scene.pick(texts.vocabulary("words"))
+
+
 def _folder(scene: Scene) -> Value:
-    parts = [scene.pick(W.FOLDERS) for _ in range(scene.chance.choice([1, 1, 1, 2, 2, 3]))]
+    parts = [
+        scene.pick(W.FOLDERS) if scene.maybe(0.6) else _stem(scene)
+        for _ in range(scene.chance.choice([1, 1, 1, 2, 2, 3]))
+    ]
     return _same("/".join(parts))
 
 
@@ -162,21 +172,25 @@ def _url(scene: Scene) -> Value:
         ["", "", f"{path}", f"{path}/{_filename(scene)}", f"{path}?id={scene.chance.randint(1, 9999)}"]
     )
     return _same(
-        f"{scene.pick(['https://', 'https://', 'http://'])}{_domain(scene).spoken}/{tail}".rstrip("/")
+        f"{scene.pick(['https://', 'https://', 'http://'])}{_domain(scene).spoken}/{tail.lstrip('/')}".rstrip(
+            "/"
+        )
     )
 
 
 def _domain(scene: Scene) -> Value:
     sub = scene.pick(["", "", "www.", "docs.", "api."])
     return _same(
-        f"{sub}{scene.pick(W.STEMS)}{scene.pick(['', '-' + scene.pick(W.STEMS)])}.{scene.pick(W.TOPS)}"
+        f"{sub}{_stem(scene).lower()}{scene.pick(['', '-' + scene.pick(W.STEMS)])}.{scene.pick(W.TOPS)}"
     )
 
 
 def _email(scene: Scene) -> Value:
     first, last = scene.pick(W.LISTS["first"]).lower(), scene.pick(W.LISTS["last"]).lower()
+    if scene.maybe(0.4):
+        first, last = texts.name(scene).lower(), texts.name(scene).lower()
     name = scene.pick([first, f"{first}.{last}", f"{first}{scene.chance.randint(1, 99)}"])
-    return _same(f"{name}@{scene.pick(W.STEMS)}.{scene.pick(W.TOPS)}")
+    return _same(f"{name}@{_stem(scene).lower()}.{scene.pick(W.TOPS)}")
 
 
 def _phone(scene: Scene) -> Value:
@@ -228,7 +242,9 @@ def _text(scene: Scene) -> Value:
 
 def _quoted(scene: Scene) -> Value:
     draw = scene.chance.random()
-    text = texts.title(scene) if draw < 0.2 else texts.paragraph(scene) if draw < 0.32 else texts.sentence(scene)
+    text = (
+        texts.title(scene) if draw < 0.2 else texts.paragraph(scene) if draw < 0.32 else texts.sentence(scene)
+    )
     marks = {
         "en": [("'", "'"), ('"', '"'), ("“", "”")],
         "de": [("„", "“"), ('"', '"'), ("'", "'")],
@@ -245,7 +261,9 @@ def free_text(scene: Scene) -> str:
     draw = scene.chance.random()
     if draw < 0.55:
         return texts.sentence(scene)
-    return texts.title(scene) if draw < 0.65 else texts.lines(scene) if draw < 0.75 else texts.paragraph(scene)
+    return (
+        texts.title(scene) if draw < 0.65 else texts.lines(scene) if draw < 0.75 else texts.paragraph(scene)
+    )
 
 
 def _code(scene: Scene) -> Value:
@@ -299,7 +317,11 @@ def _address(scene: Scene) -> Value:
 
 
 def _street(scene: Scene) -> Value:
-    street = scene.pick(W.STREETS) if scene.maybe(0.6) else f"{texts.name(scene)} {scene.pick(['Street', 'Square', 'Lane', 'Avenue'])}"
+    street = (
+        scene.pick(W.STREETS)
+        if scene.maybe(0.6)
+        else f"{texts.name(scene)} {scene.pick(['Street', 'Square', 'Lane', 'Avenue'])}"
+    )
     return _same(f"{street} {scene.chance.randint(1, 120)}" if scene.maybe(0.5) else street)
 
 

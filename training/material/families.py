@@ -232,7 +232,9 @@ def _composed(noun: str, must: list[str], every: list[str]) -> Iterator[str]:
     for pattern in chance.sample(_COMPOSED_EN, 10):
         names = [name for name in every if name in must or chance.random() < 0.6]
         said = [
-            chance.choice(_SAID.get(name, (f"with {name.replace('_', ' ')} {{}}",))).replace("{}", f"{{{name}}}")
+            chance.choice(_SAID.get(name, (f"with {name.replace('_', ' ')} {{}}",))).replace(
+                "{}", f"{{{name}}}"
+            )
             for name in names
         ]
         if not said[0].startswith(("{", "called", "named", "titled")) and chance.random() < 0.3:
