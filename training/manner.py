@@ -8,11 +8,19 @@ from training.material import manner as M
 from training.scene import Scene
 
 
+_NO_ORDERS = frozenset(
+    "what what's whats how how's is are do does did who who's when where which can could any anything i i'm i've i'd i'll we we're "
+    "my the a an there's there it's it has have will should that this if not no was status new".split()
+)
+
+
 def say(scene: Scene, request: str, kept: str, *, open_end: bool = False) -> str:
     """`kept` has the values of the request; with an open end nothing follows it."""
     language = scene.language
     text = request
-    asks = request.endswith(("?", "？"))
+    word = request.split(" ", maxsplit=1)[0].strip("\"',.:;?!“„")
+    valued = word in kept or any(sign.isdigit() for sign in word)  # it begins with a value
+    asks = request.endswith(("?", "？")) or valued or word.lower() in _NO_ORDERS
     if not asks and scene.maybe(0.3):
         pattern = scene.pick(M.POLITE[language])
         if open_end and not pattern.endswith(("{}", "{low}")):
@@ -27,16 +35,17 @@ def say(scene: Scene, request: str, kept: str, *, open_end: bool = False) -> str
     if scene.maybe(0.14):
         before = scene.pick(M.BEFORE[language])
         joint = "" if language == "zh" else " "
-        text = before + joint + (lowered(text) if before[-1] in ",:" or before.islower() else text)
+        low = not valued and (before[-1] in ",:" or before.islower())
+        text = before + joint + (lowered(text) if low else text)
+        valued = False
     if scene.maybe(0.12) and not open_end:
         after = scene.pick(M.AFTER[language])
-        text = (
-            text
-            + ("" if text[-1] in ".!?？。！" or after[0].islower() or language == "zh" else ".")
-            + ("" if language == "zh" else " ")
-            + after
-        )
-    if language == "en" and scene.maybe(0.22):
+        ended = text[-1] in ".!?？。！"
+        if language == "zh":
+            text = f"{text}{'' if ended else '，'}{after}"
+        else:
+            text = f"{text}{'' if ended or after[0].islower() else '.'} {after}"
+    if language == "en" and not valued and scene.maybe(0.22):
         text = lowered(text)
     if scene.maybe(0.15) and not open_end:
         text = text.rstrip("?.!？。")
