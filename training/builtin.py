@@ -229,6 +229,8 @@ def _list_todo(scene: Scene, tool: Offered) -> Wish:
         ("、", "和") if scene.language == "zh" else (", ", {"en": " and ", "de": " und "}[scene.language])
     )
     spoken = chores[0] if count == 1 else comma.join(chores[:-1]) + last + chores[-1]
+    if scene.language == "en" and scene.maybe(0.15):
+        spoken = " and ".join([chores[0], *(f"to {chore}" for chore in chores[1:])])
     state = scene.pick(["", "", "", "done", "doing"]) if count == 1 else ""
     request = _say(scene, f"todo_{state}" if state else "todo").format(items=spoken)
     items = [{"text": chore, **({"state": state} if state else {})} for chore in chores]

@@ -20,7 +20,7 @@ def integer(scene: Scene, least: int, most: int) -> Value:
         return Value(W.ZH_NUMBERS[number] if 0 < number <= 10 and scene.maybe(0.3) else str(number), number)
     if 1 < number <= 12 and scene.maybe(0.25):
         return Value((W.EN_NUMBERS if scene.language == "en" else W.DE_NUMBERS)[number], number)
-    if number >= 1000 and scene.maybe(0.5) and not (1000 <= least and most <= 2100):  # years have no marks
+    if number >= 1000 and scene.maybe(0.5) and not (least >= 1000 and most <= 2100):  # years have no marks
         grouped = f"{number:,}"
         return Value(grouped if scene.language == "en" else grouped.replace(",", "."), number)
     return Value(str(number), number)

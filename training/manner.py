@@ -7,10 +7,8 @@ import re
 from training.material import manner as M
 from training.scene import Scene
 
-
 _NO_ORDERS = frozenset(
-    "what what's whats how how's is are do does did who who's when where which can could any anything i i'm i've i'd i'll we we're "
-    "my the a an there's there it's it has have will should that this if not no was status new".split()
+    ["what", "what's", "whats", "how", "how's", "is", "are", "do", "does", "did", "who", "who's", "when", "where", "which", "can", "could", "any", "anything", "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "my", "the", "a", "an", "there's", "there", "it's", "it", "has", "have", "will", "should", "that", "this", "if", "not", "no", "was", "status", "new"]
 )
 
 
@@ -28,9 +26,7 @@ def say(scene: Scene, request: str, kept: str, *, open_end: bool = False) -> str
         if pattern.endswith("{}, please.") or pattern.startswith("{}"):
             text = text.rstrip(".!") if not open_end else text
         text = pattern.replace("{low}", lowered(text)).replace("{}", text)
-    if language == "en" and scene.maybe(0.12):
-        text = _slipped(scene, text, kept)
-    elif language == "de" and scene.maybe(0.08):
+    if (language == "en" and scene.maybe(0.12)) or (language == "de" and scene.maybe(0.08)):
         text = _slipped(scene, text, kept)
     if scene.maybe(0.14):
         before = scene.pick(M.BEFORE[language])

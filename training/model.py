@@ -98,6 +98,16 @@ class AdaptedLlama(nn.Module):
                     found[f"blk.{layer}.{matrix}.weight.lora_{side}"] = weight.detach().float().cpu()
         return found
 
+    @torch.no_grad()
+    def load_adapter(self, path: Path) -> None:
+        """Go on with what was learnt before."""
+        found = read_model(path).tensors
+        for layer in range(self.layers):
+            for matrix in MATRICES:
+                for side in "ab":
+                    weight = self.adapter[_key(layer, matrix, side)]
+                    weight.copy_(torch.from_numpy(found[f"blk.{layer}.{matrix}.weight.lora_{side}"]))
+
     def _layer(self, layer: int) -> Layer:
         prefix = f"blk.{layer}."
         matrices = {

@@ -95,9 +95,7 @@ class Wish:
 
 
 _GENERAL = frozenset(
-    "get set find search list create add new send book make start info show check update delete remove record log all count "
-    "number fetch change edit cancel details of to for in by is my the a what where who how next recent now today open call "
-    "run file system data id report status state convert compute calculate value values text time place item items and on".split()
+    ["get", "set", "find", "search", "list", "create", "add", "new", "send", "book", "make", "start", "info", "show", "check", "update", "delete", "remove", "record", "log", "all", "count", "number", "fetch", "change", "edit", "cancel", "details", "of", "to", "for", "in", "by", "is", "my", "the", "a", "what", "where", "who", "how", "next", "recent", "now", "today", "open", "call", "run", "file", "system", "data", "id", "report", "status", "state", "convert", "compute", "calculate", "value", "values", "text", "time", "place", "item", "items", "and", "on"]
 )
 
 

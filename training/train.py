@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
 from torch.nn.attention.flex_attention import create_block_mask
 
 from training.examine import Examination
@@ -93,6 +92,8 @@ def train(options: argparse.Namespace) -> None:
     model = AdaptedLlama(
         base, rank=options.rank, alpha=options.alpha, longest=options.longest + 128, device=device
     )
+    if options.resume:
+        model.load_adapter(Path(options.resume))
     if options.compile:
         model.block = torch.compile(model.block, dynamic=False)
     parameters = list(model.adapter.values())
@@ -108,9 +109,10 @@ def train(options: argparse.Namespace) -> None:
         work = (Job(str(base), seed, options.per_job, options.longest) for seed in seeds)
         jobs = ahead(pool, work, 3 * options.workers)
         steps, seen, written, losses = 0, 0, 0, list[Tensor]()
-        start: float | None = None
+        start = time.time()
         for batch in batches(jobs, options.batch):
-            start = start or time.time()  # the first conversations take a while
+            if steps < 2:
+                start = time.time()  # the first conversations, and what is compiled, take a while
             passed = time.time() - start
             part = max(passed / options.seconds, steps / options.steps)
             if part >= 1:
@@ -158,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", required=True, help="the GGUF file of the model")
     parser.add_argument("--out", required=True, help="the folder for the adapter and the report")
+    parser.add_argument("--resume", default="", help="an adapter of the same rank to go on with")
     parser.add_argument("--seconds", type=float, default=720, help="of training")
     parser.add_argument("--steps", type=int, default=10**9, help="at most")
     parser.add_argument("--rank", type=int, default=64)

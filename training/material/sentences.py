@@ -52,9 +52,9 @@ PARTS = {
     },
 }  # fmt: skip
 INVENTED = {
-    "begin": "Ka Bren To Vel Mar Sil Or Thal Quin Dor Fen Jas Lu Nor Pel Rho Sten Ul Wex Yor Zan Ibra Och Grim Bal Hux Cor Dra El Fi".split(),
-    "middle": "ri la ven do mi tha ko se na bu lo gar pe ti wa zu ne ra sho li".split(),
-    "end": "n dis th ra lyn mont ska ford wick va ston el quist ova mar tex ium by son ez ko -9 z".split(),
+    "begin": ["Ka", "Bren", "To", "Vel", "Mar", "Sil", "Or", "Thal", "Quin", "Dor", "Fen", "Jas", "Lu", "Nor", "Pel", "Rho", "Sten", "Ul", "Wex", "Yor", "Zan", "Ibra", "Och", "Grim", "Bal", "Hux", "Cor", "Dra", "El", "Fi"],
+    "middle": ["ri", "la", "ven", "do", "mi", "tha", "ko", "se", "na", "bu", "lo", "gar", "pe", "ti", "wa", "zu", "ne", "ra", "sho", "li"],
+    "end": ["n", "dis", "th", "ra", "lyn", "mont", "ska", "ford", "wick", "va", "ston", "el", "quist", "ova", "mar", "tex", "ium", "by", "son", "ez", "ko", "-9", "z"],
 }  # fmt: skip
 CODE = (
     'print("{s}")', "{w} = {i}", "def {w}({x}, {y}):\n    return {x} + {y}", 'console.log("{s}");', "const {w} = {i};", "import {w}",
