@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from training import texts
+from training import files, texts
 from training.arithmetic import calculation
-from training.material.more_phrases import MORE, OBJECTS, VERBS
-from training.material.phrases import KINDS_OF_FILES, QUESTIONS, REQUESTS
+from training.material.clashes import CLASHES
+from training.material.more_phrases import OBJECTS, VERBS
+from training.material.phrases import QUESTIONS
 from training.scene import Scene
 from training.tools import Offered, Wish
-from training.values import free_text, make_value
+from training.values import make_value
 
 FILE = Path(__file__).with_name("material") / "builtin.json"
 GROUPS = {
@@ -29,122 +29,6 @@ GROUPS = {
     "web": ("fetch_url",),
     "shell": ("shell",),
 }
-_CLASHES = {
-    "files": (
-        *(
-            "take_note",
-            "append_to_note",
-            "search_notes",
-            "create_document",
-            "search_code",
-            "search_logs",
-            "scan_document",
-        ),
-        *(
-            "find_note",
-            "sync_folder",
-            "git_diff",
-            "git_blame",
-            "run_linter",
-            "format_code",
-            "describe_table",
-            "book_search",
-        ),
-        *("copy_file", "move_file", "delete_path", "search_documents", "disk_usage", "compress_file"),
-    ),
-    "basics": (
-        *(
-            "take_note",
-            "statistics",
-            "add_to_date",
-            "days_between",
-            "mortgage_calculator",
-            "translate_units",
-            "solve_equation",
-        ),
-        *(
-            "timezone_difference",
-            "timestamp_convert",
-            "medication_reminder",
-            "assign_chore",
-            "add_to_shopping_list",
-        ),
-        *(
-            "remove_from_shopping_list",
-            "show_shopping_list",
-            "tax_estimate",
-            "prime_check",
-            "scale_recipe",
-            "average",
-        ),
-        *(
-            "homework_add",
-            "convert_money",
-            "list_events",
-            "log_workout",
-            "number_to_words",
-            "convert_base",
-            "set_cell",
-        ),
-        *(
-            "split_bill",
-            "average",
-            "create_task",
-            "list_tasks",
-            "create_reminder",
-            "tip_amount",
-            "growth_rate",
-        ),
-        *("discount_price", "sales_tax", "gcd", "rectangle_area", "speed", "convert_units", "delete_task"),
-    ),
-    "web": (
-        "wiki_lookup",
-        "web_search",
-        "news_headlines",
-        "http_request",
-        "wikipedia_summary",
-        "summarize_text",
-    ),
-    "shell": (
-        *(
-            "run_python",
-            "install_package",
-            "kill_process",
-            "list_processes",
-            "git_push",
-            "git_tag",
-            "checkout_branch",
-        ),
-        *(
-            "git_diff",
-            "git_blame",
-            "run_linter",
-            "format_code",
-            "copy_file",
-            "move_file",
-            "delete_path",
-            "unzip",
-            "sync_folder",
-        ),
-        "run_tests",
-        "git_commit",
-        "list_commits",
-        "system_info",
-        "disk_usage",
-        "ping_host",
-        "schedule_job",
-    ),
-}
-
-
-@dataclass(slots=True)
-class Chain(Wish):
-    """A wish that takes two calls, the second with something out of the first one's result."""
-
-    tool_after: Offered = field(default_factory=lambda: Offered("", "", {}))
-    arguments_after: dict[str, Any] = field(default_factory=dict)
-    result_after: str = ""
-    reply_after: str = ""
 
 
 @cache
@@ -171,19 +55,14 @@ def offered(scene: Scene) -> list[Offered]:
 def clashes(idea: str, tools: list[Offered]) -> bool:
     """Whether a tool of ours that is offered might be right for the same wishes."""
     here = {tool.name for tool in tools if tool.idea is None}
-    return any(idea in _CLASHES[group] and here & set(names) for group, names in GROUPS.items())
+    return any(idea in CLASHES[group] and here & set(names) for group, names in GROUPS.items())
 
 
 def wish(scene: Scene, tool: Offered, tools: list[Offered]) -> Wish | None:
     if tool.name == "edit_file":
-        return _edit(scene, tool, tools)
+        return files.edit(scene, tool, tools)
     maker = _MAKERS.get(tool.name)
     return maker(scene, tool) if maker is not None else None
-
-
-def _say(scene: Scene, kind: str) -> str:
-    known = REQUESTS.get(kind, {}).get(scene.language, ())
-    return str(scene.pick([*known, *MORE.get(kind, {}).get(scene.language, ())]))
 
 
 def _calculate(scene: Scene, tool: Offered) -> Wish:
@@ -199,7 +78,7 @@ def _calculate(scene: Scene, tool: Offered) -> Wish:
 
 def _tell_time(scene: Scene, tool: Offered) -> Wish:
     zone = make_value(scene, "zone") if scene.maybe(0.55) else None
-    request = _say(scene, "time_there" if zone else "time").format(place=zone.spoken if zone else "")
+    request = files.ask_for(scene, "time_there" if zone else "time").format(place=zone.spoken if zone else "")
     hour, minute = scene.chance.randint(0, 23), scene.chance.randint(0, 59)
     named = zone.written if zone else scene.pick(["UTC", "Europe/Vienna", "America/New_York"])
     day = scene.today
@@ -232,7 +111,7 @@ def _list_todo(scene: Scene, tool: Offered) -> Wish:
     if scene.language == "en" and scene.maybe(0.15):
         spoken = " and ".join([chores[0], *(f"to {chore}" for chore in chores[1:])])
     state = scene.pick(["", "", "", "done", "doing"]) if count == 1 else ""
-    request = _say(scene, f"todo_{state}" if state else "todo").format(items=spoken)
+    request = files.ask_for(scene, f"todo_{state}" if state else "todo").format(items=spoken)
     items = [{"text": chore, **({"state": state} if state else {})} for chore in chores]
     box = {"": "[ ]", "done": "[x]", "doing": "[~]"}[state]
     result = "\n".join(f"{box} {chore}" for chore in chores)
@@ -254,191 +133,13 @@ def _ask(scene: Scene, tool: Offered) -> Wish:
     return Wish(request, tool, arguments, {}, result, reply)
 
 
-def _list_files(scene: Scene, tool: Offered) -> Wish:
-    names = sorted(
-        {make_value(scene, "path").spoken.rpartition("/")[2] for _ in range(scene.chance.randint(2, 6))}
-    )
-    result = "\n".join(
-        [
-            *(f"{name}  {scene.chance.randint(3, 9000)}" for name in names),
-            f"{scene.pick(['src', 'old', 'img'])}/",
-        ]
-    )
-    if scene.maybe(0.4):
-        return Wish(_say(scene, "list_here"), tool, {}, {}, result)
-    folder = make_value(scene, "folder").spoken
-    return Wish(_say(scene, "list").format(folder=folder), tool, {"path": folder}, {}, result)
-
-
-def _read(scene: Scene, tool: Offered) -> Wish:
-    path = make_value(scene, "longpath" if scene.maybe(0.15) else "path").spoken
-    lines = [make_value(scene, "text").spoken for _ in range(scene.chance.randint(1, 6))]
-    arguments: dict[str, Any] = {"path": path}
-    draw, first, count = scene.chance.random(), scene.chance.randint(2, 400), scene.chance.randint(2, 120)
-    if draw < 0.08:
-        request, arguments = (
-            _say(scene, "read_first").format(path=path, count=count),
-            {"path": path, "lines": count},
-        )
-    elif draw < 0.15:
-        request = _say(scene, "read_range").format(path=path, first=first, last=first + count - 1)
-        arguments = {"path": path, "start": first, "lines": count}
-    elif draw < 0.2:
-        request, arguments = (
-            _say(scene, "read_from").format(path=path, first=first),
-            {"path": path, "start": first},
-        )
-    else:
-        request = _say(scene, "read").format(path=path)
-    return Wish(request, tool, arguments, {}, _shown(scene, path, lines))
-
-
-def _shown(scene: Scene, path: str, lines: list[str]) -> str:
-    return "\n".join(
-        [f"[{path}: lines 1 to {len(lines)} of {len(lines)}, version {_version(scene)}]", *lines]
-    )
-
-
-def _version(scene: Scene) -> str:
-    return "".join(scene.chance.choice("0123456789abcdef") for _ in range(10))
-
-
-def _write(scene: Scene, tool: Offered) -> Wish:
-    path = make_value(scene, "path").spoken
-    draw, open_end = scene.chance.random(), False
-    if draw < 0.1:
-        parts = make_value(scene, "list food")
-        request, text = (
-            _say(scene, "write_lines").format(path=path, items=parts.spoken),
-            "\n".join(parts.written),
-        )
-    elif draw < 0.14:
-        request, text = _say(scene, "write_empty").format(path=path), ""
-    elif draw < 0.55:
-        value = make_value(scene, "quoted" if scene.maybe(0.85) else "text")
-        request, text = (
-            _say(scene, "write").replace("{path}", path).replace("{text}", value.spoken),
-            str(value.written),
-        )
-    else:
-        text, open_end = texts.code(scene) if scene.maybe(0.35) else free_text(scene), True
-        shown = f"\n{text}" if "\n" in text or scene.maybe(0.15) else text
-        if scene.maybe(0.1):
-            shown = f"\n```\n{text}\n```"
-        request = (
-            _say(scene, "write_open").replace("{path}", path).replace("{text}", shown).replace(": \n", ":\n")
-        )
-    result = f"wrote {path}: {len(text)} characters, version {_version(scene)}"
-    reply = {"en": f"{path} is written.", "de": f"{path} ist geschrieben.", "zh": f"{path}已写好。"}[
-        scene.language
-    ]
-    return Wish(request, tool, {"path": path, "text": text}, {}, result, reply, open_end)
-
-
-def _edit(scene: Scene, tool: Offered, tools: list[Offered]) -> Chain | None:
-    reading = next((one for one in tools if one.name == "read_file"), None)
-    if reading is None:
-        return None
-    path = make_value(scene, "path").spoken
-    old, new = (_fragment(scene) for _ in range(2))
-    request = _say(scene, "edit").format(path=path, old=old, new=new)
-    everywhere = scene.maybe(0.2) and scene.language == "en"
-    lines = [make_value(scene, "text").spoken, f"- {old}", make_value(scene, "text").spoken]
-    result = _shown(scene, path, lines)
-    version = result.partition("version ")[2][:10]
-    after: dict[str, Any] = {"path": path, "version": version, "old": old, "new": new}
-    if everywhere:
-        request, after = f"{request.rstrip('.')} everywhere", {**after, "everywhere": True}
-    done = f"edited {path}: version {_version(scene)}"
-    reply = {
-        "en": f"{path} now has {new}.",
-        "de": f"In {path} steht jetzt {new}.",
-        "zh": f"{path}现在是{new}。",
-    }[scene.language]
-    return Chain(
-        request, reading, {"path": path}, {}, result,
-        tool_after=tool, arguments_after=after, result_after=done, reply_after=reply,
-    )  # fmt: skip
-
-
-def _fragment(scene: Scene) -> str:
-    """A piece of a file's text."""
-    draw = scene.chance.random()
-    if draw < 0.25:
-        return f"{scene.pick(texts.vocabulary('words'))}{scene.pick([': ', '=', ' = '])}{scene.chance.randint(0, 9999)}"
-    if draw < 0.45:
-        return scene.pick(["_", "", "."]).join(texts.some_words(scene, 1, 2))
-    return make_value(scene, "title").spoken if draw < 0.75 else str(scene.chance.randint(2, 9999))
-
-
-def _glob(scene: Scene, tool: Offered) -> Wish:
-    kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
-    paths = [make_value(scene, "path").spoken for _ in range(scene.chance.randint(1, 5))]
-    folder, name = make_value(scene, "folder").spoken, make_value(scene, "path").spoken.rpartition("/")[2]
-    word = scene.pick(texts.vocabulary("words"))
-    pattern = make_value(scene, "glob").spoken
-    way, arguments = scene.chance.choice(
-        [
-            *([("glob", {"pattern": f"**/*.{ending}"})] * 4),
-            *([("glob_in", {"pattern": f"**/*.{ending}", "path": folder})] * 2),
-            ("glob_pattern", {"pattern": pattern}),
-            ("glob_name", {"pattern": f"**/{name}"}),
-            ("glob_part", {"pattern": f"**/*{word}*"}),
-        ]
-    )
-    request = _say(scene, way).format(
-        kind=kind.removeprefix("."), ending=ending, folder=folder, pattern=pattern, name=name, word=word
-    )
-    return Wish(request, tool, arguments, {}, "\n".join(paths))
-
-
-def _grep(scene: Scene, tool: Offered) -> Wish:
-    sources = ["pattern", "word", "id", "first", "service", "title", "text"]
-    pattern = make_value(scene, scene.pick(sources)).spoken if scene.maybe(0.6) else _identifier(scene)
-    quote = scene.pick(["'", '"']) if " " in pattern or scene.maybe(0.35) else ""
-    folder = make_value(scene, "folder").spoken
-    kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
-    files = f"**/*.{ending}"
-    way, more = scene.chance.choice(
-        [
-            *([("grep", {})] * 4),
-            *([("grep_in", {"path": folder})] * 3),
-            *([("grep_kind", {"files": files})] * 2),
-            ("grep_both", {"path": folder, "files": files}),
-            ("grep_case", {"ignore_case": True}),
-        ]
-    )
-    shown = f"{quote}{pattern}{quote}"
-    if scene.language == "en" and quote and scene.maybe(0.3):
-        shown = f"{scene.pick(['the word', 'the string', 'the text'])} {shown}"
-    request = _say(scene, way).format(
-        pattern=shown, folder=folder, kind=kind.removeprefix("."), ending=ending
-    )
-    hits = [
-        f"{make_value(scene, 'path').spoken}:{scene.chance.randint(1, 300)}: {pattern} here"
-        for _ in range(scene.chance.randint(1, 4))
-    ]
-    return Wish(request, tool, {"pattern": pattern, **more}, {}, "\n".join(hits))
-
-
-def _identifier(scene: Scene) -> str:
-    """A name as it stands in programs, or a word."""
-    words = texts.some_words(scene, 1, 3)
-    joined = [word.capitalize() for word in words]
-    return str(
-        scene.pick(
-            [words[0], "_".join(words), "".join([words[0], *joined[1:]]), "".join(joined), "-".join(words)]
-        )
-    )
-
-
 def _run(scene: Scene, tool: Offered) -> Wish:
     command = make_value(scene, "command").spoken
     if scene.maybe(0.5):
-        command = f"{scene.pick(_PROGRAMS)} {' '.join(texts.some_words(scene, 0, 2))} {make_value(scene, 'path').spoken}"
-        command = " ".join(command.split())
+        words = texts.some_words(scene, 0, 2)
+        command = " ".join([scene.pick(_PROGRAMS), *words, make_value(scene, "path").spoken])
     arguments: dict[str, Any] = {"command": command}
-    request = _say(scene, "shell").format(command=scene.pick([command, f"`{command}`"]))
+    request = files.ask_for(scene, "shell").format(command=scene.pick([command, f"`{command}`"]))
     if scene.maybe(0.12) and scene.language == "en":
         seconds = scene.chance.randint(2, 300)
         request, arguments = (
@@ -451,10 +152,13 @@ def _run(scene: Scene, tool: Offered) -> Wish:
 def _fetch(scene: Scene, tool: Offered) -> Wish:
     url = make_value(scene, "url").spoken
     lines = [make_value(scene, "text").spoken for _ in range(scene.chance.randint(1, 5))]
-    return Wish(_say(scene, "fetch").format(url=url), tool, {"url": url}, {}, "\n".join(lines))
+    return Wish(files.ask_for(scene, "fetch").format(url=url), tool, {"url": url}, {}, "\n".join(lines))
 
 
-_PROGRAMS = ("cat", "ls -l", "wc -l", "head -n 5", "python", "node", "git add", "git diff", "grep -n", "rm", "mkdir -p", "chmod +x", "echo", "touch", "tail -f", "sort", "du -h", "sed -n 1,5p")  # fmt: skip
+_PROGRAMS = (
+    *("cat", "ls -l", "wc -l", "head -n 5", "python", "node", "git add", "git diff", "grep -n", "rm"),
+    *("mkdir -p", "chmod +x", "echo", "touch", "tail -f", "sort", "du -h", "sed -n 1,5p"),
+)
 
 
 _MAKERS: dict[str, Callable[[Scene, Offered], Wish]] = {
@@ -462,11 +166,11 @@ _MAKERS: dict[str, Callable[[Scene, Offered], Wish]] = {
     "current_time": _tell_time,
     "todo": _list_todo,
     "ask_person": _ask,
-    "list_directory": _list_files,
-    "read_file": _read,
-    "write_file": _write,
-    "glob": _glob,
-    "grep": _grep,
+    "list_directory": files.list_files,
+    "read_file": files.read,
+    "write_file": files.write,
+    "glob": files.glob,
+    "grep": files.grep,
     "shell": _run,
     "fetch_url": _fetch,
 }

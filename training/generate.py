@@ -24,8 +24,10 @@ from dragoman.providers.local.prompt import (
     tool_line,
 )
 from training import builtin
+from training.files import Chain
 from training.manner import lowered, say
 from training.material import talk
+from training.material.clashes import ANSWERS, EVERYDAY, MIXED
 from training.scene import Language, Scene
 from training.tools import Idea, Offered, Wish, ideas, offer, question_for, wish_for
 from training.values import make_value
@@ -118,7 +120,7 @@ class _Writer:
         chance.shuffle(self._tools)
 
     def _any_idea(self, near: str) -> Idea:
-        """Often one of the domain, so that alike ones stand beside each other; written by hand rather than not."""
+        """Often one of the same domain, so that the choice has to be learnt; rather one written by hand."""
         scene = self._scene
         pool: Sequence[Idea] = self._ideas
         if scene.maybe(0.4):
@@ -161,7 +163,7 @@ class _Writer:
             or second.open_end
         ):
             return
-        if any(isinstance(one, builtin.Chain) for one in (first, second)):
+        if any(isinstance(one, Chain) for one in (first, second)):
             return
         if first.tool is second.tool and first.tool.name == "todo":
             return  # that is one list
@@ -179,7 +181,7 @@ class _Writer:
         scene = self._scene
         self._write("\n".join(call_line(wish.tool.name, wish.arguments) for wish in wishes))
         self._last = wishes[-1]
-        if scene.maybe(0.35) and not isinstance(wishes[0], builtin.Chain):
+        if scene.maybe(0.35) and not isinstance(wishes[0], Chain):
             self._over = True
             return
         draw = scene.chance.random()
@@ -207,7 +209,7 @@ class _Writer:
         scene = self._scene
         for wish in wishes:
             self._result(wish.result or "ok")
-        if len(wishes) == 1 and isinstance(wishes[0], builtin.Chain):
+        if len(wishes) == 1 and isinstance(wishes[0], Chain):
             chain = wishes[0]
             self._write(call_line(chain.tool_after.name, chain.arguments_after))
             self._result(chain.result_after)
@@ -271,7 +273,7 @@ class _Writer:
         for _ in range(8):
             idea: Idea = scene.chance.choice(self._ideas)
             if near and domains:
-                pool = [one for one in self._ideas if one.domain in domains and one.domain not in _MIXED]
+                pool = [one for one in self._ideas if one.domain in domains and one.domain not in MIXED]
                 idea = scene.chance.choice(pool) if pool else idea
             if idea.names[0] in here or (idea.domain in domains and not near) or idea.domain == "knowledge":
                 continue
@@ -296,13 +298,13 @@ class _Writer:
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
         return bool(
             domains
-            & (_EVERYDAY | {"event", "appointment", "booking", "device", "reminder", "shipment", "order"})
+            & (EVERYDAY | {"event", "appointment", "booking", "device", "reminder", "shipment", "order"})
         )
 
     def _chat(self) -> None:
         scene = self._scene
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
-        if domains & _ANSWERS:  # something to look things up with, or to tell it to
+        if domains & ANSWERS:  # something to look things up with, or to tell it to
             return
         pool = talk.KNOWLEDGE if scene.maybe(0.55) else talk.CREATIVE
         text = scene.pick(pool[scene.language]).format(
@@ -363,28 +365,6 @@ class _Writer:
             self._pieces.append(Piece("\n" + message("tool", text) + OPEN))
         else:  # another result of the same reply
             self._pieces[-1] = Piece(before.text.removesuffix(OPEN) + message("tool", text) + OPEN)
-
-
-_EVERYDAY = frozenset(
-    ["weather", "travel", "money", "messages", "home", "media", "food", "knowledge", "text", "numbers", "computers", "chance", "shops", "health", "sport", "calendar", "mail", "chat", "documents", "people", "sales", "projects", "smart home", "kitchen", "trips", "purchases", "family", "cloud", "code", "finance", "facts", "culture", "learning", "public"]
-)
-_MIXED = frozenset(
-    (
-        "weather",
-        "travel",
-        "money",
-        "messages",
-        "home",
-        "media",
-        "food",
-        "knowledge",
-        "text",
-        "numbers",
-        "facts",
-        "sport",
-    )
-)
-_ANSWERS = frozenset({"knowledge", "computers", "facts", "culture", "health", "learning", "media", "public"})
 
 
 def _printed(pieces: list[Piece]) -> Iterator[str]:

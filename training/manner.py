@@ -8,7 +8,57 @@ from training.material import manner as M
 from training.scene import Scene
 
 _NO_ORDERS = frozenset(
-    ["what", "what's", "whats", "how", "how's", "is", "are", "do", "does", "did", "who", "who's", "when", "where", "which", "can", "could", "any", "anything", "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "my", "the", "a", "an", "there's", "there", "it's", "it", "has", "have", "will", "should", "that", "this", "if", "not", "no", "was", "status", "new"]
+    (
+        *(
+            "what",
+            "what's",
+            "whats",
+            "how",
+            "how's",
+            "is",
+            "are",
+            "do",
+            "does",
+            "did",
+            "who",
+            "who's",
+            "when",
+            "where",
+        ),
+        *(
+            "which",
+            "can",
+            "could",
+            "any",
+            "anything",
+            "i",
+            "i'm",
+            "i've",
+            "i'd",
+            "i'll",
+            "we",
+            "we're",
+            "my",
+            "the",
+        ),
+        *(
+            "a",
+            "an",
+            "there's",
+            "there",
+            "it's",
+            "it",
+            "has",
+            "have",
+            "will",
+            "should",
+            "that",
+            "this",
+            "if",
+            "not",
+        ),
+        *("no", "was", "status", "new"),
+    )
 )
 
 

@@ -34,7 +34,7 @@ _worker: dict[str, Tokenizer] = {}
 class Job(NamedTuple):
     base: str
     seed: int
-    count: int
+    packs: int
     longest: int
 
 
@@ -95,7 +95,7 @@ def make_packs(job: Job) -> list[Packed]:
     tokenizer, chance = _worker[job.base], random.Random(job.seed)
     packs: list[Packed] = []
     pack = _Pack()
-    while len(packs) < job.count:
+    while len(packs) < job.packs:
         first, others = conversations(chance)
         head = encode(tokenizer, [first])
         if _size(head) + SMALLEST > job.longest:

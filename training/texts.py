@@ -1,4 +1,4 @@
-"""Texts made of words: names nobody has heard, titles, sentences, lists and code, all to be copied exactly."""
+"""Texts that are to be copied exactly: names nobody has heard, titles, sentences, lists and code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def title(scene: Scene) -> str:
     if draw < 0.75:
         return " ".join(words)[:1].upper() + " ".join(words)[1:]
     if draw < 0.85:
-        return f"{' '.join(words).capitalize()} {scene.chance.choice(['2', 'v3', '(draft)', '#12', '2027', 'Q3', '– part 2', '& more'])}"
+        ending = scene.pick(["2", "v3", "(draft)", "#12", "2027", "Q3", "– part 2", "& more"])
+        return f"{' '.join(words).capitalize()} {ending}"
     return " ".join(words)
 
 
@@ -100,7 +101,12 @@ def lines(scene: Scene) -> str:
     """Several lines: a list, or a letter."""
     count = scene.chance.randint(2, 4)
     if scene.maybe(0.35) and scene.language == "en":
-        return f"{scene.pick(['Dear', 'Hi', 'Hello'])} {scene.pick(W.LISTS['first'])},\n{sentence(scene)}\n{scene.pick(['Best', 'Regards', 'Thanks', 'Love'])}, {scene.pick(W.LISTS['first'])}"
+        greeting, farewell = (
+            scene.pick(["Dear", "Hi", "Hello"]),
+            scene.pick(["Best", "Regards", "Thanks", "Love"]),
+        )
+        first, second = scene.pick(W.LISTS["first"]), scene.pick(W.LISTS["first"])
+        return f"{greeting} {first},\n{sentence(scene)}\n{farewell}, {second}"
     mark = scene.pick(["- ", "* ", "", "", "[ ] "])
     each = [
         scene.pick(W.CHORES[scene.language]) if scene.maybe(0.5) else sentence(scene) for _ in range(count)
@@ -112,7 +118,7 @@ def lines(scene: Scene) -> str:
 
 def code(scene: Scene) -> str:
     pattern = scene.pick(S.CODE)
-    words = [word for word in some_words(scene, 3, 3)]
+    words = some_words(scene, 3, 3)
     return pattern.format(
         w=words[0],
         x=words[1],

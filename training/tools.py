@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from training import texts
+from training.material.clashes import GENERAL_WORDS
 from training.material.families import family_lines
 from training.scene import Language, Scene, Value
 from training.values import free_text, make_value, schema_of
@@ -26,7 +27,8 @@ _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
 _NEW = re.compile(r"\{(\w+):([^}]+)\}")
 _ENDS = re.compile(r"\{\w+\}$")
 _ON = re.compile(
-    r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )|\bam (?=heute|morgen|übermorgen|in |nächsten )"
+    r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )"
+    r"|\bam (?=heute|morgen|übermorgen|in |nächsten )"
 )
 _LANGUAGES: dict[str, Language] = {"e": "en", "d": "de", "z": "zh", "f": "en", "fd": "de", "fz": "zh"}
 
@@ -94,15 +96,10 @@ class Wish:
     open_end: bool = False  # the request ends with a text that is all meant: nothing may follow
 
 
-_GENERAL = frozenset(
-    ["get", "set", "find", "search", "list", "create", "add", "new", "send", "book", "make", "start", "info", "show", "check", "update", "delete", "remove", "record", "log", "all", "count", "number", "fetch", "change", "edit", "cancel", "details", "of", "to", "for", "in", "by", "is", "my", "the", "a", "what", "where", "who", "how", "next", "recent", "now", "today", "open", "call", "run", "file", "system", "data", "id", "report", "status", "state", "convert", "compute", "calculate", "value", "values", "text", "time", "place", "item", "items", "and", "on"]
-)
-
-
 @cache
 def _content_words(names: tuple[str, ...]) -> frozenset[str]:
     found = {word for name in names for word in re.split(r"[._-]", name.lower())}
-    return frozenset(word.removesuffix("s") for word in found if len(word) > 2) - _GENERAL
+    return frozenset(word.removesuffix("s") for word in found if len(word) > 2) - GENERAL_WORDS
 
 
 @cache
@@ -150,9 +147,20 @@ def _read_line(idea: Idea, mark: str, rest: str) -> None:
 
 
 _LONGER = (
-    "Use this tool to {0}.", "{1} Returns a short text.", "This function can {0}.", "{1} Use it when the user asks for that.",
-    "Tool: {0}", "{1} Requires no login.", "{1} Do not call it twice.", "A tool that lets you {0}.", "{1} The result is JSON.",
-)  # fmt: skip
+    *(
+        "Use this tool to {0}.",
+        "{1} Returns a short text.",
+        "This function can {0}.",
+        "{1} The result is JSON.",
+    ),
+    *(
+        "{1} Use it when the user asks for that.",
+        "Tool: {0}",
+        "{1} Requires no login.",
+        "A tool that lets you {0}.",
+    ),
+    "{1} Do not call it twice.",
+)
 
 
 # ── offered ───────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +245,8 @@ def _styled(scene: Scene, name: str, domain: str) -> str:
     if draw < 0.16:
         return f"{domain.split(' ', maxsplit=1)[0]}.{name}"
     if draw < 0.2:
-        return f"{scene.pick(['mcp', 'my', 'acme', 'api', domain.split(' ', maxsplit=1)[0]])}{scene.pick(['__', '_'])}{name}"
+        server = scene.pick(["mcp", "my", "acme", "api", domain.split(" ", maxsplit=1)[0]])
+        return f"{server}{scene.pick(['__', '_'])}{name}"
     return name
 
 

@@ -19,13 +19,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import create_block_mask
 
 from training.examine import Examination
 from training.gguf import write_adapter
-from training.model import AdaptedLlama, Mask
+from training.model import AdaptedLlama, Mask, block
 from training.pack import MOST_PARTS, PER_JOB, Job, Packed, make_packs
 from training.tokenizer import load_tokenizer
 
@@ -57,7 +58,7 @@ def tensors(batch: list[Packed], device: str) -> dict[str, Tensor]:
 
 
 def mask_of(parts: Tensor, *, blocks: bool) -> Mask:
-    """A token sees what is before it in its own conversation, and the system message that this begins with."""
+    """A token sees what is before it in its conversation, and the system message that this begins with."""
 
     def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         one, other = parts[batch, query], parts[batch, key]
@@ -146,9 +147,14 @@ def train(options: argparse.Namespace) -> None:
     report = {**vars(options), "steps": steps, "tokens": seen, "learnt": written}
     (out / "training.json").write_text(json.dumps(report, indent=1))
     if options.examine:
-        found = Examination(model, tokenizer, options.longest).run(options.examine, device)
-        (out / "examined.json").write_text(json.dumps(found, indent=1, ensure_ascii=False))
-        print(json.dumps(found["counts"]), flush=True)
+        examine(model, tokenizer, options, device)
+
+
+def examine(model: AdaptedLlama, tokenizer: Tokenizer, options: argparse.Namespace, device: str) -> None:
+    model.block = block  # every length is another, which would be compiled anew
+    found = Examination(model, tokenizer, options.longest).run(options.examine, device)
+    (Path(options.out) / "examined.json").write_text(json.dumps(found, indent=1, ensure_ascii=False))
+    print(json.dumps(found["counts"]), flush=True)
 
 
 def save(model: AdaptedLlama, path: Path, options: argparse.Namespace) -> None:

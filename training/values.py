@@ -11,16 +11,14 @@ from training import texts
 from training.figures import (
     day,
     hour,
-    hour_of_day,
     integer,
     moment,
     money,
     number,
     percent,
-    quantity,
-    share,
 )
 from training.material import words as W
+from training.quantities import hour_of_day, quantity, share
 from training.scene import Scene, Value
 
 

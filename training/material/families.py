@@ -156,6 +156,12 @@ def _records(line: str) -> Iterator[str]:
     yield f"z 列出所有{chinese}"
     yield f"z 有哪些{chinese}？"
     yield f"= {{a:int 2 40}} {plural}\\n{{b:id}}\\n{{c:id}} => SHOW"
+    yield from _delete(noun, key, germans, chinese)
+    yield from _change(noun, key, chinese, others or [first])
+    yield from _count_and_search(noun, plural, germans, chinese, first)
+
+
+def _delete(noun: str, key: str, germans: str, chinese: str) -> Iterator[str]:
     yield f"@ delete_{key}, remove_{key}, cancel_{key} :: Delete a {noun}. / Remove one {noun} for good."
     yield f". {key}_id, id, number: id = which {noun}"
     yield f"e Delete {noun} {{{key}_id}}"
@@ -170,8 +176,6 @@ def _records(line: str) -> Iterator[str]:
     yield f"? {key}_id ; Delete the {noun} ; Which {noun} should I delete?"
     yield f"?z {key}_id ; 删除{chinese} ; 要删除哪个{chinese}？"
     yield f"= deleted => The {noun} {{{key}_id}} is deleted."
-    yield from _change(noun, key, chinese, others or [first])
-    yield from _count_and_search(noun, plural, germans, chinese, first)
 
 
 def _count_and_search(

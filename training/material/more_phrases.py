@@ -102,5 +102,36 @@ MORE: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 
-VERBS = ["buy", "call", "clean", "fix", "order", "return", "book", "cancel", "renew", "write", "pack", "iron", "sell", "print", "paint", "pick up", "sign", "post", "pay", "email", "feed", "walk", "visit", "mow", "sort", "bake", "check", "read", "update", "measure"]
+VERBS = [
+    "buy",
+    "call",
+    "clean",
+    "fix",
+    "order",
+    "return",
+    "book",
+    "cancel",
+    "renew",
+    "write",
+    "pack",
+    "iron",
+    "sell",
+    "print",
+    "paint",
+    "pick up",
+    "sign",
+    "post",
+    "pay",
+    "email",
+    "feed",
+    "walk",
+    "visit",
+    "mow",
+    "sort",
+    "bake",
+    "check",
+    "read",
+    "update",
+    "measure",
+]
 OBJECTS = ["the dentist", "a birthday card", "the gutters", "new shoes", "the tax form", "the neighbours", "the car insurance", "the spare room", "dog food", "the bike", "the holiday photos", "tomatoes", "Aunt Vera", "the lawn", "the boiler", "the kids' lunch", "the landlord", "two train tickets", "the bathroom mirror", "the slides", "winter tyres", "a present for Leo", "the fire alarm", "the fridge", "the report", "stamps", "the printer", "the vet", "flour and sugar", "the roses"]  # fmt: skip
