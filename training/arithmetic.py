@@ -53,6 +53,7 @@ def _said(scene: Scene) -> tuple[str, str]:
         "n": "int 2 40",
         "k": "int 2 12",
         "k1": "int 1 3",
+        "n2": "int 30 99",
     }
     values = {name: make_value(scene, kind) for name, kind in kinds.items()}
     request = pattern.format(**{name: value.spoken for name, value in values.items()})

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from training import files, texts
 from training.arithmetic import calculation
-from training.material.phrases import KINDS_OF_FILES, QUESTIONS, REQUESTS
+from training.material.clashes import CLASHES
+from training.material.more_phrases import OBJECTS, VERBS
+from training.material.phrases import QUESTIONS
 from training.scene import Scene
 from training.tools import Offered, Wish
 from training.values import make_value
@@ -27,41 +29,6 @@ GROUPS = {
     "web": ("fetch_url",),
     "shell": ("shell",),
 }
-_CLASHES = {
-    "files": ("copy_file", "move_file", "delete_path", "search_documents", "disk_usage", "compress_file"),
-    "basics": (
-        *(
-            "split_bill",
-            "average",
-            "create_task",
-            "list_tasks",
-            "create_reminder",
-            "tip_amount",
-            "growth_rate",
-        ),
-        *("discount_price", "sales_tax", "gcd", "rectangle_area", "speed", "convert_units", "delete_task"),
-    ),
-    "web": ("http_request", "wikipedia_summary", "summarize_text"),
-    "shell": (
-        "run_tests",
-        "git_commit",
-        "list_commits",
-        "system_info",
-        "disk_usage",
-        "ping_host",
-        "schedule_job",
-    ),
-}
-
-
-@dataclass(slots=True)
-class Chain(Wish):
-    """A wish that takes two calls, the second with something out of the first one's result."""
-
-    tool_after: Offered = field(default_factory=lambda: Offered("", "", {}))
-    arguments_after: dict[str, Any] = field(default_factory=dict)
-    result_after: str = ""
-    reply_after: str = ""
 
 
 @cache
@@ -74,7 +41,9 @@ def offered(scene: Scene) -> list[Offered]:
     """The groups as people have them: mostly all but the shell, sometimes a few tools alone."""
     names = [*GROUPS["basics"], *GROUPS["files"], *GROUPS["web"]]
     draw = scene.chance.random()
-    if draw < 0.25:
+    if scene.maybe(0.35):
+        names = [name for name in names if name not in ("ask_person", "apply_patch")]
+    elif draw < 0.25:
         names = scene.chance.sample([*names, "shell"], scene.chance.randint(3, 9))
     elif draw < 0.4:
         names.append("shell")
@@ -86,18 +55,14 @@ def offered(scene: Scene) -> list[Offered]:
 def clashes(idea: str, tools: list[Offered]) -> bool:
     """Whether a tool of ours that is offered might be right for the same wishes."""
     here = {tool.name for tool in tools if tool.idea is None}
-    return any(idea in _CLASHES[group] and here & set(names) for group, names in GROUPS.items())
+    return any(idea in CLASHES[group] and here & set(names) for group, names in GROUPS.items())
 
 
 def wish(scene: Scene, tool: Offered, tools: list[Offered]) -> Wish | None:
     if tool.name == "edit_file":
-        return _edit(scene, tool, tools)
+        return files.edit(scene, tool, tools)
     maker = _MAKERS.get(tool.name)
     return maker(scene, tool) if maker is not None else None
-
-
-def _say(scene: Scene, kind: str) -> str:
-    return str(scene.pick(REQUESTS[kind][scene.language]))
 
 
 def _calculate(scene: Scene, tool: Offered) -> Wish:
@@ -113,7 +78,7 @@ def _calculate(scene: Scene, tool: Offered) -> Wish:
 
 def _tell_time(scene: Scene, tool: Offered) -> Wish:
     zone = make_value(scene, "zone") if scene.maybe(0.55) else None
-    request = _say(scene, "time_there" if zone else "time").format(place=zone.spoken if zone else "")
+    request = files.ask_for(scene, "time_there" if zone else "time").format(place=zone.spoken if zone else "")
     hour, minute = scene.chance.randint(0, 23), scene.chance.randint(0, 59)
     named = zone.written if zone else scene.pick(["UTC", "Europe/Vienna", "America/New_York"])
     day = scene.today
@@ -135,14 +100,18 @@ def _list_todo(scene: Scene, tool: Offered) -> Wish:
     chores: list[str] = []
     while len(chores) < count:
         chore = make_value(scene, "chore").spoken
+        if scene.language == "en" and scene.maybe(0.6):
+            chore = f"{scene.pick(VERBS)} {scene.pick(OBJECTS)}"
         if chore not in chores:
             chores.append(chore)
     comma, last = (
         ("、", "和") if scene.language == "zh" else (", ", {"en": " and ", "de": " und "}[scene.language])
     )
     spoken = chores[0] if count == 1 else comma.join(chores[:-1]) + last + chores[-1]
+    if scene.language == "en" and scene.maybe(0.15):
+        spoken = " and ".join([chores[0], *(f"to {chore}" for chore in chores[1:])])
     state = scene.pick(["", "", "", "done", "doing"]) if count == 1 else ""
-    request = _say(scene, f"todo_{state}" if state else "todo").format(items=spoken)
+    request = files.ask_for(scene, f"todo_{state}" if state else "todo").format(items=spoken)
     items = [{"text": chore, **({"state": state} if state else {})} for chore in chores]
     box = {"": "[ ]", "done": "[x]", "doing": "[~]"}[state]
     result = "\n".join(f"{box} {chore}" for chore in chores)
@@ -164,147 +133,13 @@ def _ask(scene: Scene, tool: Offered) -> Wish:
     return Wish(request, tool, arguments, {}, result, reply)
 
 
-def _list_files(scene: Scene, tool: Offered) -> Wish:
-    names = sorted(
-        {make_value(scene, "path").spoken.rpartition("/")[2] for _ in range(scene.chance.randint(2, 6))}
-    )
-    result = "\n".join(
-        [
-            *(f"{name}  {scene.chance.randint(3, 9000)}" for name in names),
-            f"{scene.pick(['src', 'old', 'img'])}/",
-        ]
-    )
-    if scene.maybe(0.4):
-        return Wish(_say(scene, "list_here"), tool, {}, {}, result)
-    folder = make_value(scene, "folder").spoken
-    return Wish(_say(scene, "list").format(folder=folder), tool, {"path": folder}, {}, result)
-
-
-def _read(scene: Scene, tool: Offered) -> Wish:
-    path = make_value(scene, "longpath" if scene.maybe(0.15) else "path").spoken
-    lines = [make_value(scene, "text").spoken for _ in range(scene.chance.randint(1, 6))]
-    arguments: dict[str, Any] = {"path": path}
-    draw, first, count = scene.chance.random(), scene.chance.randint(2, 400), scene.chance.randint(2, 120)
-    if draw < 0.08:
-        request, arguments = (
-            _say(scene, "read_first").format(path=path, count=count),
-            {"path": path, "lines": count},
-        )
-    elif draw < 0.15:
-        request = _say(scene, "read_range").format(path=path, first=first, last=first + count - 1)
-        arguments = {"path": path, "start": first, "lines": count}
-    elif draw < 0.2:
-        request, arguments = (
-            _say(scene, "read_from").format(path=path, first=first),
-            {"path": path, "start": first},
-        )
-    else:
-        request = _say(scene, "read").format(path=path)
-    return Wish(request, tool, arguments, {}, _shown(scene, path, lines))
-
-
-def _shown(scene: Scene, path: str, lines: list[str]) -> str:
-    return "\n".join(
-        [f"[{path}: lines 1 to {len(lines)} of {len(lines)}, version {_version(scene)}]", *lines]
-    )
-
-
-def _version(scene: Scene) -> str:
-    return "".join(scene.chance.choice("0123456789abcdef") for _ in range(10))
-
-
-def _write(scene: Scene, tool: Offered) -> Wish:
-    path = make_value(scene, "path").spoken
-    if scene.maybe(0.12):
-        parts = make_value(scene, "list food")
-        request, text = (
-            _say(scene, "write_lines").format(path=path, items=parts.spoken),
-            "\n".join(parts.written),
-        )
-    else:
-        value = make_value(scene, "quoted" if scene.maybe(0.75) else "text")
-        request, text = _say(scene, "write").format(path=path, text=value.spoken), str(value.written)
-    result = f"wrote {path}: {len(text)} characters, version {_version(scene)}"
-    reply = {"en": f"{path} is written.", "de": f"{path} ist geschrieben.", "zh": f"{path}已写好。"}[
-        scene.language
-    ]
-    return Wish(request, tool, {"path": path, "text": text}, {}, result, reply)
-
-
-def _edit(scene: Scene, tool: Offered, tools: list[Offered]) -> Chain | None:
-    reading = next((one for one in tools if one.name == "read_file"), None)
-    if reading is None:
-        return None
-    path = make_value(scene, "path").spoken
-    old, new = make_value(scene, "title").spoken, make_value(scene, "title").spoken
-    request = _say(scene, "edit").format(path=path, old=old, new=new)
-    everywhere = scene.maybe(0.2) and scene.language == "en"
-    lines = [make_value(scene, "text").spoken, f"- {old}", make_value(scene, "text").spoken]
-    result = _shown(scene, path, lines)
-    version = result.partition("version ")[2][:10]
-    after: dict[str, Any] = {"path": path, "version": version, "old": old, "new": new}
-    if everywhere:
-        request, after = f"{request.rstrip('.')} everywhere", {**after, "everywhere": True}
-    done = f"edited {path}: version {_version(scene)}"
-    reply = {
-        "en": f"{path} now has {new}.",
-        "de": f"In {path} steht jetzt {new}.",
-        "zh": f"{path}现在是{new}。",
-    }[scene.language]
-    return Chain(
-        request, reading, {"path": path}, {}, result,
-        tool_after=tool, arguments_after=after, result_after=done, reply_after=reply,
-    )  # fmt: skip
-
-
-def _glob(scene: Scene, tool: Offered) -> Wish:
-    kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
-    paths = [make_value(scene, "path").spoken for _ in range(scene.chance.randint(1, 5))]
-    result = "\n".join(paths)
-    draw = scene.chance.random()
-    if draw < 0.5:
-        return Wish(_say(scene, "glob").format(kind=kind), tool, {"pattern": f"**/*.{ending}"}, {}, result)
-    folder = make_value(scene, "folder").spoken
-    if draw < 0.75:
-        request = _say(scene, "glob_in").format(kind=kind, folder=folder)
-        return Wish(request, tool, {"pattern": f"**/*.{ending}", "path": folder}, {}, result)
-    pattern = make_value(scene, "glob").spoken
-    return Wish(_say(scene, "glob_pattern").format(pattern=pattern), tool, {"pattern": pattern}, {}, result)
-
-
-def _grep(scene: Scene, tool: Offered) -> Wish:
-    pattern = make_value(scene, scene.pick(["pattern", "pattern", "word", "id", "first", "service"])).spoken
-    arguments: dict[str, Any] = {"pattern": pattern}
-    quoted = f"{scene.pick(['', chr(39), chr(34)])}"
-    shown = f"{quoted}{pattern}{quoted}"
-    request = _say(scene, "grep").format(pattern=shown)
-    draw = scene.chance.random()
-    if draw < 0.3:
-        folder = make_value(scene, "folder").spoken
-        request, arguments = (
-            _say(scene, "grep_in").format(pattern=shown, folder=folder),
-            {**arguments, "path": folder},
-        )
-    elif draw < 0.45:
-        kind, ending = scene.pick(KINDS_OF_FILES[scene.language])
-        request = _say(scene, "grep_kind").format(pattern=shown, kind=kind)
-        arguments = {**arguments, "files": f"**/*.{ending}"}
-    elif draw < 0.55:
-        request, arguments = (
-            _say(scene, "grep_case").format(pattern=shown),
-            {**arguments, "ignore_case": True},
-        )
-    hits = [
-        f"{make_value(scene, 'path').spoken}:{scene.chance.randint(1, 300)}: {pattern} here"
-        for _ in range(scene.chance.randint(1, 4))
-    ]
-    return Wish(request, tool, arguments, {}, "\n".join(hits))
-
-
 def _run(scene: Scene, tool: Offered) -> Wish:
     command = make_value(scene, "command").spoken
+    if scene.maybe(0.5):
+        words = texts.some_words(scene, 0, 2)
+        command = " ".join([scene.pick(_PROGRAMS), *words, make_value(scene, "path").spoken])
     arguments: dict[str, Any] = {"command": command}
-    request = _say(scene, "shell").format(command=scene.pick([command, f"`{command}`"]))
+    request = files.ask_for(scene, "shell").format(command=scene.pick([command, f"`{command}`"]))
     if scene.maybe(0.12) and scene.language == "en":
         seconds = scene.chance.randint(2, 300)
         request, arguments = (
@@ -317,7 +152,13 @@ def _run(scene: Scene, tool: Offered) -> Wish:
 def _fetch(scene: Scene, tool: Offered) -> Wish:
     url = make_value(scene, "url").spoken
     lines = [make_value(scene, "text").spoken for _ in range(scene.chance.randint(1, 5))]
-    return Wish(_say(scene, "fetch").format(url=url), tool, {"url": url}, {}, "\n".join(lines))
+    return Wish(files.ask_for(scene, "fetch").format(url=url), tool, {"url": url}, {}, "\n".join(lines))
+
+
+_PROGRAMS = (
+    *("cat", "ls -l", "wc -l", "head -n 5", "python", "node", "git add", "git diff", "grep -n", "rm"),
+    *("mkdir -p", "chmod +x", "echo", "touch", "tail -f", "sort", "du -h", "sed -n 1,5p"),
+)
 
 
 _MAKERS: dict[str, Callable[[Scene, Offered], Wish]] = {
@@ -325,11 +166,11 @@ _MAKERS: dict[str, Callable[[Scene, Offered], Wish]] = {
     "current_time": _tell_time,
     "todo": _list_todo,
     "ask_person": _ask,
-    "list_directory": _list_files,
-    "read_file": _read,
-    "write_file": _write,
-    "glob": _glob,
-    "grep": _grep,
+    "list_directory": files.list_files,
+    "read_file": files.read,
+    "write_file": files.write,
+    "glob": files.glob,
+    "grep": files.grep,
     "shell": _run,
     "fetch_url": _fetch,
 }

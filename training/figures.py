@@ -20,7 +20,7 @@ def integer(scene: Scene, least: int, most: int) -> Value:
         return Value(W.ZH_NUMBERS[number] if 0 < number <= 10 and scene.maybe(0.3) else str(number), number)
     if 1 < number <= 12 and scene.maybe(0.25):
         return Value((W.EN_NUMBERS if scene.language == "en" else W.DE_NUMBERS)[number], number)
-    if number >= 1000 and scene.maybe(0.5):
+    if number >= 1000 and scene.maybe(0.5) and not (least >= 1000 and most <= 2100):  # years have no marks
         grouped = f"{number:,}"
         return Value(grouped if scene.language == "en" else grouped.replace(",", "."), number)
     return Value(str(number), number)
@@ -97,21 +97,79 @@ def money(scene: Scene) -> Value:
 
 def day(scene: Scene, about: str) -> Value:
     """Where the parameter wants YYYY-MM-DD, it gets that; else it gets what was said."""
-    today, chance = scene.today, scene.chance
-    ahead = chance.choice([0, 1, 1, 2]) if scene.knows_today and scene.maybe(0.4) else -1
-    if ahead >= 0:
-        spoken = W.RELATIVE_DAYS[scene.language][ahead]
-        meant = today + timedelta(days=ahead)
-    elif scene.knows_today and scene.maybe(0.35):
-        weekday = chance.randint(0, 6)
-        meant = today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
-        spoken = W.ON_WEEKDAY[scene.language].format(W.WEEKDAYS[scene.language][weekday])
-    else:
-        meant = date(
-            today.year + chance.choice([0, 0, 0, 1, -1]), chance.randint(1, 12), chance.randint(1, 28)
-        )
-        spoken = _spoken_date(scene, meant)
+    spoken, meant = _day(scene)
     return Value(spoken, meant.isoformat() if "YYYY" in about else spoken)
+
+
+def moment(scene: Scene) -> Value:
+    """A day and an hour, written as ISO 8601 has it."""
+    spoken, meant = _day(scene)
+    at = hour(scene, "HH")
+    joined = {
+        "en": f"{spoken} at {at.spoken}",
+        "de": f"{spoken} um {at.spoken}",
+        "zh": f"{spoken}{at.spoken}",
+    }
+    turned = (
+        f"{at.spoken} {spoken}" if scene.language == "en" and scene.maybe(0.25) else joined[scene.language]
+    )
+    return Value(turned, f"{meant.isoformat()}T{at.written}:00")
+
+
+def _day(scene: Scene) -> tuple[str, date]:
+    today, chance = scene.today, scene.chance
+    draw = chance.random() if scene.knows_today else 1.0
+    if draw < 0.25:
+        ahead = chance.choice([0, 1, 1, 1, 2])
+        return W.RELATIVE_DAYS[scene.language][ahead], today + timedelta(days=ahead)
+    if draw < 0.45:
+        weekday = chance.randint(0, 6)
+        named = W.WEEKDAYS[scene.language][weekday]
+        before = {"en": ["", "", "next ", "this "], "de": ["", "nächsten "], "zh": ["", "这"]}[scene.language]
+        return scene.pick(before) + named, today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
+    if draw < 0.53:
+        ahead = chance.choice([2, 3, 4, 5, 6, 10, 7, 14, 21])
+        return _in_days(scene, ahead), today + timedelta(days=ahead)
+    if draw < 0.72:  # the next one of that name
+        meant = date(today.year, chance.randint(1, 12), chance.randint(1, 28))
+        meant = meant if meant >= today else meant.replace(year=today.year + 1)
+        return _without_year(scene, meant), meant
+    meant = date(
+        today.year + chance.choice([0, 0, 0, 1, 1, -1]), chance.randint(1, 12), chance.randint(1, 28)
+    )
+    return _spoken_date(scene, meant), meant
+
+
+def _in_days(scene: Scene, ahead: int) -> str:
+    weeks, rest = divmod(ahead, 7)
+    if scene.language == "zh":
+        return f"{weeks}周后" if not rest else f"{ahead}天后"
+    if scene.language == "de":
+        return (f"in {weeks} Wochen" if weeks > 1 else "in einer Woche") if not rest else f"in {ahead} Tagen"
+    if not rest:
+        return "in a week" if weeks == 1 else f"in {scene.pick([str(weeks), W.EN_NUMBERS[weeks]])} weeks"
+    return f"in {scene.pick([str(ahead), W.EN_NUMBERS[ahead]])} days"
+
+
+def _without_year(scene: Scene, day: date) -> str:
+    month = W.MONTHS[scene.language][day.month - 1]
+    if scene.language == "zh":
+        return f"{day.month}月{day.day}日"
+    if scene.language == "de":
+        return scene.pick([f"{day.day}. {month}", f"{day.day}.{day.month}."])
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10 if day.day // 10 != 1 else 0, "th")
+    return str(
+        scene.pick(
+            [
+                *(f"{month} {day.day}", f"{day.day} {month}", f"{month} {day.day}{ending}"),
+                *(
+                    f"the {day.day}{ending} of {month}",
+                    f"{month[:3]} {day.day}",
+                    f"{day.day}{ending} {month}",
+                ),
+            ]
+        )
+    )
 
 
 def _spoken_date(scene: Scene, day: date) -> str:

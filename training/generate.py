@@ -5,9 +5,10 @@ python -m training.generate 5        prints five of them
 
 from __future__ import annotations
 
+import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -23,14 +24,17 @@ from dragoman.providers.local.prompt import (
     tool_line,
 )
 from training import builtin
+from training.files import Chain
+from training.manner import lowered, say
 from training.material import talk
+from training.material.clashes import ANSWERS, EVERYDAY, MIXED
 from training.scene import Language, Scene
 from training.tools import Idea, Offered, Wish, ideas, offer, question_for, wish_for
 from training.values import make_value
 
 LANGUAGES: tuple[Language, ...] = ("en", "de", "zh")
 LONGEST_LINE = 60  # characters of a result that is told in a sentence where no sentence was written for it
-_TURNS = (1, 1, 2, 2, 2, 3, 4)
+_TURNS = (1, 1, 1, 1, 2, 2, 3)
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,32 +46,45 @@ class Piece:
 
 
 def conversation(chance: random.Random, *, held: bool = False) -> list[Piece]:
-    return _Writer(chance, held).write()
+    first, others = conversations(chance, held=held)
+    return [first, *next(others)]
+
+
+def conversations(chance: random.Random, *, held: bool = False) -> tuple[Piece, Iterator[list[Piece]]]:
+    """A system message, and any number of conversations that begin with it."""
+    writer = _Writer(chance, held)
+    return writer.head(), iter(writer.write, None)
 
 
 class _Writer:
     """Writes one conversation: what is offered first, then turn by turn."""
 
     def __init__(self, chance: random.Random, held: bool) -> None:
-        language = chance.choices(LANGUAGES, [76, 13, 11])[0]
         today = date(2024, 1, 1) + timedelta(days=chance.randrange(1400))
-        self._scene = Scene(chance, language, today, chance.random() < 0.9)
+        self._scene = Scene(chance, "en", today, chance.random() < 0.95)
         self._ideas = ideas(held)
-        self._with_builtin = chance.random() < (0.2 if held else 0.42)
+        self._with_builtin = chance.random() < (0.2 if held else 0.4)
         self._tools: list[Offered] = []
         self._last: Wish | None = None
         self._pieces: list[Piece] = []
         self._over = False  # a call stands at the end, and what comes of it is not told
 
-    def write(self) -> list[Piece]:
+    def head(self) -> Piece:
+        """The system message."""
         scene = self._scene
         self._choose_tools()
         lines = [tool_line(tool.name, tool.description, tool.schema) for tool in self._tools]
         today = scene.today if scene.knows_today else None
         extra = scene.pick(talk.EXTRAS) if scene.maybe(0.15) else ""
-        self._pieces = [Piece(system_text(lines, today=today, extra=extra))]
+        return Piece(system_text(lines, today=today, extra=extra))
+
+    def write(self) -> list[Piece]:
+        """A conversation, without the system message."""
+        scene = self._scene
+        scene.language = scene.chance.choices(LANGUAGES, [76, 13, 11])[0]
+        self._last, self._over, self._pieces = None, False, []
         turns = scene.pick(_TURNS)
-        while (turns > 0 or len(self._pieces) < 3) and not self._over:
+        while (turns > 0 or not self._pieces) and not self._over:
             self._turn()
             turns -= 1
         return self._pieces
@@ -82,17 +99,17 @@ class _Writer:
         count = (
             chance.choice([0, 0, 0, 1, 3])
             if self._with_builtin
-            else chance.choice([1, 1, 2, 3, 4, 6, 8, 10, 12, 12])
+            else chance.choice([1, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18])
         )
         taken |= {tool.name for tool in self._tools}
         domains = {one.domain for one in self._ideas}
         near = chance.choice(sorted(domains))
         while count > 0:
-            pool = [idea for idea in self._ideas if idea.domain == near] if scene.maybe(0.35) else self._ideas
-            idea = chance.choice(pool)
+            idea = self._any_idea(near)
             tool = offer(scene, idea, taken)
             count -= 1
-            if tool is None or idea in [one.idea for one in self._tools]:
+            others = [one.idea for one in self._tools if one.idea is not None]
+            if tool is None or idea in others or any(idea.alike(other) for other in others):
                 continue
             if self._with_builtin and builtin.clashes(idea.names[0], self._tools):
                 continue
@@ -101,6 +118,16 @@ class _Writer:
         if not self._tools:
             self._tools = builtin.offered(scene)
         chance.shuffle(self._tools)
+
+    def _any_idea(self, near: str) -> Idea:
+        """Often one of the same domain, so that the choice has to be learnt; rather one written by hand."""
+        scene = self._scene
+        pool: Sequence[Idea] = self._ideas
+        if scene.maybe(0.4):
+            pool = [idea for idea in self._ideas if idea.domain == near]
+        elif scene.maybe(0.6):
+            pool = [idea for idea in self._ideas if not idea.of_family]
+        return scene.chance.choice(pool or self._ideas)
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,20 +150,28 @@ class _Writer:
         wish = self._new_wish()
         if wish is None:
             return
-        self._user(self._worded(wish.request))
+        self._user(self._worded(wish.request, wish))
         self._calls([wish])
 
     def _say_two_wishes(self) -> None:
         first, second = self._new_wish(), self._new_wish()
-        if first is None or second is None or first.request == second.request:
+        if (
+            first is None
+            or second is None
+            or first.request == second.request
+            or first.open_end
+            or second.open_end
+        ):
             return
-        if any(isinstance(one, builtin.Chain) for one in (first, second)):
+        if any(isinstance(one, Chain) for one in (first, second)):
             return
+        if first.tool is second.tool and first.tool.name == "todo":
+            return  # that is one list
         pattern = self._scene.pick(talk.JOINED[self._scene.language])
         one, other = first.request, second.request
         if pattern.startswith("{} and") or pattern.startswith("{}, "):
             one = one.rstrip("?.!")
-        text = pattern.replace("{low1}", _lowered(one)).replace("{low}", _lowered(other))
+        text = pattern.replace("{low1}", lowered(one)).replace("{low}", lowered(other))
         for request in (one, other):
             text = text.replace("{}", request, 1)
         self._user(text)
@@ -146,7 +181,7 @@ class _Writer:
         scene = self._scene
         self._write("\n".join(call_line(wish.tool.name, wish.arguments) for wish in wishes))
         self._last = wishes[-1]
-        if scene.maybe(0.35) and not isinstance(wishes[0], builtin.Chain):
+        if scene.maybe(0.35) and not isinstance(wishes[0], Chain):
             self._over = True
             return
         draw = scene.chance.random()
@@ -174,7 +209,7 @@ class _Writer:
         scene = self._scene
         for wish in wishes:
             self._result(wish.result or "ok")
-        if len(wishes) == 1 and isinstance(wishes[0], builtin.Chain):
+        if len(wishes) == 1 and isinstance(wishes[0], Chain):
             chain = wishes[0]
             self._write(call_line(chain.tool_after.name, chain.arguments_after))
             self._result(chain.result_after)
@@ -221,8 +256,14 @@ class _Writer:
         if scene.maybe(0.3):
             if self._might_do_anything():
                 return
-            text = scene.pick(talk.WISHES[scene.language]).format(
-                person=make_value(scene, "person").spoken, city=make_value(scene, "city").spoken
+            wishes = [*talk.WISHES[scene.language]]
+            if self._with_builtin and not any(tool.name == "shell" for tool in self._tools):
+                wishes += talk.WISHES_FOR_FILES[scene.language] * 2
+            text = scene.pick(wishes).format(
+                person=make_value(scene, "person").spoken,
+                city=make_value(scene, "city").spoken,
+                path=make_value(scene, "path").spoken,
+                other=make_value(scene, "path").spoken,
             )
             self._decline(text)
             return
@@ -232,9 +273,11 @@ class _Writer:
         for _ in range(8):
             idea: Idea = scene.chance.choice(self._ideas)
             if near and domains:
-                pool = [one for one in self._ideas if one.domain in domains and one.domain not in _EVERYDAY]
+                pool = [one for one in self._ideas if one.domain in domains and one.domain not in MIXED]
                 idea = scene.chance.choice(pool) if pool else idea
             if idea.names[0] in here or (idea.domain in domains and not near) or idea.domain == "knowledge":
+                continue
+            if any(tool.idea is not None and idea.alike(tool.idea) for tool in self._tools):
                 continue
             if idea.domain in domains and idea.names[0].startswith(("count_", "search_", "get_")):
                 continue  # a list might answer it too
@@ -254,13 +297,14 @@ class _Writer:
         """Whether a tool that is offered might grant some of the wishes after all."""
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
         return bool(
-            domains & {"home", "money", "messages", "media", "travel", "event", "appointment", "booking"}
+            domains
+            & (EVERYDAY | {"event", "appointment", "booking", "device", "reminder", "shipment", "order"})
         )
 
     def _chat(self) -> None:
         scene = self._scene
         domains = {tool.idea.domain for tool in self._tools if tool.idea is not None}
-        if domains & {"knowledge", "computers"}:  # something to look things up with
+        if domains & ANSWERS:  # something to look things up with, or to tell it to
             return
         pool = talk.KNOWLEDGE if scene.maybe(0.55) else talk.CREATIVE
         text = scene.pick(pool[scene.language]).format(
@@ -302,21 +346,12 @@ class _Writer:
 
     # ── text ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _worded(self, request: str) -> str:
-        """Said in one of the ways people say things, sometimes with a slip."""
-        scene = self._scene
-        pattern = scene.pick(talk.POLITE[scene.language])
-        if request.endswith("?") and "{low}" in pattern:
-            pattern = "{}"
-        text = str(pattern.replace("{low}", _lowered(request)).replace("{}", request))
-        if scene.language == "en" and scene.maybe(0.08):
-            text = text[:1].lower() + text[1:]
-        if scene.maybe(0.06):
-            text = text.rstrip("?.!")
-        return text
+    def _worded(self, request: str, wish: Wish | None = None) -> str:
+        kept = json.dumps(wish.arguments, ensure_ascii=False) if wish is not None else ""
+        return say(self._scene, request, kept, open_end=wish is not None and wish.open_end)
 
     def _user(self, text: str) -> None:
-        begin = "\n" if self._pieces[-1].learnt else ""
+        begin = "\n" if self._pieces and self._pieces[-1].learnt else ""
         self._pieces.append(Piece(begin + message("user", text) + OPEN))
 
     def _write(self, text: str) -> None:
@@ -330,32 +365,6 @@ class _Writer:
             self._pieces.append(Piece("\n" + message("tool", text) + OPEN))
         else:  # another result of the same reply
             self._pieces[-1] = Piece(before.text.removesuffix(OPEN) + message("tool", text) + OPEN)
-
-
-_EVERYDAY = frozenset(
-    {
-        "weather",
-        "travel",
-        "money",
-        "messages",
-        "home",
-        "media",
-        "food",
-        "knowledge",
-        "text",
-        "numbers",
-        "computers",
-        "chance",
-        "shops",
-        "health",
-        "sport",
-    }
-)
-
-
-def _lowered(text: str) -> str:
-    first = text.split(" ", maxsplit=1)[0]
-    return text[:1].lower() + text[1:] if not first.isupper() or len(first) == 1 else text
 
 
 def _printed(pieces: list[Piece]) -> Iterator[str]:

@@ -8,14 +8,36 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from training.gguf import read_model
 
 MATRICES = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+
+Mask: TypeAlias = BlockMask | Tensor | None  # what a token sees: all before it, unless this says otherwise
+
+
+class Shape(NamedTuple):
+    """What all layers have in common."""
+
+    heads: int
+    shared_heads: int  # of keys and values
+    width: int  # of a head
+    epsilon: float
+    scale: float  # of what the adapter adds
+
+
+class Layer(NamedTuple):
+    """The weights of one layer: of each matrix those that are frozen, and the two of the adapter."""
+
+    attention_norm: Tensor
+    feed_forward_norm: Tensor
+    matrices: dict[str, tuple[Tensor, Tensor, Tensor]]
 
 
 class AdaptedLlama(nn.Module):
@@ -27,11 +49,15 @@ class AdaptedLlama(nn.Module):
         file = read_model(path)
         values = file.values
         self.layers = int(values["llama.block_count"])
-        self.heads = int(values["llama.attention.head_count"])
-        self.shared_heads = int(values["llama.attention.head_count_kv"])
-        self.width = int(values["llama.embedding_length"]) // self.heads
-        self.epsilon = float(values["llama.attention.layer_norm_rms_epsilon"])
-        self.scale = alpha / rank
+        heads = int(values["llama.attention.head_count"])
+        self.shape = Shape(
+            heads,
+            int(values["llama.attention.head_count_kv"]),
+            int(values["llama.embedding_length"]) // heads,
+            float(values["llama.attention.layer_norm_rms_epsilon"]),
+            alpha / rank,
+        )
+        self.block = block  # compiled where that pays
         self.weights = {
             name: torch.from_numpy(numbers).to(device, self.kind) for name, numbers in file.tensors.items()
         }
@@ -44,16 +70,20 @@ class AdaptedLlama(nn.Module):
                 self.adapter[_key(layer, matrix, "a")] = nn.Parameter(down)
                 self.adapter[_key(layer, matrix, "b")] = nn.Parameter(torch.zeros(rows, rank, device=device))
         rates = float(values["llama.rope.freq_base"]) ** (
-            -torch.arange(0, self.width, 2, device=device).float() / self.width
+            -torch.arange(0, self.shape.width, 2, device=device).float() / self.shape.width
         )
         angles = torch.arange(longest, device=device).float()[:, None] * rates
         self.cosines, self.sines = angles.cos().to(self.kind), angles.sin().to(self.kind)
 
-    def hidden(self, ids: Tensor) -> Tensor:
+    def hidden(self, ids: Tensor, positions: Tensor | None = None, mask: Mask = None) -> Tensor:
+        """The last layer's output. Without a mask each token sees all before it."""
+        if positions is None:
+            positions = torch.arange(ids.shape[-1], device=ids.device)[None]
+        turns = self.cosines[positions][:, None], self.sines[positions][:, None]
         x = self.weights["token_embd.weight"][ids]
         for layer in range(self.layers):
-            x = self._block(x, layer)
-        return self._norm(x, "output_norm")
+            x = self.block(x, self._layer(layer), self.shape, turns, mask)
+        return _norm(x, self.weights["output_norm.weight"], self.shape.epsilon)
 
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.weights["token_embd.weight"]).float()
@@ -68,37 +98,71 @@ class AdaptedLlama(nn.Module):
                     found[f"blk.{layer}.{matrix}.weight.lora_{side}"] = weight.detach().float().cpu()
         return found
 
-    def _block(self, x: Tensor, layer: int) -> Tensor:
-        batch, length, _ = x.shape
-        h = self._norm(x, f"blk.{layer}.attn_norm")
+    @torch.no_grad()
+    def load_adapter(self, path: Path) -> None:
+        """Go on with what was learnt before."""
+        found = read_model(path).tensors
+        for layer in range(self.layers):
+            for matrix in MATRICES:
+                for side in "ab":
+                    weight = self.adapter[_key(layer, matrix, side)]
+                    weight.copy_(torch.from_numpy(found[f"blk.{layer}.{matrix}.weight.lora_{side}"]))
 
-        def split(matrix: str, heads: int) -> Tensor:
-            return self._linear(h, layer, matrix).view(batch, length, heads, self.width).transpose(1, 2)
+    def _layer(self, layer: int) -> Layer:
+        prefix = f"blk.{layer}."
+        matrices = {
+            matrix: (
+                self.weights[f"{prefix}{matrix}.weight"],
+                self.adapter[_key(layer, matrix, "a")],
+                self.adapter[_key(layer, matrix, "b")],
+            )
+            for matrix in MATRICES
+        }
+        return Layer(
+            self.weights[f"{prefix}attn_norm.weight"], self.weights[f"{prefix}ffn_norm.weight"], matrices
+        )
 
-        queries = self._rotate(split("attn_q", self.heads))
-        keys = self._rotate(split("attn_k", self.shared_heads))
-        values = split("attn_v", self.shared_heads)
-        each = self.heads // self.shared_heads
-        keys, values = keys.repeat_interleave(each, 1), values.repeat_interleave(each, 1)
-        seen = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
-        x = x + self._linear(seen.transpose(1, 2).reshape(batch, length, -1), layer, "attn_output")
-        h = self._norm(x, f"blk.{layer}.ffn_norm")
-        gated = F.silu(self._linear(h, layer, "ffn_gate")) * self._linear(h, layer, "ffn_up")
-        return x + self._linear(gated, layer, "ffn_down")
 
-    def _linear(self, x: Tensor, layer: int, matrix: str) -> Tensor:
-        down = self.adapter[_key(layer, matrix, "a")].to(self.kind)
-        up = self.adapter[_key(layer, matrix, "b")].to(self.kind)
-        learnt = F.linear(F.linear(x, down), up) * self.scale
-        return F.linear(x, self.weights[f"blk.{layer}.{matrix}.weight"]) + learnt
+def block(x: Tensor, layer: Layer, shape: Shape, turns: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
+    """One layer. All it needs is handed in, so that what is compiled for one serves them all."""
+    batch, length, _ = x.shape
 
-    def _norm(self, x: Tensor, name: str) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), self.weights[f"{name}.weight"], self.epsilon)
+    def linear(x: Tensor, matrix: str) -> Tensor:
+        frozen, down, up = layer.matrices[matrix]
+        learnt = F.linear(F.linear(x, down.to(x.dtype)), up.to(x.dtype)) * shape.scale
+        return F.linear(x, frozen) + learnt
 
-    def _rotate(self, x: Tensor) -> Tensor:
-        even, odd = x[..., 0::2], x[..., 1::2]
-        cosines, sines = self.cosines[: x.shape[-2]], self.sines[: x.shape[-2]]
-        return torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), -1).flatten(-2)
+    def split(matrix: str, heads: int) -> Tensor:
+        return linear(h, matrix).view(batch, length, heads, shape.width).transpose(1, 2)
+
+    h = _norm(x, layer.attention_norm, shape.epsilon)
+    queries = _rotate(split("attn_q", shape.heads), turns)
+    keys = _rotate(split("attn_k", shape.shared_heads), turns)
+    seen = _attend(queries, keys, split("attn_v", shape.shared_heads), mask)
+    x = x + linear(seen.transpose(1, 2).reshape(batch, length, -1), "attn_output")
+    h = _norm(x, layer.feed_forward_norm, shape.epsilon)
+    gated = F.silu(linear(h, "ffn_gate")) * linear(h, "ffn_up")
+    return x + linear(gated, "ffn_down")
+
+
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:
+    if isinstance(mask, BlockMask):
+        found = flex_attention(queries, keys, values, block_mask=mask, enable_gqa=True)
+        assert isinstance(found, Tensor)
+        return found
+    each = queries.shape[1] // keys.shape[1]
+    keys, values = keys.repeat_interleave(each, 1), values.repeat_interleave(each, 1)
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=mask is None)
+
+
+def _norm(x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    return F.rms_norm(x, (x.shape[-1],), weight, epsilon)
+
+
+def _rotate(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+    even, odd = x[..., 0::2], x[..., 1::2]
+    cosines, sines = turns
+    return torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), -1).flatten(-2)
 
 
 def _key(layer: int, matrix: str, side: str) -> str:

@@ -14,15 +14,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from training import texts
+from training.material.clashes import GENERAL_WORDS
 from training.material.families import family_lines
 from training.scene import Language, Scene, Value
-from training.values import make_value, schema_of
+from training.values import free_text, make_value, schema_of
 
 FOLDER = Path(__file__).with_name("material")
 HELD_OUT = 14  # one of so many tools is for the examination alone
 _SLOT = re.compile(r"\{(\w+)\}")
 _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
 _NEW = re.compile(r"\{(\w+):([^}]+)\}")
+_ENDS = re.compile(r"\{\w+\}$")
+_ON = re.compile(
+    r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )"
+    r"|\bam (?=heute|morgen|übermorgen|in |nächsten )"
+)
 _LANGUAGES: dict[str, Language] = {"e": "en", "d": "de", "z": "zh", "f": "en", "fd": "de", "fz": "zh"}
 
 
@@ -48,6 +55,16 @@ class Idea:
         default_factory=lambda: {"en": [], "de": [], "zh": []}
     )
     results: list[tuple[str, str]] = field(default_factory=list)
+    of_family: bool = False
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What its names speak of."""
+        return _content_words(tuple(self.names))
+
+    def alike(self, other: Idea) -> bool:
+        """Whether both might be right for a request. Within a domain they were written to differ."""
+        return self.domain != other.domain and bool(self.words & other.words)
 
     @property
     def held(self) -> bool:
@@ -76,6 +93,13 @@ class Wish:
     values: dict[str, Value]
     result: str = ""
     reply: str = ""  # a sentence about the result; "" where it is shown as it stands
+    open_end: bool = False  # the request ends with a text that is all meant: nothing may follow
+
+
+@cache
+def _content_words(names: tuple[str, ...]) -> frozenset[str]:
+    found = {word for name in names for word in re.split(r"[._-]", name.lower())}
+    return frozenset(word.removesuffix("s") for word in found if len(word) > 2) - GENERAL_WORDS
 
 
 @cache
@@ -89,13 +113,14 @@ def _all() -> tuple[Idea, ...]:
     lines = [line for file in sorted(FOLDER.glob("*.txt")) for line in file.read_text("utf-8").split("\n")]
     found: list[Idea] = []
     domain = ""
-    for line in [*lines, *family_lines()]:
+    begins = len(lines)
+    for at, line in enumerate([*lines, *family_lines()]):
         mark, _, rest = line.partition(" ")
         if mark == "#":
             domain = rest
         elif mark == "@":
             names, _, abouts = rest.partition(" :: ")
-            found.append(Idea(domain, names.split(", "), abouts.split(" / ")))
+            found.append(Idea(domain, names.split(", "), abouts.split(" / "), of_family=at >= begins))
         elif mark:
             _read_line(found[-1], mark, rest)
     return tuple(found)
@@ -121,12 +146,39 @@ def _read_line(idea: Idea, mark: str, rest: str) -> None:
         raise ValueError(f"what is this line? {mark} {rest}")
 
 
+_LONGER = (
+    *(
+        "Use this tool to {0}.",
+        "{1} Returns a short text.",
+        "This function can {0}.",
+        "{1} The result is JSON.",
+    ),
+    *(
+        "{1} Use it when the user asks for that.",
+        "Tool: {0}",
+        "{1} Requires no login.",
+        "A tool that lets you {0}.",
+    ),
+    "{1} Do not call it twice.",
+)
+
+
 # ── offered ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
     """The tool under one of its names, with or without some of its optional parameters."""
     name = _styled(scene, scene.pick(idea.names), idea.domain)
+    nameless = scene.maybe(0.05)
+    if nameless:  # a name that says nothing: the description has to be read
+        name = scene.pick(
+            [
+                f"tool_{scene.chance.randint(1, 40)}",
+                texts.name(scene).lower(),
+                "".join(texts.some_words(scene, 1, 1)),
+                f"fn{scene.chance.randint(1, 99)}",
+            ]
+        )
     if name in taken:
         return None
     called: dict[str, str] = {}
@@ -139,11 +191,22 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
         spelled = scene.pick(parameter.names) if scene.maybe(0.5) else first
         if spelled in properties:
             spelled = first
+        wordless = scene.maybe(0.04) and bool(parameter.abouts[0])
+        if wordless:
+            spelled = scene.pick(
+                [f"arg{len(properties) + 1}", f"p{len(properties)}", scene.pick(texts.vocabulary("words"))]
+            )
+        elif scene.maybe(0.08):
+            spelled = _renamed(scene, spelled)
+        if spelled in properties:
+            spelled = f"{first}{len(properties)}"
         called[first], abouts[first] = spelled, scene.pick(parameter.abouts)
         schema = schema_of(parameter.kind)
-        if abouts[first] and ("YYYY" in abouts[first] or "HH" in abouts[first] or scene.maybe(0.8)):
+        if abouts[first] and (
+            "YYYY" in abouts[first] or "HH" in abouts[first] or wordless or scene.maybe(0.8)
+        ):
             schema["description"] = abouts[first]
-        elif parameter.kind in ("date", "time"):
+        elif parameter.kind in ("date", "time") and "YYYY" not in abouts[first]:
             abouts[first] = ""
         properties[spelled] = schema
     required = [called[one.names[0]] for one in idea.parameters if one.required]
@@ -152,10 +215,24 @@ def offer(scene: Scene, idea: Idea, taken: set[str]) -> Offered | None:
         scene.chance.shuffle(order)
         properties = {spelled: properties[spelled] for spelled in order}
     description = scene.pick(idea.abouts)
-    if scene.maybe(0.15):
+    draw = scene.chance.random()
+    if draw < 0.15:
         description = description.rstrip(".")
+    elif draw < 0.2 and not nameless:
+        description = ""
+    elif draw < 0.3:
+        description = scene.pick(_LONGER).format(description.rstrip(".").lower(), description)
     schema = {"type": "object", "properties": properties, "required": required}
     return Offered(name, description, schema, idea, called, abouts)
+
+
+def _renamed(scene: Scene, spelled: str) -> str:
+    """As other people write names: camelCase, or with a word before or after."""
+    words = spelled.split("_")
+    camel = words[0] + "".join(word.capitalize() for word in words[1:])
+    return str(
+        scene.pick([camel, camel, f"{spelled}_value", f"the_{spelled}", f"input_{spelled}", spelled.upper()])
+    )
 
 
 def _styled(scene: Scene, name: str, domain: str) -> str:
@@ -165,8 +242,11 @@ def _styled(scene: Scene, name: str, domain: str) -> str:
         return words[0] + "".join(word.capitalize() for word in words[1:])
     if draw < 0.13:
         return name.replace("_", "-")
-    if draw < 0.18:
+    if draw < 0.16:
         return f"{domain.split(' ', maxsplit=1)[0]}.{name}"
+    if draw < 0.2:
+        server = scene.pick(["mcp", "my", "acme", "api", domain.split(" ", maxsplit=1)[0]])
+        return f"{server}{scene.pick(['__', '_'])}{name}"
     return name
 
 
@@ -187,16 +267,28 @@ def wish_for(scene: Scene, tool: Offered, before: Wish | None = None) -> Wish | 
     values = dict(before.values) if following and before is not None else {}
     for name in sorted(_slots(phrase), key=phrase.index):
         values[name] = make_value(scene, kinds[name], tool.abouts[name])
+    open_end = bool(_ENDS.search(phrase)) and kinds.get(phrase.rpartition("{")[2][:-1]) == "quoted"
+    if open_end and scene.maybe(0.6):
+        text = free_text(scene)
+        values[phrase.rpartition("{")[2][:-1]] = Value("\n" + text if "\n" in text else text, text)
+    else:
+        open_end = False
     for name, word, spoken in _SET.findall(phrase):
-        values[name] = Value(spoken, {"true": True, "false": False}.get(word, word))
+        number = int(word) if kinds[name].startswith(("int", "float")) else word
+        values[name] = Value(spoken, {"true": True, "false": False}.get(word, number))
         phrase = phrase.replace(f"[{name}={word}:{spoken}]", spoken)
-    request = _SLOT.sub(lambda match: values[match[1]].spoken, phrase)
+    request = _without_on(_SLOT.sub(lambda match: values[match[1]].spoken, phrase))
     if len({str(value.written) for value in values.values()}) < len(values):
         return None  # from Rome to Rome
     arguments = {tool.called[name]: values[name].written for name in values}
     in_order = {spelled: arguments[spelled] for spelled in tool.schema["properties"] if spelled in arguments}
     result, reply = _result(scene, idea, values)
-    return Wish(request, tool, in_order, values, result, reply)
+    return Wish(request, tool, in_order, values, result, reply, open_end)
+
+
+def _without_on(request: str) -> str:
+    """Not "on tomorrow", nor "am morgen"."""
+    return _ON.sub("", request)
 
 
 def question_for(scene: Scene, tool: Offered) -> tuple[str, str, Wish | None] | None:

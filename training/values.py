@@ -7,16 +7,28 @@ import string
 from collections.abc import Callable
 from typing import Any
 
-from training.figures import day, hour, integer, money, number, percent
+from training import texts
+from training.figures import (
+    day,
+    hour,
+    integer,
+    moment,
+    money,
+    number,
+    percent,
+)
 from training.material import words as W
+from training.quantities import hour_of_day, quantity, share
 from training.scene import Scene, Value
 
 
 def make_value(scene: Scene, kind: str, about: str = "") -> Value:
-    """A value of a kind such as `city`, `int 1 20`, `list person` or `a|b|c`."""
+    """A value of a kind such as `city`, `int 1 20`, `list person`, `a|b|c`, or `any a|b|c` for free text."""
     name, *limits = kind.split(" ")
     if name == "list":
         return _several(scene, " ".join(limits), about)
+    if name == "any":
+        return _same(scene.pick(" ".join(limits).split("|")))
     if "|" in kind:
         return _choice(scene, kind.split("|"))
     if name == "int":
@@ -27,20 +39,39 @@ def make_value(scene: Scene, kind: str, about: str = "") -> Value:
         return (day if name == "date" else hour)(scene, about)
     if name in _MAKERS:
         return _MAKERS[name](scene)
+    if name in QUANTITIES:
+        return quantity(scene, name)
+    if name in _TITLES and scene.maybe(0.45):
+        return _same(texts.title(scene))
+    if name in _NAMES and scene.maybe(0.35):
+        return _same(texts.name(scene) if scene.maybe(0.7) else f"{texts.name(scene)} {texts.name(scene)}")
     return _same(scene.pick(W.LISTS[name]))
+
+
+QUANTITIES = ("seconds", "minutes", "hours", "meters", "grams", "megabytes")
+_TITLES = frozenset(
+    ("title", "subject", "song", "film", "book", "dish", "product", "label", "category", "word")
+)
+_NAMES = frozenset(("company", "artist", "restaurant", "team", "plant", "device", "table", "department"))
 
 
 def schema_of(kind: str) -> dict[str, Any]:
     name, _, rest = kind.partition(" ")
     if name == "list":
         return {"type": "array", "items": schema_of(rest)}
+    if name == "any":
+        return {"type": "string"}
     if "|" in kind:
         return {"type": "string", "enum": kind.split("|")}
     if name == "lines":
         return {"type": "array", "items": _object_schema(_LINE)}
     if name in _OBJECTS:
         return _object_schema(_OBJECTS[name])
-    types = {"int": "integer", "float": "number", "percent": "number", "money": "number", "bool": "boolean"}
+    types = {
+        **dict.fromkeys(("int", "hour24"), "integer"),
+        **dict.fromkeys(("float", "percent", "money", "share", *QUANTITIES), "number"),
+        "bool": "boolean",
+    }
     return {"type": types.get(name, "string")}
 
 
@@ -77,10 +108,18 @@ def _several(scene: Scene, kind: str, about: str) -> Value:
 
 def _person(scene: Scene) -> Value:
     first = scene.pick(W.LISTS["first"] if scene.language != "zh" or scene.maybe(0.3) else W.ZH_PEOPLE)
+    if scene.maybe(0.25) and first.isascii():
+        first = texts.name(scene)
+    if scene.maybe(0.06) and scene.language == "en":
+        return _same(f"{scene.pick(['Mr.', 'Mrs.', 'Dr.', 'Ms', 'Prof.'])} {texts.name(scene)}")
+    if scene.maybe(0.05) and scene.language == "en":
+        return _same(scene.pick(["mom", "my boss", "my sister", "the landlord", "dad", "the team"]))
     return _same(f"{first} {scene.pick(W.LISTS['last'])}" if scene.maybe(0.4) and first.isascii() else first)
 
 
 def _city(scene: Scene) -> Value:
+    if scene.maybe(0.2):
+        return _same(texts.name(scene))
     local = {"de": W.DE_CITIES, "zh": W.ZH_CITIES}.get(scene.language)
     return _same(scene.pick(local if local and scene.maybe(0.7) else W.LISTS["city"]))
 
@@ -94,7 +133,7 @@ def _zone(scene: Scene) -> Value:
 
 
 def _filename(scene: Scene, endings: tuple[str, ...] = W.ENDINGS) -> str:
-    stem = scene.pick(W.STEMS)
+    stem = scene.pick(W.STEMS) if scene.maybe(0.5) else _stem(scene)
     if scene.maybe(0.35):
         stem += scene.pick(["-", "_", ""]) + scene.pick([*W.STEMS, "2", "v2", "final", "2026", "old", "01"])
     if scene.maybe(0.1):
@@ -102,8 +141,16 @@ def _filename(scene: Scene, endings: tuple[str, ...] = W.ENDINGS) -> str:
     return f"{stem}.{scene.pick(endings)}"
 
 
+def _stem(scene: Scene) -> str:
+    """A word that files, folders and sites are named by."""
+    return texts.name(scene) if scene.maybe(0.15) else scene.pick(texts.vocabulary("words"))
+
+
 def _folder(scene: Scene) -> Value:
-    parts = [scene.pick(W.FOLDERS) for _ in range(scene.chance.choice([1, 1, 1, 2, 2, 3]))]
+    parts = [
+        scene.pick(W.FOLDERS) if scene.maybe(0.6) else _stem(scene)
+        for _ in range(scene.chance.choice([1, 1, 1, 2, 2, 3]))
+    ]
     return _same("/".join(parts))
 
 
@@ -123,21 +170,25 @@ def _url(scene: Scene) -> Value:
         ["", "", f"{path}", f"{path}/{_filename(scene)}", f"{path}?id={scene.chance.randint(1, 9999)}"]
     )
     return _same(
-        f"{scene.pick(['https://', 'https://', 'http://'])}{_domain(scene).spoken}/{tail}".rstrip("/")
+        f"{scene.pick(['https://', 'https://', 'http://'])}{_domain(scene).spoken}/{tail.lstrip('/')}".rstrip(
+            "/"
+        )
     )
 
 
 def _domain(scene: Scene) -> Value:
     sub = scene.pick(["", "", "www.", "docs.", "api."])
     return _same(
-        f"{sub}{scene.pick(W.STEMS)}{scene.pick(['', '-' + scene.pick(W.STEMS)])}.{scene.pick(W.TOPS)}"
+        f"{sub}{_stem(scene).lower()}{scene.pick(['', '-' + scene.pick(W.STEMS)])}.{scene.pick(W.TOPS)}"
     )
 
 
 def _email(scene: Scene) -> Value:
     first, last = scene.pick(W.LISTS["first"]).lower(), scene.pick(W.LISTS["last"]).lower()
+    if scene.maybe(0.4):
+        first, last = texts.name(scene).lower(), texts.name(scene).lower()
     name = scene.pick([first, f"{first}.{last}", f"{first}{scene.chance.randint(1, 99)}"])
-    return _same(f"{name}@{scene.pick(W.STEMS)}.{scene.pick(W.TOPS)}")
+    return _same(f"{name}@{_stem(scene).lower()}.{scene.pick(W.TOPS)}")
 
 
 def _phone(scene: Scene) -> Value:
@@ -184,30 +235,40 @@ def _hex(chance: random.Random, length: int) -> str:
 
 def _text(scene: Scene) -> Value:
     """A sentence somebody wants written, sent or worked on."""
-    return _same(_sentence(scene))
+    return _same(texts.sentence(scene))
 
 
 def _quoted(scene: Scene) -> Value:
-    text = _sentence(scene)
+    draw = scene.chance.random()
+    text = (
+        texts.title(scene) if draw < 0.2 else texts.paragraph(scene) if draw < 0.32 else texts.sentence(scene)
+    )
     marks = {
         "en": [("'", "'"), ('"', '"'), ("“", "”")],
         "de": [("„", "“"), ('"', '"'), ("'", "'")],
         "zh": [("“", "”"), ("「", "」")],
     }
     left, right = scene.pick(marks[scene.language])
-    if left in text:
+    if left in text or right in text:
         left, right = '"', '"'
     return Value(f"{left}{text}{right}", text)
 
 
-def _sentence(scene: Scene) -> str:
-    pattern = scene.pick(W.SENTENCES[scene.language])
-    return str(pattern).format(
-        thing=scene.pick(W.THINGS[scene.language]),
-        person=scene.pick(W.LISTS["first"]),
-        number=scene.chance.randint(2, 99),
-        city=scene.pick(W.LISTS["city"]),
+def free_text(scene: Scene) -> str:
+    """What stands at the end of a request without quotation marks: all of it is meant."""
+    draw = scene.chance.random()
+    if draw < 0.55:
+        return texts.sentence(scene)
+    return (
+        texts.title(scene) if draw < 0.65 else texts.lines(scene) if draw < 0.75 else texts.paragraph(scene)
     )
+
+
+def _code(scene: Scene) -> Value:
+    code = texts.code(scene)
+    if "\n" in code or scene.maybe(0.3):
+        return Value(f"```\n{code}\n```" if scene.maybe(0.5) else code, code)
+    return Value(scene.pick([code, f"`{code}`"]), code)
 
 
 def _thing(scene: Scene) -> Value:
@@ -253,6 +314,15 @@ def _address(scene: Scene) -> Value:
     return Value(spoken, {"street": street, "city": city, "postcode": postcode})
 
 
+def _street(scene: Scene) -> Value:
+    street = (
+        scene.pick(W.STREETS)
+        if scene.maybe(0.6)
+        else f"{texts.name(scene)} {scene.pick(['Street', 'Square', 'Lane', 'Avenue'])}"
+    )
+    return _same(f"{street} {scene.chance.randint(1, 120)}" if scene.maybe(0.5) else street)
+
+
 def _point(scene: Scene) -> Value:
     latitude, longitude = (round(scene.chance.uniform(-limit, limit), 4) for limit in (80, 170))
     spoken = scene.pick([f"{latitude}, {longitude}", f"latitude {latitude} and longitude {longitude}"])
@@ -282,9 +352,14 @@ def _object_schema(members: dict[str, str]) -> dict[str, Any]:
 _MAKERS: dict[str, Callable[[Scene], Value]] = {
     "lines": _order_lines,
     "address": _address,
+    "street": _street,
     "point": _point,
     "range": _range,
     "percent": percent,
+    "share": share,
+    "hour24": hour_of_day,
+    "moment": moment,
+    "code": _code,
     "money": money,
     "person": _person,
     "city": _city,

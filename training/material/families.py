@@ -5,6 +5,7 @@ They are written as text in the notation of the other material (`training/tools.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 # one thing a line: noun; plural; German with article, and plural; Chinese; fields as NAME KIND about
@@ -81,6 +82,35 @@ _CREATE_EN = (
     "New {noun}, {given}",
     "Register {a_noun} with {given}",
 )
+_COMPOSED_EN = (
+    *("Create {a_noun} {parts}", "Add {a_noun} {parts}", "new {noun} {parts}", "I need a new {noun} {parts}", "Set up {a_noun} {parts}"),
+    *("Make {a_noun} {parts}", "Put in {a_noun} {parts}", "There's a new {noun} {parts}, please enter it", "We need {a_noun} {parts}"),
+    *("{noun} {parts}, please create it", "record {a_noun} {parts}", "Enter {a_noun} {parts}", "we have a new {noun} {parts}"),
+)  # fmt: skip
+# how a field is said, by its name; of all others it is said which it is
+_SAID = {
+    "title": ("called {}", "titled {}", "named {}", "with the title {}"), "name": ("called {}", "named {}", "with the name {}", "{}"),
+    "due_date": ("due {}", "due on {}", "by {}", "with a deadline of {}"), "deadline": ("due {}", "until {}", "to be finished by {}"),
+    "date": ("on {}", "for {}", "dated {}"), "time": ("at {}", "starting at {}"), "priority": ("with {} priority", "{} priority", "priority {}"),
+    "phone": ("phone {}", "with the number {}", "tel. {}"), "email": ("email {}", "{}", "with the address {}"), "city": ("in {}", "from {}", "located in {}"),
+    "discount": ("with {} discount", "with {} off"), "customer": ("for {}", "for the customer {}", "ordered by {}"), "amount": ("over {}", "of {}", "for {}", "amounting to {}"),
+    "price": ("at {}", "costing {}", "for {}"), "stock": ("with {} in stock", "we have {} of them"), "item": ("for {}", "of {}"), "quantity": ("{} pieces", "quantity {}", "{} of them"),
+    "subject": ("about {}", "with the subject {}", "regarding {}"), "owner": ("for {}", "assigned to {}", "owned by {}"), "budget": ("with a budget of {}", "budget {}", "that may cost {}"),
+    "department": ("in {}", "who works in {}", "for the {} department"), "salary": ("earning {}", "with a salary of {}", "for {} a year"), "grade": ("in grade {}", "grade {}"),
+    "age": ("aged {}", "who is {} years old", "age {}"), "teacher": ("taught by {}", "with {} as teacher"), "seats": ("with {} seats", "for {} people", "that seats {}"),
+    "symptom": ("who has {}", "complaining of {}", "with {}"), "person": ("with {}",), "category": ("for {}", "in the category {}"), "url": ("at {}", "for {}", "pointing to {}"),
+    "plate": ("with the plate {}", "{}"), "color": ("in {}", "colour {}"), "mileage": ("with {} km on it", "mileage {}"), "destination": ("to {}", "going to {}"),
+    "weight": ("weighing {} kg", "of {} kg"), "carrier": ("with {}", "carried by {}"), "plan": ("on the {} plan", "{}"), "months": ("for {} months", "running {} months"),
+    "question": ("asking {}", "with the question {}"), "options": ("with the options {}", "between {}"), "cpus": ("with {} cores", "with {} CPUs"), "region": ("in {}", "in the {} region"),
+    "author": ("by {}", "from {}"), "product": ("of {}", "for {}"), "rating": ("with {} stars", "rated {}"), "servings": ("for {} people", "serving {}"), "minutes": ("taking {} minutes",),
+    "guest": ("for {}",), "nights": ("for {} nights", "{} nights"), "room_number": ("in room {}", "room {}"), "donor": ("from {}", "by {}"), "threshold": ("with a limit of {}", "threshold {}"),
+    "room": ("in the {}",), "holder": ("for {}", "in the name of {}"), "premium": ("at {} a year", "premium {}"), "code": ("with the code {}", "{}"), "percent": ("for {} off", "giving {}"),
+    "species": ("a {}", "that is a {}"), "book": ("for the book {}", "of {}"), "reader": ("to {}", "by {}"), "days": ("for {} days", "lasting {} days"), "company": ("at {}", "from {}"),
+    "value": ("worth {}",), "stage": ("in stage {}",), "start_date": ("starting {}", "from {} on"), "event": ("when something is {}",), "weeks": ("for {} weeks",), "calories": ("with {} kcal",),
+    "years": ("with {} years of experience", "for {} years"), "partner": ("with {}",), "end_date": ("ending {}", "that runs until {}"), "rooms": ("with {} rooms",), "origin": ("from {}",),
+    "max_price": ("below {}", "for at most {}"), "year": ("from {}",), "frequency": ("{}",), "teams": ("with {} teams",), "rent": ("paying {} a month", "at {} rent"), "flat_number": ("in flat {}",),
+    "members": ("with {}", "consisting of {}"), "recipient": ("for {}", "to be sent to {}"), "hours": ("for {} hours a week",), "sport": ("for {}",), "dish": ("{}",),
+}  # fmt: skip
 
 
 def family_lines() -> Iterator[str]:
@@ -101,6 +131,10 @@ def _records(line: str) -> Iterator[str]:
     yield f". {key}_id, id: id = id of the {noun}"
     yield f"e Show me {noun} {{{key}_id}}"
     yield f"e What are the details of {noun} {{{key}_id}}?"
+    yield f"e pull up {noun} {{{key}_id}}"
+    yield f"e what do we know about {noun} {{{key}_id}}?"
+    yield f"e Look up {{{key}_id}} for me, it's {'an' if noun[0] in 'aeio' else 'a'} {noun}"
+    yield f"e info on {noun} {{{key}_id}}"
     yield f"d Zeig mir {germans} Nummer {{{key}_id}}"
     yield f"z 显示{chinese}{{{key}_id}}"
     yield f"f And {{{key}_id}}?"
@@ -111,6 +145,10 @@ def _records(line: str) -> Iterator[str]:
     yield ". sort_by?, order?: newest|oldest|name = order of the list"
     yield f"e List all {plural}"
     yield f"e Which {plural} are there?"
+    yield f"e give me an overview of the {plural}"
+    yield f"e what {plural} do I have"
+    yield f"e I'd like to see every {noun}"
+    yield f"e show me {{limit}} {plural}, {{sort_by}} first"
     yield f"e Show me the first {{limit}} {plural}"
     yield f"e List the {plural}, sorted by {{sort_by}}"
     yield f"d Welche {germans} gibt es?"
@@ -118,18 +156,26 @@ def _records(line: str) -> Iterator[str]:
     yield f"z 列出所有{chinese}"
     yield f"z 有哪些{chinese}？"
     yield f"= {{a:int 2 40}} {plural}\\n{{b:id}}\\n{{c:id}} => SHOW"
+    yield from _delete(noun, key, germans, chinese)
+    yield from _change(noun, key, chinese, others or [first])
+    yield from _count_and_search(noun, plural, germans, chinese, first)
+
+
+def _delete(noun: str, key: str, germans: str, chinese: str) -> Iterator[str]:
     yield f"@ delete_{key}, remove_{key}, cancel_{key} :: Delete a {noun}. / Remove one {noun} for good."
     yield f". {key}_id, id, number: id = which {noun}"
     yield f"e Delete {noun} {{{key}_id}}"
     yield f"e Please remove the {noun} {{{key}_id}}"
     yield f"e Get rid of {noun} {{{key}_id}}"
+    yield f"e we don't need {noun} {{{key}_id}} any more"
+    yield f"e {noun} {{{key}_id}} can go"
+    yield f"e {{{key}_id}} was a mistake, throw that {noun} away"
+    yield f"e cancel {noun} {{{key}_id}}"
     yield f"d Lösche {germans} Nummer {{{key}_id}}"
     yield f"z 删除{chinese}{{{key}_id}}"
     yield f"? {key}_id ; Delete the {noun} ; Which {noun} should I delete?"
     yield f"?z {key}_id ; 删除{chinese} ; 要删除哪个{chinese}？"
     yield f"= deleted => The {noun} {{{key}_id}} is deleted."
-    yield from _change(noun, key, chinese, others or [first])
-    yield from _count_and_search(noun, plural, germans, chinese, first)
 
 
 def _count_and_search(
@@ -149,6 +195,9 @@ def _count_and_search(
     yield ". limit?: int 1 30 = at most"
     yield f"e Find {plural} with the {name.replace('_', ' ')} {{{name}}}"
     yield f"e Search the {plural} for {{{name}}}"
+    yield f"e is there {'an' if noun[0] in 'aeio' else 'a'} {noun} with the {name.replace('_', ' ')} {{{name}}}?"
+    yield f"e look for {{{name}}} among the {plural}"
+    yield f"e do we have {'an' if noun[0] in 'aeio' else 'a'} {noun} {{{name}}}? show {{limit}} at most"
     yield f"e Search for {{{name}}} in the {plural}, {{limit}} results at most"
     yield f"d Suche in den {germans} nach {{{name}}}"
     yield f"z 在{chinese}中搜索{{{name}}}"
@@ -168,6 +217,8 @@ def _create(
         chosen = every if at % 2 else must
         given = ", ".join(f"{name.replace('_', ' ')} {{{name}}}" for name in chosen)
         yield "e " + pattern.replace("{noun}", noun).replace("{a_noun}", article).replace("{given}", given)
+    for phrase in _composed(noun, must, every):
+        yield "e " + phrase.replace("{noun}", noun).replace("{a_noun}", article)
     given = ", ".join(f"{name} {{{name}}}" for name in must)
     yield f"d Lege {german} an: {given}"
     yield f"z 新建一个{chinese}：" + "，".join(f"{name}为{{{name}}}" for name in must)
@@ -179,6 +230,22 @@ def _create(
     yield f"= created {{a:id}} => The {noun} {{a}} is created."
 
 
+def _composed(noun: str, must: list[str], every: list[str]) -> Iterator[str]:
+    """Requests put together from how each field is said."""
+    chance = random.Random(noun)
+    for pattern in chance.sample(_COMPOSED_EN, 10):
+        names = [name for name in every if name in must or chance.random() < 0.6]
+        said = [
+            chance.choice(_SAID.get(name, (f"with {name.replace('_', ' ')} {{}}",))).replace(
+                "{}", f"{{{name}}}"
+            )
+            for name in names
+        ]
+        if not said[0].startswith(("{", "called", "named", "titled")) and chance.random() < 0.3:
+            chance.shuffle(said)
+        yield pattern.replace("{parts}", chance.choice([" ", " ", ", "]).join(said))
+
+
 def _change(noun: str, key: str, chinese: str, fields: list[tuple[str, str, str]]) -> Iterator[str]:
     yield f"@ update_{key}, change_{key}, edit_{key} :: Change a {noun}. / Update fields of a {noun}."
     yield f". {key}_id, id: id = which {noun}"
@@ -188,6 +255,10 @@ def _change(noun: str, key: str, chinese: str, fields: list[tuple[str, str, str]
         label = name.replace("_", " ")
         yield f"e Set the {label} of {noun} {{{key}_id}} to {{{name}}}"
         yield f"e Change {noun} {{{key}_id}}: {label} {{{name}}}"
+        yield f"e the {label} of {noun} {{{key}_id}} is now {{{name}}}"
+        yield f"e {noun} {{{key}_id}} should have the {label} {{{name}}} instead"
+        yield f"e update {{{key}_id}}, {label} {{{name}}}"
+        yield f"e {{{key}_id}} needs a new {label}: {{{name}}}"
         yield f"z 把{chinese}{{{key}_id}}的{name}改为{{{name}}}"
     name = fields[0][0]
     yield f"? {key}_id ; Change the {name.replace('_', ' ')} of the {noun} to {{{name}}} ; Of which {noun}?"

@@ -45,7 +45,11 @@ KNOWLEDGE = {
         "When did the Second World War end?", "Who discovered penicillin?", "How do vaccines work?", "What do bees make?",
         "Why do onions make us cry?", "What is a metaphor?", "Who was the first person on the moon?", "What is the meaning of life?",
         "How do magnets work?", "Name three rivers in Europe", "What is the speed of light?", "Describe the water cycle",
-        "What is a haiku?", "Which animals hibernate?", "How is glass made?", "What is the theory of evolution?", "Who was Marie Curie?",
+        "who wrote hamlet", "what's the capital of mongolia", "how tall is the eiffel tower", "difference between a virus and a bacterium", "why is grass green",
+        "Is Pluto a planet?", "how do i boil an egg", "what does RAM stand for", "Who was Napoleon?", "explain blockchain simply", "how many bones does a human have", "what is the largest ocean",
+        "Why do cats purr?", "what's a good way to learn piano", "Can fish sleep?", "who painted the mona lisa", "when was the internet invented", "how does wifi work", "what is stoicism",
+        "which is faster, a cheetah or a horse", "What happened in 1989 in Berlin?", "what is an api", "explain what a for loop is", "Who is the author of Faust?", "how do you make bread",
+        "what is love", "What is a haiku?", "Which animals hibernate?", "How is glass made?", "What is the theory of evolution?", "Who was Marie Curie?",
     ),
     "de": (
         "Warum ist das Meer salzig?", "Wer hat den Buchdruck erfunden?", "Wie entsteht ein Regenbogen?", "Was ist Demokratie?",
@@ -64,7 +68,9 @@ CREATIVE = {
         "Do you like {topic}?", "Make up a riddle", "Write a slogan for a shop that sells {product}s", "How are you feeling?",
         "What should I wear to a wedding?", "Suggest a hobby", "Explain {topic}", "Tell me about {topic}", "I had a great day!",
         "What is your favourite colour?", "Are you a robot?", "Give me a fun fact", "Write a birthday greeting for my sister",
-        "How can I learn to cook?", "Let's chat about {topic}", "Sing me a song", "Motivate me",
+        "write me a limerick", "I can't sleep", "tell me something nice", "what would you do with a million dollars", "do you dream?", "I'm nervous about tomorrow", "are you human", "give me advice for my first job",
+        "write a thank-you note for my teacher", "compliment me", "What's your opinion on {topic}?", "explain {topic} in simple words", "write two sentences about {topic}", "I hate mondays", "lol", "you're funny",
+        "what's better, cats or dogs?", "invent a superhero", "come up with a band name", "my day was terrible", "How can I learn to cook?", "Let's chat about {topic}", "Sing me a song", "Motivate me",
     ),
     "de": (
         "Erzähl mir einen Witz", "Schreib ein Gedicht über {topic}", "Mir ist langweilig", "Was hältst du von {topic}?", "Erzähl mir etwas über {topic}",
@@ -81,6 +87,9 @@ WISHES = {
         "Post this on my blog", "Find me a parking space", "Send flowers to Anna", "Take a photo", "Record my voice", "Open the garage",
         "Renew my passport", "Buy ten shares of NVDA", "Fax the contract to {person}", "Scan my receipts", "Who is calling me?", "Mute the television",
         "Schedule a meeting with {person}", "What's my bank balance?", "How many steps did I walk today?", "Play the next episode",
+        "book me a flight to {city}", "order a pizza", "what's the weather like in {city}", "translate this page into Spanish", "wake me up at six", "call a taxi", "turn off the lights", "play some music",
+        "buy two tickets to the opera", "text {person} that I'm late", "how much is a bitcoin", "Post a photo of my lunch", "add {person} to my contacts", "find a dentist near me", "set a timer for ten minutes",
+        "Send an email to {person}", "lock the front door", "vacuum the living room", "check my blood pressure", "when does the next bus leave", "show my last bank transfers", "make me a sandwich",
         "Feed the fish at noon", "Find my lost keys", "Pay the electricity bill", "Show me pictures of {city}", "Rent a car in {city}",
     ),
     "de": (
@@ -88,6 +97,15 @@ WISHES = {
         "Mach ein Foto", "Öffne die Garage", "Bezahl die Stromrechnung", "Miete ein Auto in {city}",
     ),
     "zh": ("帮我预约理发", "给我妈妈打电话", "打印这一页", "给{person}送花", "拍张照片", "打开车库", "交电费", "在{city}租一辆车"),
+}  # fmt: skip
+WISHES_FOR_FILES = {
+    "en": (
+        "Delete {path}", "rename {path} to {other}", "Move {path} into the archive", "Send {path} to {person}", "zip {path}", "Run {path}", "print {path}", "Upload {path} to the server",
+        "make {path} read-only", "email me {path}", "compile {path}", "Convert {path} to PDF", "play {path}", "Copy {path} to {other}", "lock {path} with a password", "Remove the file {path} for good",
+        "Undo my last change", "commit my changes", "install numpy", "Turn {path} into a picture", "share {path} with {person}", "restart my computer", "Open {path} in Word", "Remind me of {path} tomorrow at noon by SMS",
+    ),
+    "de": ("Lösche {path}", "Benenne {path} in {other} um", "Schick {path} an {person}", "Druck {path} aus", "Verschiebe {path} ins Archiv"),
+    "zh": ("删除{path}", "把{path}改名为{other}", "把{path}发给{person}", "打印{path}"),
 }  # fmt: skip
 DECLINED = {
     "en": (
@@ -119,11 +137,6 @@ REFUSED = {
     "de": ("Das wurde nicht erlaubt, deshalb ist nichts geschehen.",),
     "zh": ("这个操作没有被允许，所以什么也没有做。",),
 }
-POLITE = {
-    "en": ("{}", "{}", "{}", "{}", "{}", "{}", "Please {low}", "Could you {low}", "Can you {low}", "Hey, {low}", "{} please", "I'd like you to {low}", "{} Thanks!", "Hi! {}", "Now {low}", "Would you {low}"),
-    "de": ("{}", "{}", "{}", "{}", "Bitte: {}", "Hallo! {}", "{} Danke!"),
-    "zh": ("{}", "{}", "{}", "请{}", "麻烦{}", "{}谢谢", "你好，{}"),
-}  # fmt: skip
 JOINED = {
     "en": (
         "{} and {low}",

@@ -99,6 +99,39 @@ def test_a_slip_in_a_copy_is_put_right(written: str, right: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("The lift in stairwel B is out of order", "The lift in stairwell B is out of order"),
+        ("the lift in stairwell B is out of order", "The lift in stairwell B is out of order"),
+        ("The stairs in the lift are out of order", "The stairs in the lift are out of order"),  # no slip
+        ("call us", "call us"),  # too short to tell
+    ],
+)
+def test_a_slip_in_a_text_of_several_words_is_put_right(written: str, right: str) -> None:
+    """C4: without quotation marks too, where it stands in one place."""
+    read = "Put up a notice saying: The lift in stairwell B is out of order. Please cal us."
+    assert restore_copies({"text": written}, read) == {"text": right}
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        (148729103, 1487291103),
+        (1487291103, 1487291103),
+        (-1487291103, -1487291103),
+        (48.20813, 48.208143),
+        (2500000, 2500000),  # 2.5 million
+        (99, 99),
+        (True, True),
+    ],
+)
+def test_a_slip_in_a_long_number_is_put_right(written: float, right: float) -> None:
+    """C4: a short one, or one that was worked out, is no slip."""
+    read = "Account 1487291103, at 48.208143, with 2.5 million, see 1.4.22 and 12:30"
+    assert restore_copies({"number": written}, read) == {"number": right}
+
+
+@pytest.mark.parametrize(
     ("sentence", "true"),
     [
         ("It is 21 degrees.", True),

@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.errors import ConfigError
 
 IN_THE_PACKAGE = "smollm2-tools.gguf"
-SHA256 = "7a80121ef810973a503e6cf006634dead83a97cda6dc643c16d300842f850cc5"
+SHA256 = "e37b9cf9b6b1669d3b2eb8fcbb95fb6baf0760e492b8f48a0fc2a1922c0417c6"
 
 
 def find_adapter(named: str) -> Path:

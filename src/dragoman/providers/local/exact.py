@@ -14,6 +14,9 @@ from dragoman.messages.parts import Arguments
 SHORTEST = 6  # characters of a copy in which a slip can be told from another word
 ALIKE = 0.85  # how much of it is right
 SLIP = 2  # characters that may be missing, or too many
+FEWEST_WORDS = 3  # of a text that is looked for as a whole
+ALIKE_SPAN = 0.9  # how much of that is right
+LONGEST_SPAN = 400  # characters of it
 
 _OPERATORS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-"})
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -48,14 +51,17 @@ def typed_expression(request: str) -> str:
 
 
 def restore_copies(arguments: Arguments, read: str) -> Arguments:
-    """The arguments, with each word or quotation that was copied with a slip as it stands in the text."""
+    """The arguments, with each text or long number that was copied with a slip as it was read."""
     words = [word.strip(_MARKS) for word in read.split()]
     known = [word for word in words if len(word) >= SHORTEST] + _QUOTATION.findall(read)
+    numbers = {number for number in _numbers(read) if re.fullmatch(_NUMBER, number)}
 
     def restored(value: JsonValue) -> JsonValue:
         match value:
             case str() if len(value) >= SHORTEST and value not in read:
-                return _nearest(value, known) or value
+                return _nearest(value, known) or _nearest_span(value, read) or value
+            case int() | float() if not isinstance(value, bool) and value > 0:
+                return _nearest_number(value, numbers)
             case list():
                 return [restored(item) for item in value]
             case dict():
@@ -73,9 +79,45 @@ def _nearest(value: str, known: list[str]) -> str:
         for text in known
         if abs(len(text) - len(value)) <= SLIP
         and not (text.isalpha() and value.isalpha())
-        and SequenceMatcher(None, text, value, autojunk=False).ratio() >= ALIKE
+        and _is_slip(value, text)
     }
     return near.pop() if len(near) == 1 else ""
+
+
+def _nearest_span(value: str, read: str) -> str:
+    """Several words in a row of which this is a copy with a slip, if there is one place where they stand."""
+    count = len(value.split())
+    if count < FEWEST_WORDS or len(value) > LONGEST_SPAN:
+        return ""
+    found: dict[str, float] = {}
+    for line in read.split("\n"):
+        words = list(re.finditer(r"\S+", line))
+        for size in (count - 1, count, count + 1):
+            for at in range(len(words) - size + 1):
+                text = line[words[at].start() : words[at + size - 1].end()]
+                for span in {text, text.strip(_MARKS)}:
+                    matcher = SequenceMatcher(None, span, value, autojunk=False)
+                    if matcher.real_quick_ratio() >= ALIKE_SPAN and matcher.quick_ratio() >= ALIKE_SPAN:
+                        found[span] = matcher.ratio()
+    best = max(found.values(), default=0.0)
+    nearest = [span for span, ratio in found.items() if ratio == best]
+    return nearest[0] if best >= ALIKE_SPAN and len(nearest) == 1 else ""
+
+
+def _nearest_number(value: float, known: set[str]) -> float:
+    """The one long number that lacks a figure of this, or has one too many or another."""
+    written = str(value)
+    if len(written) < SHORTEST or any(float(number) == value for number in known):
+        return value
+    near = {number for number in known if abs(len(number) - len(written)) <= 1 and _is_slip(written, number)}
+    if len(near) != 1:
+        return value
+    number = near.pop()
+    return float(number) if "." in number else int(number)
+
+
+def _is_slip(value: str, text: str) -> bool:
+    return SequenceMatcher(None, text, value, autojunk=False).ratio() >= ALIKE
 
 
 def tells_truly(sentence: str, *sources: str) -> bool:
