@@ -217,7 +217,7 @@ async def at_the_page(browser: Browser, server: Server, **options: Any) -> Async
         yield Person(page, server)
     finally:
         await context.close()
-    assert broken == []
+    assert not broken, broken
 
 
 def free_port() -> int:

@@ -14,7 +14,7 @@ import { app } from "./state/app.svelte";
 import { showTheme } from "./state/settings.svelte";
 import { tell } from "./state/toasts.svelte";
 
-// The server was replaced by a newer one, which has other files.
+// The server was replaced by a newer one, which has other files, or is away. What is loaded then is undefined.
 addEventListener("vite:preloadError", (event) => {
   event.preventDefault();
   tell(t().newVersion, "note", { label: t().reload, run: () => location.reload() }, 60);

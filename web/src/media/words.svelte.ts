@@ -10,7 +10,7 @@ export function m(): MediaWords {
   if (t().code !== "zh") return en;
   if (!asked) {
     asked = true;
-    void import("../i18n/zh/media").then(({ media }) => (chinese = media));
+    void import("../i18n/zh/media").then((loaded) => (chinese = loaded?.media ?? chinese));
   }
   return chinese ?? en;
 }
