@@ -177,16 +177,18 @@ async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Pa
 
 async def test_what_is_spent_while_a_conversation_is_being_deleted_is_counted(store: SqliteStore) -> None:
     """T11 × S1: what was counted before others stopped writing is counted again where they have written."""
-    used = {"model": "m", "usage": Usage(1, 2, cost=0.5), "created": 1.0}
     whole = Conversation("conv_1", created=1.0, updated=1.0)
-    await store.add_conversation(whole, [Message("msg_1", "conv_1", None, "assistant", (Text("a"),), **used)])
+    reply = Message(
+        "msg_1", "conv_1", None, "assistant", (Text("a"),), model="m", usage=Usage(1, 2, cost=0.5)
+    )
+    await store.add_conversation(whole, [reply])
     inner = replace(whole, id="conv_2", parent="conv_1", call="call_1")
 
     def somebody_writes(db: SqlConnection) -> bool:
         db.execute(store._sql["add_conversation"], conversation_row(inner))
-        for id, conversation, parent in (("msg_2", "conv_1", "msg_1"), ("msg_3", "conv_2", None)):
-            store._add_message(db, Message(id, conversation, parent, "assistant", (Text("b"),), **used))
-            db.execute("UPDATE conversations SET revision = revision + 1 WHERE id = ?", [conversation])
+        store._add_message(db, replace(reply, id="msg_2", parent="msg_1"))
+        store._add_message(db, replace(reply, id="msg_3", conversation="conv_2"))
+        db.execute("UPDATE conversations SET revision = revision + 1 WHERE id = :id", {"id": "conv_1"})
         return True
 
     await store._delete("conv_1", only_if=somebody_writes)
