@@ -1,4 +1,4 @@
-"""The composition root: a store, a model, tools and plugins in, a house to hold conversations in out."""
+"""The composition root: puts a store, models, tools and plugins together into a `Runtime`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _PATIENCE = 10.0  # seconds for a turn to end before its conversation is deleted
 
 
 class Runtime:
-    """A house. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
+    """Holds conversations. Use it as `async with Runtime("chat.db", model=…, tools=[…]) as runtime:`.
 
     `model` is a name such as "ollama/qwen3", as the programs take it, or an address (`OpenAICompatible`), or
     a list of these: where one cannot answer, the next is asked. A model of one's own, or a function from

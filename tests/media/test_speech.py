@@ -62,6 +62,16 @@ async def test_what_is_spoken_on_this_machine_is_heard_on_this_machine(tmp_path:
     assert heard.usage.seconds == transcript["duration"]
 
 
+async def test_what_comes_after_a_nul_is_spoken_too(tmp_path: Path) -> None:
+    """M1: the program would read no further than that."""
+    async with local_runtime(tmp_path) as runtime:
+        turns = [
+            await runtime.send(text, model="local/espeak") for text in (LIGHT, LIGHT.replace(" ", "\0", 1))
+        ]
+        (_, whole), (_, other) = [(await made(runtime, turn))[0] for turn in turns]
+    assert _seconds(other) == pytest.approx(_seconds(whole), rel=0.1)
+
+
 async def test_a_sentence_goes_over_the_wire_as_sound_and_comes_back(tmp_path: Path) -> None:
     """M1: speech and transcription of an OpenAI-shaped server, with a real voice and a real ear."""
     server = SpeechServer(phrases=PHRASES)

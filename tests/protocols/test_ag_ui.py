@@ -139,6 +139,23 @@ async def test_a_state_may_need_a_person_to_change(tmp_path: Path) -> None:
     assert shown["state"] == {"notes": {"a/b": "milk", "old": 1}}
 
 
+@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"', "[" * 190 + "]" * 190])
+async def test_a_state_that_cannot_be_stored_is_refused_whenever_it_comes(tmp_path: Path, value: str) -> None:
+    """F2 × E3: also with the answer that a run waited for."""
+    script = [calls("add", a=1, b=2), says("Done.")]
+    async with served(tmp_path, script, tools=[add], allow=()) as site:
+        said = '"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":"Add bread."}]'
+        first = await site.ask("POST", "/api/ag-ui", f'{{{said},"state":{{"a":1}}}}'.encode())
+        assert first.status == 200
+        (question,) = await site.runtime.questions()
+        answer = (
+            f'"resume":[{{"interruptId":"{question.id}","status":"resolved","payload":{{"approved":true}}}}]'
+        )
+        bad = await site.ask("POST", "/api/ag-ui", f'{{{said},{answer},"state":{{"a":{value}}}}}'.encode())
+        assert bad.status in (400, 422), bad.body
+        assert await site.runtime.questions()
+
+
 async def test_without_a_state_there_is_no_tool_for_it(tmp_path: Path) -> None:
     """F3"""
     async with served(tmp_path, [says("Hello.")]) as site:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.messages.parts import File
 from dragoman.wire.scripted import says
 from tests.runtimes import model_of
 from tests.server.site import served
@@ -63,3 +65,23 @@ async def test_a_file_in_its_own_address_is_stored(tmp_path: Path, protocol: Any
         (file,) = first.files
         assert file.blob is not None
         assert await site.runtime.store.blob(file.blob) == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("type", "stored"), [("image/png;x=1", "image/png"), ("image/png\r\nx: y", None), ("", None)]
+)
+@pytest.mark.parametrize("protocol", [ai_sdk, ag_ui])
+async def test_a_file_of_this_server_has_a_type_as_any_other(
+    tmp_path: Path, protocol: Any, type: str, stored: str | None
+) -> None:
+    """M3 × F3: what stands there goes into requests and forms."""
+    async with served(tmp_path, [says("I see.")]) as site:
+        raw = {"content-type": "application/octet-stream"}
+        file = await site.post("/api/files?name=a.png&type=image/png", b"0123456789", headers=raw)
+        path, body = protocol(f"/api/files/{file['blob']}")
+        answer = await site.ask(
+            "POST", path, json.loads(json.dumps(body).replace("image/png", json.dumps(type)[1:-1]))
+        )
+        assert answer.status == (200 if stored else 422), answer.body
+        sent = [part for request in model_of(site.runtime).requests for part in request.messages[0].parts]
+        assert [part.media_type for part in sent if isinstance(part, File)] == ([stored] if stored else [])

@@ -67,7 +67,9 @@ async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -
         await (await chat.send("read")).result()
         path = await chat.messages()
         await (await chat.rerun(path[-1].id)).result()
+        spent = await runtime.store.spending()
         fork = await runtime.fork(chat.id, path[-1].id)
+        assert await runtime.store.spending() == spent  # nobody pays for a copy
         assert [m.text for m in await fork.messages()] == ["read", "", "I read it."]
         assert len(await fork.tree()) == 3
         await (await fork.send("thanks")).result()
@@ -76,6 +78,21 @@ async def test_a_fork_is_the_path_alone_and_lives_its_own_life(tmp_path: Path) -
         assert len(await fork.messages()) == 5
         with pytest.raises(NotFound):
             await runtime.fork(fork.id, path[0].id)
+
+
+async def test_tags_that_come_along_are_tags(tmp_path: Path) -> None:
+    """S1: an import brings none that a person could not have given."""
+    async with runtime_with(tmp_path, [says("hi")]) as runtime:
+        chat = await runtime.conversation()
+        await chat.label(tags=["work", "two  words"])
+        data = json.loads(json.dumps(await runtime.export(chat.id)))
+        assert data["conversation"]["tags"] == ["work", "two words"]
+        data["conversation"]["tags"] += ["", " ", "work ", "x" * 41, *map(str, range(100))]
+        copy = await runtime.import_conversation(data)
+        tags = (await copy.info()).tags
+        assert (tags[:3], len(tags)) == (("work", "two words", "0"), 20)
+        with pytest.raises(BadRequest, match="at most 20 tags"):
+            await chat.label(tags=[*map(str, range(21))])
 
 
 async def test_an_export_is_refused_in_words(tmp_path: Path) -> None:

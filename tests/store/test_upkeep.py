@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ import pytest
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Text
+from dragoman.messages.usage import Usage
+from dragoman.store.sql.database import SqlConnection
+from dragoman.store.sql.rows import conversation_row
 from dragoman.store.sqlite import SqliteStore
 from tests.patience import PATIENCE
 
@@ -169,3 +173,24 @@ async def test_a_new_database_beside_old_blobs_removes_none_of_them(tmp_path: Pa
         await store._sweep_uploads()
         assert await store.blob(old) == b"of the old database"
         await store.close()
+
+
+async def test_what_is_spent_while_a_conversation_is_being_deleted_is_counted(store: SqliteStore) -> None:
+    """T11 × S1: what was counted before others stopped writing is counted again where they have written."""
+    whole = Conversation("conv_1", created=1.0, updated=1.0)
+    reply = Message(
+        "msg_1", "conv_1", None, "assistant", (Text("a"),), model="m", usage=Usage(1, 2, cost=0.5)
+    )
+    await store.add_conversation(whole, [reply])
+    inner = replace(whole, id="conv_2", parent="conv_1", call="call_1")
+
+    def somebody_writes(db: SqlConnection) -> bool:
+        db.execute(store._sql["add_conversation"], conversation_row(inner))
+        store._add_message(db, replace(reply, id="msg_2", parent="msg_1"))
+        store._add_message(db, replace(reply, id="msg_3", conversation="conv_2"))
+        db.execute("UPDATE conversations SET revision = revision + 1 WHERE id = :id", {"id": "conv_1"})
+        return True
+
+    await store._delete("conv_1", only_if=somebody_writes)
+    (spent,) = await store.spending()
+    assert (spent.replies, spent.cost) == (3, 1.5)

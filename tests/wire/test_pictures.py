@@ -109,6 +109,25 @@ def test_what_cannot_be_unpacked_goes_as_it_is(data: bytes) -> None:
     assert fit_picture(data, SMALL) is data
 
 
+@pytest.mark.parametrize("size", [(400, 300), (3000, 100)])
+def test_a_photograph_with_a_second_picture_in_it_is_made_smaller(size: tuple[int, int]) -> None:
+    """M3: telephones put a small one, or a map of its lights, behind a JPEG. That does not move."""
+    out = io.BytesIO()
+    photo = Image.effect_noise(size, 80).convert("RGB")
+    photo.save(out, "MPO", save_all=True, append_images=[photo.resize((40, 30))])
+    with Image.open(io.BytesIO(fit_picture(out.getvalue(), SMALL))) as found:
+        assert (found.format, max(found.size)) == ("JPEG", 100)
+
+
+def test_a_picture_of_65536_greys_is_made_smaller() -> None:
+    """M3: as scanners and telescopes make them; what is light stays light."""
+    out = io.BytesIO()
+    Image.new("I;16", (400, 300), 40_000).save(out, "PNG")
+    with Image.open(io.BytesIO(fit_picture(out.getvalue(), SMALL))) as found:
+        assert (found.format, found.size) == ("PNG", (100, 75))
+        assert found.convert("L").getpixel((50, 50)) == pytest.approx(40_000 / 256, abs=2)
+
+
 def test_a_moving_picture_goes_on_moving() -> None:
     """M3"""
     frames = [Image.new("RGB", (200, 200), (n * 80, 0, 0)) for n in range(3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -19,9 +21,10 @@ from dragoman.providers.models import wire as named_wire
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.key import KeyAuth
 from dragoman.wire.endpoint import ENDPOINTS
-from dragoman.wire.http import HttpClient, HttpModel
+from dragoman.wire.http import HttpClient, HttpModel, Timeouts
 from dragoman.wire.pictures import FileLimits
 from dragoman.wire.uploads import DAY, PAUSE, Uploads
+from tests.patience import PATIENCE
 
 LIMITS = FileLimits(upload_above=1000)
 BLOBS = {"paper": b"%PDF" + bytes(5000), "photo": b"\x89PNG" + bytes(5000), "note": b"%PDF small"}
@@ -56,6 +59,7 @@ class FileServer:
     files: dict[str, tuple[dict[str, str], bytes]] = field(default_factory=dict)  # by id: fields, bytes
     uploads: int = 0
     broken: bool = False
+    silent: bool = False
     slow: int = 0  # looks at a file until it can be used
     looks: int = 0
     after: str = "ACTIVE"
@@ -64,8 +68,12 @@ class FileServer:
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
         self.uploads += 1
+        if self.silent:
+            await asyncio.Event().wait()
         if self.broken:
-            return web.json_response({"error": {"message": "storage is full"}}, status=507)
+            key = request.headers.get("Authorization") or request.headers.get("x-api-key")
+            message = f"storage is full for {key or request.headers['x-goog-api-key']}"
+            return web.json_response({"error": {"message": message}}, status=507)
         self._check_beta(request)
         if self.wire == "gemini":
             return await self._google(request)
@@ -162,14 +170,14 @@ async def file_server(wire: str) -> AsyncIterator[FileServer]:
 class Place:
     """A model at such a server, and a clock that goes as it is told."""
 
-    def __init__(self, server: FileServer) -> None:
+    def __init__(self, server: FileServer, timeouts: Timeouts | None = None) -> None:
         self.now = 1_000_000.0
         self.read: list[str] = []
         shape = ENDPOINTS[server.wire]
         assert isinstance(shape.auth, KeyAuth)
         auth = replace(shape.auth, key="sk-files-0123456789")
         endpoint = replace(shape, base_url=server.url, auth=auth)
-        self.client = HttpClient(clock=lambda: self.now, sleep=self._sleep)
+        self.client = HttpClient(timeouts=timeouts, clock=lambda: self.now, sleep=self._sleep)
         self.uploads = Uploads(self.client, endpoint, server.wire)
         self.model = HttpModel(
             self.client,
@@ -308,3 +316,33 @@ async def test_an_id_is_not_used_after_its_day() -> None:
         await place.ask(PAPER)
     assert server.uploads == 2
     assert "file-2" in server.asked[-1]
+
+
+@both
+async def test_what_a_server_says_of_a_key_is_not_logged(wire: str, caplog: pytest.LogCaptureFixture) -> None:
+    """M3 × O2: some repeat the key that they refuse."""
+    caplog.set_level(logging.WARNING)
+    async with placed(wire) as (server, place):
+        server.broken = True
+        await place.ask(PAPER)
+    assert "storage is full" in caplog.text
+    assert "sk-files-0123456789" not in caplog.text
+
+
+async def test_a_server_that_takes_a_file_and_says_nothing_holds_nobody_up() -> None:
+    """M3: everybody's next large file would wait behind it."""
+    async with file_server("openai_responses") as server:
+        server.silent = True
+        place = Place(server, Timeouts(first_byte=0.5))
+        async with place.client, asyncio.timeout(PATIENCE):
+            assert await place.ask(PAPER) == "seen"
+    assert len(server.asked[-1]) > 5000
+
+
+async def test_one_file_may_be_sent_as_a_document_and_as_text() -> None:
+    """M3: the document is named by its id, the text is text."""
+    async with placed("openai_responses") as (server, place):
+        text = replace(PAPER, media_type="text/plain", name="paper.txt")
+        assert await place.ask(PAPER, text) == "seen"
+    assert "file-1" in server.asked[-1]
+    assert "[paper.txt]" in server.asked[-1]

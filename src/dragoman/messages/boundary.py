@@ -19,7 +19,7 @@ from dragoman.messages.message import Message
 from dragoman.messages.parts import File, Part, ToolCall
 
 MARGIN = 20  # JSON is read to a depth of 200; a value is stored some levels down
-_LATEST = 253_402_300_799.0  # the last second of the year 9999
+LATEST_TIME = 253_402_300_799.0  # the last second of the year 9999
 
 
 def check_json(value: object, what: str, *, margin: int = MARGIN) -> None:
@@ -85,4 +85,4 @@ def check_parts(parts: Iterable[Part]) -> None:
 
 def time_or(claimed: float, now: float) -> float:
     """A time that somebody claims, if clients can show it."""
-    return claimed if math.isfinite(claimed) and 0 <= claimed <= _LATEST else now
+    return claimed if math.isfinite(claimed) and 0 <= claimed <= LATEST_TIME else now

@@ -116,6 +116,7 @@ class Models:
         self._tokens: dict[TokenSource, TokenAuth] = {}
         self._learned: dict[str, Learned] = {}
         self._uploads: dict[str, Uploads] = {}  # by provider
+        self._former_uploads: list[Uploads] = []  # of keys and addresses that are others by now
         self._types = ListedTypes(types_file)  # as their servers list them
 
     async def __aenter__(self) -> Self:
@@ -130,7 +131,7 @@ class Models:
         """Give the connections back, and stop the servers that were started."""
         for server in self._servers.values():
             await server.close()
-        for uploads in self._uploads.values():
+        for uploads in (*self._uploads.values(), *self._former_uploads):
             await uploads.close()
         await self.client.close()
 
@@ -162,7 +163,8 @@ class Models:
         """Its key or address is another one by now: its models are built anew when they are next asked."""
         for name in [one for one in self._models if one.partition("/")[0] == provider]:
             del self._models[name]
-        self._uploads.pop(provider, None)
+        if (uploads := self._uploads.pop(provider, None)) is not None:
+            self._former_uploads.append(uploads)
         self._chains.clear()
 
     def traits(self, provider: Provider, model: str) -> Traits:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, StringConstraints, with_config
 from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
 
+from dragoman.conversation.tags import LONGEST_TAG, MOST_TAGS
 from dragoman.messages.parts import Arguments, File, Text
 from dragoman.messages.questions import Mode, Rule, Scope, Verdict
 from dragoman.messages.request import ToolSpec
@@ -56,7 +57,7 @@ Settings = Annotated[
 ]
 
 
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=40, strip_whitespace=True)]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TAG, strip_whitespace=True)]
 
 
 class NewConversation(Body):
@@ -72,7 +73,7 @@ class ConversationChange(Body):
     leaf: Annotated[str | None, Field(description="a message: look at its branch")] = None
     pinned: Annotated[bool | None, Field(description="in reach, and kept whatever the retention")] = None
     archived: Annotated[bool | None, Field(description="out of the list, until one writes in it")] = None
-    tags: Annotated[list[Tag] | None, Field(max_length=20)] = None
+    tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS)] = None
 
 
 class Fork(Body):

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from pydantic import JsonValue, ValidationError
 
+from dragoman.conversation.tags import usable_tags
 from dragoman.conversation.tree import LOCAL, Conversation, Tree, copied
 from dragoman.errors import BadRequest, NotFound, Unreadable
 from dragoman.messages.boundary import MARGIN, check_addresses, check_json, time_or
@@ -91,7 +92,7 @@ async def import_conversation(
         usage=info.usage,
         created=time_or(info.created, now),
         updated=now,
-        tags=info.tags,
+        tags=usable_tags(info.tags),
     )
     messages = [
         replace(_without_blobs(copy, missing), created=time_or(copy.created, now)) for copy in copies.values()

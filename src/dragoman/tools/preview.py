@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dragoman.errors import BadRequest, ToolFailed
 from dragoman.messages.parts import Arguments
 from dragoman.tools.result import whole_text
 from dragoman.tools.tool import Tool
-from dragoman.workspace.diff import joined
+from dragoman.workspace.diff import FileDiff, is_whole, joined
 
 _SHOWN = 200_000  # characters of a diff in a question
 
 
 def preview_diff(tool: Tool, arguments: Arguments, workspace: Path | None) -> str:
     """Raises what the tool's own function raises: then the call would fail."""
-    assert tool.preview is not None
-    return whole_text(joined(tool.preview(arguments, workspace), _SHOWN))
+    return _shown(_preview(tool, arguments, workspace))
 
 
 def choose_hunks(
@@ -27,12 +26,13 @@ def choose_hunks(
     if tool.keep_hunks is None or not shown:
         raise BadRequest(f"{tool.name} cannot do a part of what it was asked for: edit its arguments instead")
     try:
-        if preview_diff(tool, arguments, workspace) != shown:
+        diffs = _preview(tool, arguments, workspace)
+        if _shown(diffs) != shown:
             raise BadRequest(
                 "the files are not as they were when this was asked: reject the call, or allow it whole"
             )
         count = sum(line.startswith("@@ -") for line in shown.split("\n"))
-        if len(shown) >= _SHOWN:
+        if not is_whole(diffs, _SHOWN):
             raise BadRequest("not all of its changes are shown: they cannot be chosen one by one")
         if not chosen:
             raise BadRequest("none of the changes is chosen: reject the call instead")
@@ -44,3 +44,12 @@ def choose_hunks(
         return made
     except (ToolFailed, UnicodeError) as error:
         raise BadRequest(f"a part of this cannot be done: {error}") from error
+
+
+def _preview(tool: Tool, arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
+    assert tool.preview is not None
+    return tool.preview(arguments, workspace)
+
+
+def _shown(diffs: Sequence[FileDiff]) -> str:
+    return whole_text(joined(diffs, _SHOWN))

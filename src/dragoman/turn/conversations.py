@@ -7,9 +7,9 @@ from typing import Any, overload
 
 from typing_extensions import TypeVar, Unpack
 
+from dragoman.conversation.tags import check_tags
 from dragoman.conversation.tree import Conversation, Tree
-from dragoman.errors import BadRequest, NotFound
-from dragoman.messages.boundary import check_json
+from dragoman.errors import NotFound
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Part
 from dragoman.messages.questions import Question
@@ -20,7 +20,6 @@ from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.way_back import Reverted, WorkspaceDiff
 
 T = TypeVar("T", default=str)
-LONGEST_TAG = 40  # characters
 
 
 class ConversationHandle:
@@ -161,7 +160,7 @@ class ConversationHandle:
     ) -> None:
         """Keep it in reach, put it out of the way until something is said in it, or file it under words. What
         is None stays as it is."""
-        words = None if tags is None else [*dict.fromkeys(_checked_tag(tag) for tag in tags)]
+        words = check_tags(tags) if tags is not None else None
         await self._store.label_conversation(self.id, pinned=pinned, archived=archived, tags=words)
 
     async def change(self, **settings: Unpack[ConversationOptions]) -> None:
@@ -171,11 +170,3 @@ class ConversationHandle:
     async def _own(self, message: str) -> None:
         if (await self._store.message(message)).conversation != self.id:
             raise NotFound("message", message)
-
-
-def _checked_tag(tag: str) -> str:
-    check_json(tag, "a tag")
-    words = " ".join(tag.split())
-    if not words or len(words) > LONGEST_TAG:
-        raise BadRequest(f"a tag is a word or a few, of at most {LONGEST_TAG} characters")
-    return words

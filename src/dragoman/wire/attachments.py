@@ -68,8 +68,11 @@ class AttachmentReader:
         wanted: dict[Key, str] = {}
         ids: dict[str, str] = {}
         for file in files_of(request):
-            key = (file.blob or "", is_text(file), limits if modality(file) == "image" else NO_LIMITS)
-            if file.blob is None or key in wanted or file.blob in ids or not wire.carries(file):
+            as_text = is_text(file)
+            key = (file.blob or "", as_text, limits if modality(file) == "image" else NO_LIMITS)
+            if file.blob is None or key in wanted or not wire.carries(file):
+                continue
+            if file.blob in ids and not as_text:  # no text is named by an id
                 continue
             if find_id is not None and (id := await find_id(file)) is not None:
                 ids[file.blob] = id

@@ -1,4 +1,4 @@
-"""The way out of this machine: proxies of the environment, addresses to the letter, trusted certificates."""
+"""How requests leave this machine: the environment's proxy, addresses as they are signed, certificates."""
 
 from __future__ import annotations
 

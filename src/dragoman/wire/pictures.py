@@ -59,7 +59,8 @@ def fit_picture(data: bytes, limits: FileLimits) -> bytes:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
             fits = max(picture.size) <= limits.picture_edge and not _too_many(data, limits)
             pixels = picture.size[0] * picture.size[1]
-            if fits or pixels > MOST_PIXELS or getattr(picture, "n_frames", 1) > 1:
+            moves = picture.format != "MPO" and getattr(picture, "n_frames", 1) > 1
+            if fits or pixels > MOST_PIXELS or moves:
                 return data
             return _smaller(picture, data, limits.picture_edge, limits)
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, *bombs):
@@ -70,7 +71,11 @@ def _smaller(picture: Image, data: bytes, edge: int, limits: FileLimits) -> byte
     from PIL import ImageOps
 
     format, smaller = picture.format or "PNG", data
+    if format == "MPO":  # a JPEG of a telephone, with a small one or a map of its lights behind it
+        format = "JPEG"
     edge = min(edge, max(picture.size))
+    if picture.mode.startswith("I;16"):  # it cannot be resized with so many greys
+        picture = picture.convert("I").point(lambda grey: grey * (1 / 256)).convert("L")
     picture.thumbnail((edge, edge))  # a JPEG is not even unpacked at its full size
     upright = ImageOps.exif_transpose(picture)
     for _ in range(_ATTEMPTS):

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.messages.media import media_type, modality
 from dragoman.messages.parts import File
+from dragoman.redaction import redact_text
 from dragoman.wire.anthropic_messages.shapes import FILES_BETA
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.endpoint import Endpoint
@@ -92,7 +93,8 @@ class Uploads:
                 id = await self._upload(file, await read(file.blob))
             except (OSError, client_error(), DragomanError, ValueError, LookupError, TypeError) as error:
                 self._paused_until = now + PAUSE
-                _log.warning("a file is not uploaded, and goes with each request: %s", error)
+                why = redact_text(str(error), self._endpoint.secrets) or type(error).__name__
+                _log.warning("a file is not uploaded, and goes with each request: %s", why)
                 return None
             lifetime = self._service.lifetime
             self._known[file.blob] = (id, None if lifetime is None else now + lifetime - _MARGIN)
@@ -147,9 +149,10 @@ class Uploads:
         signed = await self._endpoint.auth.headers(Outgoing(url, body, method=method), self._client)
         headers = {**signed, **self._endpoint.headers, **self._service.headers}
         headers |= {"Content-Type": type, "Accept": "application/json"}
-        response = await self._client.send(method, url, headers=headers, body=body)
-        async with response:
-            answer = await read_bounded(response)
+        async with asyncio.timeout(self._client.timeouts.first_byte):  # others wait for what this one holds
+            response = await self._client.send(method, url, headers=headers, body=body)
+            async with response:
+                answer = await read_bounded(response)
         if response.status // 100 != 2:
             raise ValueError(f"{response.status} {answer[:200].decode(errors='replace')}")
         found: dict[str, Any] = from_json(answer)

@@ -78,12 +78,19 @@ def diff_texts(path: str, old: bytes | None, new: bytes | None) -> FileDiff:
 
 
 def joined(diffs: Sequence[FileDiff], longest: int | None = None) -> str:
-    """One text; cut off, and that said, where it is longer."""
+    """One text; with `longest`, cut off where it is longer, and that said."""
     text = "".join(one.text for one in diffs)
-    if longest is None or len(text) <= longest:
+    if longest is None or is_whole(diffs, longest):
         return text
+    if len(text) <= longest:
+        return f"{text}… not all of it is shown\n"
     cut = text[:longest].rpartition("\n")[0]
     return f"{cut}\n… {len(text) - len(cut):,} more characters are not shown\n"
+
+
+def is_whole(diffs: Sequence[FileDiff], longest: int) -> bool:
+    """Whether all that changes is in a text of so many characters."""
+    return sum(len(one.text) for one in diffs) <= longest and not any(one.truncated for one in diffs)
 
 
 # ── one file ──────────────────────────────────────────────────────────────────────────────────────

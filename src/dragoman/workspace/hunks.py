@@ -43,7 +43,9 @@ def hunks_between(old: bytes | None, new: bytes | None) -> list[DiffHunk]:
 
 
 def keep_hunks(old: bytes | None, new: bytes | None, chosen: HunkChoices) -> bytes | None:
-    """The file with these changes alone. None where it is not there: it was deleted, or is not made."""
+    """The file with these changes alone. None where it is not there: it was deleted, or is not made.
+    UnicodeError where it is no UTF-8."""
+    (old or b"").decode()  # UnicodeError: lines that stay would be written in another way
     hunks = hunks_between(old, new)
     made = [place for place in range(len(hunks)) if place in chosen]
     if hunks and not made:

@@ -128,3 +128,44 @@ def test_what_cannot_be_chosen_is_told(tmp_path: Path) -> None:
     (tmp_path / "f").write_text(f"above\n{OLD}")
     with pytest.raises(BadRequest, match="not as they were"):
         chosen({0: None})
+
+
+def test_of_what_is_not_shown_whole_no_part_is_done(tmp_path: Path) -> None:
+    """B2 × P3: a line so long that the question leaves it out, and says so, is not chosen by its number."""
+    (tmp_path / "f").write_text(OLD)
+    arguments = call_of(write_file, OLD, NEW.replace("line 20\n", "x" * 500_000))
+    shown = preview_diff(write_file, arguments, tmp_path)
+    assert "not all of it is shown" in shown
+    with pytest.raises(BadRequest, match="not all of its changes are shown"):
+        choose_hunks(write_file, arguments, tmp_path, shown, {0: None})
+
+
+def test_a_file_without_hunks_does_not_move_the_numbers_of_others(tmp_path: Path) -> None:
+    """B2: a binary file in a patch is shown as a whole, and would be counted where nobody sees it."""
+    (tmp_path / "f").write_text(OLD)
+    changes = "@@\n-line 3\n+line three\n@@\n-line 15\n@@\n-line 27\n+line 28, mine\n"
+    patch = f"*** Begin Patch\n*** Add File: a\n+\0\n*** Update File: f\n{changes}*** End Patch"
+    shown = preview_diff(apply_patch, {"patch": patch}, tmp_path)
+    with pytest.raises(BadRequest, match="a is a binary file"):
+        choose_hunks(apply_patch, {"patch": patch}, tmp_path, shown, {2: None})
+
+
+def test_lines_that_are_no_utf_8_are_not_written_in_another_way(tmp_path: Path) -> None:
+    """B2: nobody chose them, and no diff would show it."""
+    before = b"caf\xe9\n" + OLD.encode()
+    (tmp_path / "f").write_bytes(before)
+    arguments: Arguments = {"path": "f", "text": f"cafe\n{NEW}", "version": version_of(before)}
+    shown = preview_diff(write_file, arguments, tmp_path)
+    with pytest.raises(BadRequest, match="a part of this cannot be done"):
+        choose_hunks(write_file, arguments, tmp_path, shown, {2: None})
+
+
+def test_mixed_line_ends_are_not_made_alike_by_a_part_of_a_patch(tmp_path: Path) -> None:
+    """B2: lines around a change are found by their words, and would end as the patch ends them."""
+    before = "".join(f"line {number}{chr(13) * (number % 2)}\n" for number in range(30))
+    (tmp_path / "f").write_bytes(before.encode())
+    changes = "@@\n-line 4\n+line four\n@@\n-line 20\n+line twenty\n"
+    arguments: Arguments = {"patch": f"*** Begin Patch\n*** Update File: f\n{changes}*** End Patch"}
+    shown = preview_diff(apply_patch, arguments, tmp_path)
+    with pytest.raises(BadRequest, match="its lines end in different ways"):
+        choose_hunks(apply_patch, arguments, tmp_path, shown, {0: None})

@@ -84,7 +84,7 @@ def _synthesize(text: str, voice: str, speed: float) -> tuple[bytes, int]:
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise RefusedOrder(f"eSpeak NG has no voice {voice!r}: try en-us, en-gb-scotland, de, fr+f3 or cmn")
     library.espeak_SetParameter(_RATE_PARAMETER, round(WORDS_A_MINUTE * speed), 0)
-    coded = text.encode("utf-8", "replace") + b"\0"
+    coded = text.replace("\0", " ").encode("utf-8", "replace") + b"\0"  # where it reads no further
     library.espeak_Synth(coded, ctypes.c_size_t(len(coded)), 0, 1, 0, _UTF8, None, None)
     library.espeak_Synchronize()
     return bytes(samples), rate

@@ -173,7 +173,7 @@ async def attach(context: Context, person: str, url: str, media_type: str, name:
         raise BadRequest(f"a file of the message has no address: {error}") from error
     if (ours := _OURS.fullmatch(address.path)) is not None and address.scheme in ("", "http", "https"):
         await context.check_blob(ours[1], person)
-        return File(media_type, blob=ours[1], name=name)
+        return File(_checked_type(media_type), blob=ours[1], name=name)
     raise BadRequest(
         "a file of a message is a data: address, or one of this server: no other address is fetched from here"
     )
@@ -184,9 +184,16 @@ async def store_file(context: Context, person: str, data: bytes, media_type: str
         raise BadRequest("a file of the message is empty")
     if len(data) > context.upload_limit:
         raise BadRequest(f"a file of the message is larger than {context.upload_limit} bytes")
-    if not is_media_type(media_type):
-        raise BadRequest(f"{media_type!r} is no type of a file")
+    media_type = _checked_type(media_type)
     store = context.runtime.store
     blob = await store.put_blob(data)
     await store.add_upload(blob, person, context.runtime.services.clock())
     return File(media_type, blob=blob, name=name, size=len(data))
+
+
+def _checked_type(media_type: str) -> str:
+    """Without parameters, such as the codecs of a recording."""
+    type = media_type.partition(";")[0].strip()
+    if not is_media_type(type):
+        raise BadRequest(f"{media_type!r} is no type of a file")
+    return type

@@ -126,6 +126,7 @@ class ConversationConformance(Suite):
             assert [one.id for one in await store.conversations(pinned=True)] == ["conv_1"]
             for tag in one.tags:
                 assert [found.id for found in await store.conversations(tag=tag)] == ["conv_1"]
+            assert await store.conversations(tag="b") == []  # the end of another one
             assert await store.tags("ada") == ['a "b', "work", "workshop"]
             assert await store.tags("bob") == []
             assert [one.id async for one in store.untouched(10.0)] == ["conv_2", "conv_3"]

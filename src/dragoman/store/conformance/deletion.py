@@ -132,6 +132,9 @@ class DeletionConformance(Suite):
             await store.add_conversation(Conversation("conv_1", updated=1.0))
             await store.add_conversation(Conversation("conv_2", parent="conv_1", call="c", updated=9.0))
             assert await store.delete_untouched(5.0) == []
+            await store.label_conversation("conv_2", pinned=True)
+            assert await store.delete_untouched(10.0) == []
+            await store.label_conversation("conv_2", pinned=False)
             assert {*await store.delete_untouched(10.0)} == {"conv_1", "conv_2"}
 
     async def test_two_may_delete_what_is_untouched_at_once(self, tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ class PeopleConformance(Suite):
             ]
             assert await store.spending(user="bob") == []
             assert await store.spending(since=3 * day) == []
+            assert await store.spending(since=1e12) == []  # after the last year that has a name
             await store.delete_conversation(conversation.id)
             assert await store.spending() == whole  # who pays has paid for what is gone, too
             assert await store.spending(since=3 * day) == []

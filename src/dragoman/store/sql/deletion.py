@@ -6,8 +6,10 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from dragoman.errors import NotFound, StoreUnavailable
+from dragoman.messages.spending import Spending
 from dragoman.store.sql.database import Operation, SqlConnection
 from dragoman.store.sql.people import SqlPeople, past_values
 
@@ -28,7 +30,7 @@ class SqlDeletion(SqlPeople):
         """The conversation and those within it, which are deleted: none, where what is asked does not hold
         at that moment. What was spent in them is kept."""
         within = [row["id"] for row in await self._all("within", id=id)]
-        spent = {each: await self._present_spending(conversation=each) for each in within}
+        counted = {each: await self._read(partial(self._counted, each)) for each in within}
 
         def mark(db: SqlConnection) -> list[str]:
             if not only_if(db):
@@ -36,11 +38,12 @@ class SqlDeletion(SqlPeople):
             inner = [row["id"] for row in db.execute(self._sql["within"], {"id": id}).fetchall()]
             for each in inner:
                 key = {"id": each}
+                spent = self._spent_until_now(db, each, counted.get(each))
                 if not db.execute(self._sql["mark_deleted"], key).rowcount:
                     raise NotFound("conversation", each)
                 for name in ("delete_live_turns", "delete_queue", "delete_grants", "delete_questions"):
                     db.execute(self._sql[name], key)
-                for spending in spent.get(each, ()):
+                for spending in spent:
                     db.execute(self._sql["keep_spending"], past_values(spending))
             return inner
 
@@ -52,6 +55,22 @@ class SqlDeletion(SqlPeople):
             except StoreUnavailable as error:  # the conversation is gone; its files are tried again later
                 _log.warning("%s", error)
         return deleted
+
+    def _counted(self, conversation: str, db: SqlConnection) -> tuple[int, list[Spending]]:
+        """What was spent in it, and at which revision of it that was."""
+        with self._snapshot(db):
+            row = db.execute(self._sql["conversation"], {"id": conversation}).fetchone()
+            revision = row["revision"] if row is not None else -1
+            return revision, self._present_spending(db, conversation=conversation)
+
+    def _spent_until_now(
+        self, db: SqlConnection, conversation: str, counted: tuple[int, list[Spending]] | None
+    ) -> list[Spending]:
+        """As it was counted while others could write, which may take long; anew if somebody has written."""
+        row = db.execute(self._sql["lock_conversation"], {"id": conversation}).fetchone()
+        if counted is not None and row is not None and counted[0] == row["revision"]:
+            return counted[1]
+        return self._present_spending(db, conversation=conversation)
 
     async def _claim_blobs(self) -> None:
         """Before anything is swept: what another store mentions is not ours to remove."""

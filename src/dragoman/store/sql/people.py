@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.errors import BadRequest
+from dragoman.messages.boundary import LATEST_TIME
 from dragoman.messages.spending import DIMENSIONS, Spending
 from dragoman.store.people import Person
-from dragoman.store.sql.database import Row, SqlDatabase
+from dragoman.store.sql.database import Row, SqlConnection, SqlDatabase
 
 _NUMBERS = tuple(one.name for one in fields(Spending) if one.name not in DIMENSIONS)
 
@@ -50,16 +51,27 @@ class SqlPeople(SqlDatabase):
         await self._change("prompt", name, "remove_prompt", user=user)
 
     async def spending(self, since: float = 0.0, user: str | None = None) -> list[Spending]:
-        day = datetime.fromtimestamp(since, UTC).date().isoformat()
-        past = await self._all("past_spending", day=day, user=user)
-        return [*await self._present_spending(since=since, user=user), *map(_past_spending, past)]
+        day = datetime.fromtimestamp(min(since, LATEST_TIME), UTC).date().isoformat()
 
-    async def _present_spending(
-        self, *, since: float = 0.0, user: str | None = None, conversation: str | None = None
+        def read(db: SqlConnection) -> list[Spending]:
+            with self._snapshot(db):  # what is deleted meanwhile counts once
+                past = db.execute(self._sql["past_spending"], {"day": day, "user": user}).fetchall()
+                return [*self._present_spending(db, since=since, user=user), *map(_past_spending, past)]
+
+        return await self._read(read)
+
+    def _present_spending(
+        self,
+        db: SqlConnection,
+        *,
+        since: float = 0.0,
+        user: str | None = None,
+        conversation: str | None = None,
     ) -> list[Spending]:
         """In conversations that are there."""
         key = {"since": since, "user": user, "conversation": conversation}
-        replies, calls = await self._all("spending", **key), await self._all("spending_on_tools", **key)
+        replies = db.execute(self._sql["spending"], key).fetchall()
+        calls = db.execute(self._sql["spending_on_tools"], key).fetchall()
         return [*map(_reply_spending, replies), *map(_tool_spending, calls)]
 
 

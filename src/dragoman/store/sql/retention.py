@@ -38,11 +38,11 @@ class SqlRetention(SqlDeletion):
         return deleted
 
     def _is_untouched(self, id: str, before: float, db: SqlConnection) -> bool:
-        """Also those that its calls opened: a person may talk there, too."""
+        """Also those that its calls opened: a person may talk there, too, or want to keep one of them."""
         for row in db.execute(self._sql["within"], {"id": id}).fetchall():
             key = {"id": row["id"]}
             locked = db.execute(self._sql["lock_conversation"], key).fetchone()
-            if locked is None or locked["updated"] >= before:
+            if locked is None or locked["pinned"] or locked["updated"] >= before:
                 return False
             if db.execute(self._sql["is_at_work"], key).fetchone() is not None:
                 return False

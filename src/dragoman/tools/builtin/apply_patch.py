@@ -56,17 +56,23 @@ def preview(arguments: Arguments, workspace: Path | None) -> Sequence[FileDiff]:
 
 def keep(arguments: Arguments, workspace: Path | None, chosen: HunkChoices) -> Arguments:
     """A patch with some of its hunks alone."""
-    first, diffs = 0, []
+    first, diffs, wanted = 0, list[FileDiff](), list[tuple[str, bytes | None]]()
     for one in _plan(parse_patch(str(arguments["patch"])), workspace, lambda path: None):
+        if diff_texts(one.path, one.old, one.new).binary:
+            raise ToolFailed(f"{one.path} is a binary file, whose changes cannot be shown")
         count = len(hunks_between(one.old, one.new))
         mine = {place - first: text for place, text in chosen.items() if first <= place < first + count}
         first += count
         kept = keep_hunks(one.old, one.new, mine)
         if kept != one.old:
             diffs.append(diff_texts(one.path, one.old, kept))
+            wanted.append((one.path, kept))
     if any(diff.truncated for diff in diffs):
         raise ToolFailed("this patch is too long to take parts of it")
-    return {"patch": joined(diffs)}
+    made = joined(diffs)
+    if [(one.path, one.new) for one in _plan(parse_patch(made), workspace, lambda path: None)] != wanted:
+        raise ToolFailed("a patch cannot say this part alone: its lines end in different ways")
+    return {"patch": made}
 
 
 @tool(

@@ -46,6 +46,7 @@ async def run_agent(context: TheContext, person: Person, agent: str, body: RunAg
 
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
+    check_json(body.state, "the state")
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if live and (body.resume or _brings(body.messages)):
@@ -107,16 +108,15 @@ def _brings(messages: Sequence[AgentMessage]) -> bool:
 async def _start(
     context: Context, person: str, body: RunAgentInput, agent: str | None, state: JsonValue
 ) -> TurnRow:
-    spoken = [one for one in body.messages if one.role in ("user", "assistant")]
-    place = next((n for n, one in reversed([*enumerate(spoken)]) if one.role == "user"), None)
+    dialogue = [one for one in body.messages if one.role in ("user", "assistant")]
+    place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     before = [
         Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
-        for one in spoken[:place]
+        for one in dialogue[:place]
     ]
-    check_json(state, "the state")
-    content, options = await _content(context, person, spoken[place]), body.turn_options(agent, state)
+    content, options = await _content(context, person, dialogue[place]), body.turn_options(agent, state)
     return await say(context, person, body.thread, PROTOCOL, before=before, content=content, options=options)
 
 

@@ -120,8 +120,8 @@ async def _brought(context: Context, turn: str) -> set[str]:
 
 async def _start(context: Context, person: str, body: UIChatBody) -> TurnRow:
     """The turn that answers the last message, or answers it once more."""
-    spoken = [one for one in body.messages if one.role != "system"]
-    place = next((n for n, one in reversed([*enumerate(spoken)]) if one.role == "user"), None)
+    dialogue = [one for one in body.messages if one.role != "system"]
+    place = next((n for n, one in reversed([*enumerate(dialogue)]) if one.role == "user"), None)
     if place is None:
         raise BadRequest("there is no message of a person to answer")
     options = body.turn_options()
@@ -133,9 +133,9 @@ async def _start(context: Context, person: str, body: UIChatBody) -> TurnRow:
             return await context.runtime.store.turn(turn)
     before = [
         Said("user" if one.role == "user" else "assistant", one.id, partial(_content, context, person, one))
-        for one in spoken[:place]
+        for one in dialogue[:place]
     ]
-    content = await _content(context, person, spoken[place])
+    content = await _content(context, person, dialogue[place])
     return await say(context, person, body.id, PROTOCOL, before=before, content=content, options=options)
 
 

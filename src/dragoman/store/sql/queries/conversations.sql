@@ -14,12 +14,13 @@ SELECT coalesce("user", 'local') AS owner FROM conversations WHERE id = :id AND 
 
 -- name: conversations
 -- One page of the list, the most recently used first; `updated` and `id` are the last line of the page before.
+-- A tag is written as JSON has it, and begins where a word of the list does: it is no end of another one.
 -- A conversation without a user belongs to the person at the machine, who is called local.
 SELECT id, title, leaf, "user", settings, usage, created, updated, parent, call, revision, pinned, archived, tags
 FROM conversations
 WHERE deleted = 0 AND (:user IS NULL OR coalesce("user", 'local') = :user)
   AND pinned = coalesce(:pinned, pinned) AND archived = coalesce(:archived, archived)
-  AND (:tag IS NULL OR replace(tags, :tag, '') <> tags)
+  AND (:tag IS NULL OR replace(replace(tags, '[' || :tag, ''), ', ' || :tag, '') <> tags)
   AND (:id IS NULL OR updated < :updated OR (updated = :updated AND id > :id))
 ORDER BY updated DESC, id LIMIT :limit;
 

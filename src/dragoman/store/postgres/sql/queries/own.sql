@@ -30,7 +30,8 @@ SELECT c.id,
 FROM json_array_elements_text(:ids::text::json) AS c (id);
 
 -- name: spending
--- What replies used, for whoever pays. Only conversations that were touched since then are looked at.
+-- What replies used, for whoever pays. Only conversations that were touched since then are looked at. Messages
+-- of turns that are not here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
   count(*) FILTER (WHERE cost IS NULL AND input + output > 0) AS unpriced
@@ -51,7 +52,7 @@ FROM (
       CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
       LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
     WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
-      AND (:conversation IS NULL OR c.id = :conversation)) replies
+      AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.body IS NOT NULL)) replies
   WHERE json_typeof(usage) = 'object' AND created >= :since) used
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
@@ -69,7 +70,7 @@ FROM (
     CROSS JOIN LATERAL (SELECT json_or_empty(m.body) AS body) b
     LEFT JOIN LATERAL (SELECT json_or_empty(body) AS body FROM facts WHERE turn = m.turn AND seq = 1) f ON true
   WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
-      AND (:conversation IS NULL OR c.id = :conversation)) calls
+      AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.body IS NOT NULL)) calls
 WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 

@@ -36,7 +36,8 @@ SELECT c.value AS id,
 FROM json_each(:ids) c;
 
 -- name: spending
--- What replies used, for whoever pays. Only conversations that were touched since then are looked at.
+-- What replies used, for whoever pays. Only conversations that were touched since then are looked at. Messages
+-- of turns that are not here were copied: they were paid for where they were written.
 SELECT day, person, model, agent, count(*) AS replies, sum(input) AS input, sum(output) AS output,
   sum(cached) AS cached, sum(reasoning) AS reasoning, sum(cost) AS cost,
   sum(cost IS NULL AND input + output > 0) AS unpriced
@@ -52,7 +53,7 @@ FROM (
       CASE WHEN json_valid(f.body) THEN f.body ELSE '{}' END AS first
     FROM conversations c CROSS JOIN messages m ON m.conversation = c.id LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
     WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
-      AND (:conversation IS NULL OR c.id = :conversation)))
+      AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.turn IS NOT NULL)))
 WHERE used IS NOT NULL AND created >= :since
 GROUP BY day, person, model, agent ORDER BY day, person, model, agent;
 
@@ -70,7 +71,7 @@ FROM (
     FROM conversations c CROSS JOIN messages m ON m.conversation = c.id CROSS JOIN calls k ON k.message = m.id
       LEFT JOIN facts f ON f.turn = m.turn AND f.seq = 1
     WHERE c.updated >= :since AND c.deleted = 0 AND (:user IS NULL OR coalesce(c."user", 'local') = :user)
-      AND (:conversation IS NULL OR c.id = :conversation)))
+      AND (:conversation IS NULL OR c.id = :conversation) AND (m.turn IS NULL OR f.turn IS NOT NULL)))
 WHERE created >= :since
 GROUP BY day, person, model, agent, tool ORDER BY day, person, model, agent, tool;
 

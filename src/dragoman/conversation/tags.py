@@ -1,0 +1,33 @@
+"""Tags of conversations: the few words that a person files one under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
+
+LONGEST_TAG = 40
+MOST_TAGS = 20
+
+
+def check_tags(tags: Iterable[str]) -> list[str]:
+    """Each once, with single spaces. BadRequest where one cannot be a tag, or they are too many."""
+    found = [*dict.fromkeys(_check_tag(tag) for tag in tags)]
+    if len(found) > MOST_TAGS:
+        raise BadRequest(f"a conversation has at most {MOST_TAGS} tags")
+    return found
+
+
+def usable_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Of those that came with an import, the first ones that can be tags."""
+    words = dict.fromkeys(" ".join(tag.split()) for tag in tags)
+    return tuple([word for word in words if 0 < len(word) <= LONGEST_TAG][:MOST_TAGS])
+
+
+def _check_tag(tag: str) -> str:
+    check_json(tag, "a tag")
+    words = " ".join(tag.split())
+    if not words or len(words) > LONGEST_TAG:
+        raise BadRequest(f"a tag is a word or a few, of at most {LONGEST_TAG} characters")
+    return words
