@@ -139,7 +139,7 @@ async def test_a_state_may_need_a_person_to_change(tmp_path: Path) -> None:
     assert shown["state"] == {"notes": {"a/b": "milk", "old": 1}}
 
 
-@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"', "[" * 190 + "]" * 190])
+@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"', "[" * 190 + "]" * 190, f'"{"x" * 100_000}"'])
 async def test_a_state_that_cannot_be_stored_is_refused_whenever_it_comes(tmp_path: Path, value: str) -> None:
     """F2 × E3: also with the answer that a run waited for."""
     script = [calls("add", a=1, b=2), says("Done.")]

@@ -12,13 +12,12 @@ from pydantic import JsonValue
 from starlette.responses import Response
 
 from dragoman.errors import AlreadyAnswered, BadRequest, NotFound
-from dragoman.messages.boundary import check_json
 from dragoman.messages.parts import Part, Text, ToolResult
 from dragoman.messages.questions import Answer, Question, allow_once, reject, release, reply, withhold
 from dragoman.server.context import Context, Person, TheContext
 from dragoman.server.protocols.ag_ui.bodies import AgentMessage, AgentPart, ResumeEntry, RunAgentInput
 from dragoman.server.protocols.ag_ui.events import AgentRun, RunEvent
-from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, state_in
+from dragoman.server.protocols.ag_ui.state import UPDATE_STATE, check_state, state_in
 from dragoman.server.protocols.threads import Said, attach, conversation_of, say, write
 from dragoman.server.stream import EventStream
 from dragoman.store.store import TurnRow
@@ -46,7 +45,7 @@ async def run_agent(context: TheContext, person: Person, agent: str, body: RunAg
 
 
 async def _run(context: Context, person: str, body: RunAgentInput, agent: str | None) -> Response:
-    check_json(body.state, "the state")
+    check_state(body.state)
     conversation = await conversation_of(context, person, body.thread, PROTOCOL)
     live = await context.runtime.store.live_turns(conversation) if conversation is not None else []
     if live and (body.resume or _brings(body.messages)):

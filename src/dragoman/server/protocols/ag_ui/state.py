@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from dragoman.errors import BadRequest
+from dragoman.messages.boundary import check_json
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, canonical
 from dragoman.messages.request import ToolSpec
@@ -18,6 +20,7 @@ from dragoman.server.context import Context
 from dragoman.turn.facts import options_in
 
 UPDATE_STATE = "update_state"
+_LONGEST = 100_000  # characters
 _SPEC = ToolSpec(
     UPDATE_STATE,
     "Change the application's state, which the person sees. Say only what changes.",
@@ -37,6 +40,13 @@ _SPEC = ToolSpec(
 def state_tool(state: JsonValue, taken: Iterable[str]) -> list[ToolSpec]:
     """The tool that changes the state, where the client has one, and no tool of this name."""
     return [_SPEC] if state and isinstance(state, dict) and UPDATE_STATE not in taken else []
+
+
+def check_state(state: JsonValue) -> None:
+    """BadRequest for what cannot be stored, or is more than a model can read."""
+    check_json(state, "the state")
+    if state and len(canonical(state)) > _LONGEST:
+        raise BadRequest(f"the state is too long: {_LONGEST // 1000} kB of JSON are what a model reads of it")
 
 
 def describe_state(state: JsonValue) -> str:
