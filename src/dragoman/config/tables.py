@@ -111,7 +111,7 @@ class RetentionTable(TypedDict, total=False):
 
     conversations: Annotated[
         Duration,
-        Field(description="those in which nothing happened for so long, such as 90 days; none that waits"),
+        Field(description="untouched for so long, such as 90 days; none that waits or is pinned"),
     ]
 
 

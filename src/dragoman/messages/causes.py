@@ -9,7 +9,7 @@ _CAUSES: dict[Cause, str] = {
     "bounds": "settings, tools and prompts of this program are protected",
     "mode": "the mode is to ask about every call",
     "plugin": "a plugin wants you to look",
-    "redefined": "the tool changed its description since it was last allowed",
+    "redefined": "the tool changed its description since it was first offered, or last allowed",
     "loop": "the model repeats itself",
     "interrupted": "the program stopped while it ran",
     "review": "you see this result before the model does",

@@ -30,7 +30,7 @@ Cause: TypeAlias = Literal[
     "bounds",  # it would change what the program itself is made of
     "mode",  # every call is asked about
     "plugin",  # a plugin wants a person to look
-    "redefined",  # the tool describes itself in other words than when it was last allowed
+    "redefined",  # the tool describes itself in other words than when it was first offered, or last allowed
     "loop",  # the model repeats itself
     "interrupted",  # the process died while it ran
     "review",  # the result is to be looked at

@@ -61,7 +61,9 @@ class Authority:
     outer: Sequence[Sequence[Rule]] = ()  # of those on whose behalf it runs: what they may not, it may not
     grants: Sequence[Rule] = ()  # what a person allowed or denied by an answer
     mode: Mode = "auto"
-    pinned: str | None = None  # the fingerprint of the tool's definition when it was last allowed
+    pinned: str | None = (
+        None  # the fingerprint of the tool's definition when it was first offered, or last allowed
+    )
     wishes: Sequence[Reason] = ()  # what plugins want a person to be asked
 
 
@@ -141,6 +143,6 @@ def _because(source: str, ruling: Ruling) -> str:
 def _redefined(tool: Tool) -> str:
     """Whoever allowed a tool allowed what it said it was. It says something else now."""
     return (
-        f"{tool.name} describes itself in other words than when it was last allowed. Now it says: "
-        f"{tool.description.strip()!r}. May it run with these arguments?"
+        f"{tool.name} describes itself in other words than when it was first offered, or last allowed. "
+        f"Now it says: {tool.description.strip()!r}. May it run with these arguments?"
     )

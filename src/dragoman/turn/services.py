@@ -72,6 +72,7 @@ class Services:
     deps: object = None  # what tools and plugins get where a send brings none
     make_deps: MakeDeps | None = None  # the same, made anew for each turn
     inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
+    seen_tools: set[tuple[str, str]] = field(default_factory=set)  # foreign ones, by person and permission
     clock: Callable[[], float]
     today: Callable[[], str]
 

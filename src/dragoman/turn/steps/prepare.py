@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -203,6 +203,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     if log.turn.closing:
         request.without_tools()
     kept = _offered(prepared, request, offer)
+    await _pin_at_first_sight(prepared, kept.values())
     view.forget_tools()
     turn = log.turn  # a plugin may have compacted meanwhile
     again = not turn.replied
@@ -214,6 +215,18 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
         attempt=turn.attempt + 1 if again else 1,
         reply=(turn.reply if again else None) or new_id("msg"),
     )
+
+
+async def _pin_at_first_sight(prepared: PreparedTurn, tools: Iterable[Tool]) -> None:
+    """What a foreign tool says of itself when it is first offered counts, also before it runs: if it says
+    something else later, a person is asked."""
+    owner, seen = prepared.log.conversation.owner, prepared.services.seen_tools
+    for tool in tools:
+        if tool.fingerprint is None or (owner, tool.permission) in seen:
+            continue
+        if await prepared.log.store.pin(owner, tool.permission) is None:
+            await prepared.log.store.set_pin(owner, tool.permission, tool.fingerprint)
+        seen.add((owner, tool.permission))
 
 
 def offer_of(prepared: PreparedTurn) -> Offer:

@@ -32,7 +32,7 @@ const becauses: Record<Cause, string> = {
   bounds: "Asked because settings, tools and prompts of this program are protected.",
   mode: "Asked because of the mode: every call is asked about.",
   plugin: "Asked because a plugin wants you to look.",
-  redefined: "Asked because the tool changed its description since it was last allowed.",
+  redefined: "Asked because the tool changed its description since it was first offered, or last allowed.",
   loop: "Asked because the model repeats itself.",
   interrupted: "Asked because the server stopped while it ran.",
   review: "Asked because you see this result before the model does.",
