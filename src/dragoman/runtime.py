@@ -229,14 +229,10 @@ class Runtime:
         """A misspelled denial protects nobody. What sources have is not known yet."""
         toolbox = self.services.toolbox
         known = {"loop", "hand_off", *(tool.permission for group in toolbox.groups for tool in group.tools)}
-        denials = [rule for rule in self.services.rules if rule.action == "deny"]
+        denials = [rule for rule in self.services.rules if rule.action == "deny" and not is_known_later(rule)]
         if toolbox.sources:
             return []
-        return [
-            rule
-            for rule in denials
-            if not is_known_later(rule) and not any(concerns(rule, permission) for permission in known)
-        ]
+        return [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 

@@ -72,7 +72,7 @@ class ConversationSummary:
 class Page:
     items: list[ConversationSummary]
     next: str | None
-    tags: list[str] = field(default_factory=list)  # all that this person has given
+    tags: list[str] = field(default_factory=list)  # all that this person has given, with the first page
 
 
 @dataclass(slots=True)

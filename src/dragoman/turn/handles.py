@@ -153,7 +153,7 @@ class TurnHandle(Generic[T]):
 
         def look(snapshot: Snapshot) -> None:
             answered = [question.id in self._answered for question in snapshot.questions]
-            if answered and all(answered) and not snapshot.state.ended:
+            if snapshot.state is State.WAITING and answered and all(answered):
                 return  # it waits for nobody: it is about to take the answers
             if not arrived.done() and (snapshot.state == state or snapshot.state.ended):
                 arrived.set_result(snapshot.state == state)

@@ -61,6 +61,20 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_id(folder: Path, cli: C
     assert missing.err == "dragoman: there is no conversation 'conv_u'\n"
 
 
+def test_conversations_are_pinned_tagged_and_put_away(folder: Path, cli: Cli) -> None:
+    """S1: and found again by it; what is not there cannot be taken away."""
+    (cake,) = [one["id"] for one in json.loads(cli("list", "--json").out) if one["title"] == "Cake"]
+    assert (
+        "Cake pinned #food #at home" in cli("label", cake, "--pin", "--tag", "food", "--tag", "at home").out
+    )
+    listed = json.loads(cli("list", "--tag", "food", "--json").out)
+    assert [(one["id"], one["pinned"], one["tags"]) for one in listed] == [(cake, True, ["food", "at home"])]
+    assert "in the archive" in cli("label", cake, "--archive", "--unpin", "--untag", "food").out
+    assert cake not in cli("list").out
+    assert "Cake #at home" in cli("list", "--archived").out
+    assert "has no tag 'food'" in cli("label", cake, "--untag", "food", status=1).err
+
+
 def test_words_are_found(folder: Path, cli: Cli) -> None:
     found = cli("search", "bake", "cake").out
     assert "\tCake\t" in found

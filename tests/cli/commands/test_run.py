@@ -14,6 +14,8 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.tools.custom import load_tools
 from dragoman.wire.scripted import calls, fails, says
+from dragoman.workspace.diff import diff_texts
+from tests.browser.plays import POEM, REVISED
 from tests.cli.program import Ended, program, started
 from tests.loopback import Answer, Loopback, Reply, Script, call_piece, delta, loopback, stream
 from tests.patience import PATIENCE
@@ -269,6 +271,33 @@ async def test_at_a_terminal_the_person_is_asked(
     ended = Ended(process.returncode or 0, out.decode(), err.decode())
     assert [call["state"] for call in ended.events("call.end")] == [state]
     assert (ended.status, ended.result["text"]) == (0, "Done.")
+
+
+@pytest.mark.slow
+async def test_at_a_terminal_a_part_of_a_change_is_allowed(folder: Path, keyboard: tuple[int, int]) -> None:
+    """B2: by the numbers of its hunks; what is no number is asked for again."""
+    (folder / "poem.txt").write_text(POEM)
+    async with loopback(calls("apply_patch", patch=diff_texts(*REVISED).text), says("Done.")) as server:
+        at = (
+            "--model",
+            "mine/m",
+            "--base-url",
+            server.url,
+            "--workspace",
+            ".",
+            "--json",
+        )
+        process = await started("run", *at, "Revise it.", folder=folder, stdin=keyboard[1])
+        assert process.stderr is not None
+        asked = await asyncio.wait_for(process.stderr.readuntil(b"[y/N] "), PATIENCE)
+        assert b"p 1 3 these changes alone" in asked
+        os.write(keyboard[0], b"p all\n")
+        assert b"p 1 3 makes" in await asyncio.wait_for(process.stderr.readuntil(b"[y/N] "), PATIENCE)
+        os.write(keyboard[0], b"p 1, 3\n")
+        await asyncio.wait_for(process.communicate(), PATIENCE)
+    assert process.returncode == 0
+    made = POEM.replace("3\n", "three\n", 1).replace("27\n", "27\nmore\n")
+    assert (folder / "poem.txt").read_text() == made
 
 
 # ── how it ends ───────────────────────────────────────────────────────────────────────────────────

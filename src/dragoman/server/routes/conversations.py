@@ -55,7 +55,8 @@ async def list_conversations(
     )
     lines = await summaries(context.runtime, page[:limit])
     more = len(page) > limit
-    return shapes.Page(lines, _cursor(lines[-1]) if more else None, await store.tags(person))
+    tags = [] if before or pinned else await store.tags(person)  # once, with the whole list
+    return shapes.Page(lines, _cursor(lines[-1]) if more else None, tags)
 
 
 @router.post("/conversations", status_code=201)
@@ -91,7 +92,8 @@ async def change_conversation(
         await handle.change(**settings)
     if body.title is not None:
         await handle.rename(body.title)
-    await handle.label(pinned=body.pinned, archived=body.archived, tags=body.tags)
+    if (body.pinned, body.archived, body.tags) != (None, None, None):
+        await handle.label(pinned=body.pinned, archived=body.archived, tags=body.tags)
     context.publisher.changed(id)
     return await _line(context, id)
 
