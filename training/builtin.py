@@ -95,7 +95,51 @@ def _tell_time(scene: Scene, tool: Offered) -> Wish:
     return Wish(request, tool, {"zone": zone.written} if zone else {}, {}, result, reply)
 
 
+_LISTED = {"en": "The list is up to date.", "de": "Die Liste ist aktuell.", "zh": "清单已更新。"}
+_STATES = {  # how far a thing is, as people say it
+    "done": {
+        "en": ("{} is done", "finished {}", "{} done", "tick off {}"),
+        "de": ("{} ist erledigt", "{} fertig"),
+        "zh": ("{}完成了", "已完成{}"),
+    },
+    "doing": {
+        "en": ("working on {}", "{} in progress", "I'm at {} now", "{} is started"),
+        "de": ("{} läuft gerade", "ich bin bei {}"),
+        "zh": ("正在{}", "{}进行中"),
+    },
+    "open": {
+        "en": ("{} is still open", "still open: {}", "{} still to do", "{} not yet"),
+        "de": ("{} ist noch offen", "offen: {}"),
+        "zh": ("{}还没做", "待办：{}"),
+    },
+}
+
+
+def _mixed_todo(scene: Scene, tool: Offered) -> Wish | None:
+    """Several things, each in a state of its own: one list."""
+    chores: list[str] = []
+    for _ in range(scene.chance.choice([2, 2, 3])):
+        chore = make_value(scene, "chore").spoken
+        if chore not in chores:
+            chores.append(chore)
+    states = [scene.pick(["done", "doing", "open"]) for _ in chores]
+    if len(set(states)) < 2:
+        return None
+    said = [
+        scene.pick(_STATES[state][scene.language]).format(chore)
+        for state, chore in zip(states, chores, strict=True)
+    ]
+    request = ("，" if scene.language == "zh" else scene.pick([", ", "; ", ", "])).join(said)
+    items = [{"text": chore, "state": state} for state, chore in zip(states, chores, strict=True)]
+    box = {"open": "[ ]", "done": "[x]", "doing": "[~]"}
+    lines = [f"{box[state]} {chore}" for state, chore in zip(states, chores, strict=True)]
+    return Wish(request, tool, {"items": items}, {}, "\n".join(lines), _LISTED[scene.language])
+
+
 def _list_todo(scene: Scene, tool: Offered) -> Wish:
+    mixed = _mixed_todo(scene, tool) if scene.maybe(0.25) else None
+    if mixed is not None:
+        return mixed
     count = scene.chance.choice([1, 1, 2, 2, 3, 4])
     chores: list[str] = []
     while len(chores) < count:
@@ -115,10 +159,7 @@ def _list_todo(scene: Scene, tool: Offered) -> Wish:
     items = [{"text": chore, **({"state": state} if state else {})} for chore in chores]
     box = {"": "[ ]", "done": "[x]", "doing": "[~]"}[state]
     result = "\n".join(f"{box} {chore}" for chore in chores)
-    reply = {"en": "The list is up to date.", "de": "Die Liste ist aktuell.", "zh": "清单已更新。"}[
-        scene.language
-    ]
-    return Wish(request, tool, {"items": items}, {}, result, reply)
+    return Wish(request, tool, {"items": items}, {}, result, _LISTED[scene.language])
 
 
 def _ask(scene: Scene, tool: Offered) -> Wish:

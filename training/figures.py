@@ -119,6 +119,11 @@ def moment(scene: Scene) -> Value:
 def _day(scene: Scene) -> tuple[str, date]:
     today, chance = scene.today, scene.chance
     draw = chance.random() if scene.knows_today else 1.0
+    if draw < 0.03:
+        return {"en": "yesterday", "de": "gestern", "zh": "昨天"}[scene.language], today - timedelta(days=1)
+    if draw < 0.06 and scene.language == "en":  # the next one with that number
+        meant = today + timedelta(days=chance.randint(1, 27))
+        return f"the {_ordinal(meant.day)}", meant
     if draw < 0.25:
         ahead = chance.choice([0, 1, 1, 1, 2])
         return W.RELATIVE_DAYS[scene.language][ahead], today + timedelta(days=ahead)
@@ -138,6 +143,23 @@ def _day(scene: Scene) -> tuple[str, date]:
         today.year + chance.choice([0, 0, 0, 1, 1, -1]), chance.randint(1, 12), chance.randint(1, 28)
     )
     return _spoken_date(scene, meant), meant
+
+
+def _ordinal(number: int) -> str:
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10 if number // 10 != 1 else 0, 'th') }"
+
+
+def _in_words(scene: Scene, hour: int, minute: int) -> str:
+    """Half past seven in the evening, a quarter to 9 am, 7:30 in the evening."""
+    part = "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"
+    suffix = scene.pick([part, part, "am" if hour < 12 else "pm"])
+    twelve, following = (hour - 1) % 12 + 1, hour % 12 + 1
+    past = {15: "a quarter past", 30: "half past", 5: "five past", 20: "twenty past"}
+    if minute in past and scene.maybe(0.6):
+        return f"{past[minute]} {twelve} {suffix}"
+    if minute == 45 and scene.maybe(0.6) and hour not in (11, 17):
+        return f"{scene.pick(['a quarter to', 'quarter to'])} {following} {suffix}"
+    return f"{twelve}:{minute:02} {suffix}" if minute else f"{twelve} {suffix}"
 
 
 def _in_days(scene: Scene, ahead: int) -> str:
@@ -203,6 +225,8 @@ def hour(scene: Scene, about: str) -> Value:
         spoken = f"{twelve}:{minute:02} {suffix}" if minute else f"{twelve} {suffix}"
         if not minute and scene.maybe(0.15):
             spoken = {12: "noon"}.get(hour, spoken)
+        elif scene.maybe(0.25):
+            spoken = _in_words(scene, hour, minute)
     if scene.maybe(0.3):
-        spoken = clock
+        spoken = clock if scene.language != "de" or scene.maybe(0.5) else f"{clock} Uhr"
     return Value(spoken, clock if "HH" in about else spoken)

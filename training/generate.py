@@ -63,7 +63,7 @@ class _Writer:
         today = date(2024, 1, 1) + timedelta(days=chance.randrange(1400))
         self._scene = Scene(chance, "en", today, chance.random() < 0.95)
         self._ideas = ideas(held)
-        self._with_builtin = chance.random() < (0.2 if held else 0.4)
+        self._with_builtin = chance.random() < (0.2 if held else 0.5)
         self._tools: list[Offered] = []
         self._last: Wish | None = None
         self._pieces: list[Piece] = []
@@ -137,11 +137,11 @@ class _Writer:
             self._say_two_wishes()
         elif draw < 0.15:
             self._lack_something()
-        elif draw < 0.27:
+        elif draw < 0.25:
             self._ask_for_what_nobody_can()
-        elif draw < 0.35:
+        elif draw < 0.33:
             self._chat()
-        elif draw < 0.42:
+        elif draw < 0.39:
             self._greet()
         else:
             self._wish()

@@ -35,13 +35,40 @@ _UNITS: dict[str, tuple[tuple[float, tuple[str, str, str], tuple[float, ...]], .
 _SPECIAL = {  # what people say instead of a number and a unit
     "seconds": (("half a minute", 30), ("a minute", 60), ("one minute", 60), ("a minute and a half", 90)),
     "minutes": (
+        *(("three quarters of an hour", 45), ("3 and a half hours", 210), ("1 and a half hours", 90)),
         *(("half an hour", 30), ("an hour", 60), ("one hour", 60), ("an hour and a half", 90), ("1h30", 90)),
         *(("a quarter of an hour", 15), ("2 and a half hours", 150)),
     ),
-    "hours": (("a day", 24), ("one day", 24), ("a week", 168), ("half a day", 12)),
+    "hours": (
+        *(("half an hour", 0.5), ("an hour and a half", 1.5), ("2 and a half hours", 2.5)),
+        *(("8 and a half hours", 8.5), ("a quarter of an hour", 0.25), ("five and a half hours", 5.5)),
+        *(("90 minutes", 1.5), ("30 minutes", 0.5)),
+        *(("a day", 24), ("one day", 24), ("a week", 168), ("half a day", 12)),
+    ),
     "meters": (("a kilometer", 1000), ("one km", 1000), ("half a kilometre", 500)),
     "grams": (("a kilo", 1000), ("half a kilo", 500), ("a pound and a half", 680)),
     "megabytes": (("a gigabyte", 1000), ("half a gig", 500)),
+}  # fmt: skip
+
+
+_SPECIAL_ELSEWHERE = {
+    ("de", "minutes"): (
+        *(("eine halbe Stunde", 30), ("eine Stunde", 60), ("anderthalb Stunden", 90)),
+        *(("eine Viertelstunde", 15), ("eineinhalb Stunden", 90), ("eine Dreiviertelstunde", 45)),
+        *(("zweieinhalb Stunden", 150), ("eine Minute", 1)),
+    ),
+    ("de", "hours"): (("eine halbe Stunde", 0.5), ("anderthalb Stunden", 1.5), ("einen Tag", 24)),
+    ("de", "seconds"): (("eine halbe Minute", 30), ("eine Minute", 60), ("anderthalb Minuten", 90)),
+    ("de", "grams"): (("ein halbes Kilo", 500), ("ein Kilo", 1000), ("ein Pfund", 500)),
+    ("de", "meters"): (("einen Kilometer", 1000), ("einen halben Kilometer", 500)),
+    ("zh", "minutes"): (
+        *(("半小时", 30), ("半个小时", 30), ("一个小时", 60)),
+        *(("一个半小时", 90), ("两个小时", 120), ("一刻钟", 15)),
+    ),
+    ("zh", "hours"): (("半小时", 0.5), ("一个半小时", 1.5), ("两个小时", 2), ("一天", 24), ("三个小时", 3)),
+    ("zh", "seconds"): (("半分钟", 30), ("一分钟", 60), ("两分钟", 120)),
+    ("zh", "grams"): (("半公斤", 500), ("一公斤", 1000), ("一斤", 500), ("两公斤", 2000)),
+    ("zh", "meters"): (("一公里", 1000), ("半公里", 500), ("两公里", 2000)),
 }  # fmt: skip
 
 
@@ -50,6 +77,9 @@ def quantity(scene: Scene, kind: str) -> Value:
     if scene.language == "en" and scene.maybe(0.25):
         spoken, number = scene.pick(_SPECIAL[kind])
         return Value(spoken, number)
+    elsewhere = _SPECIAL_ELSEWHERE.get((scene.language, kind))
+    if elsewhere and scene.maybe(0.35):
+        return Value(*scene.pick(elsewhere))
     factor, units, heads = _UNITS[kind][0 if scene.maybe(0.6) else 1]
     head = scene.pick(heads) if factor > 1 or scene.maybe(0.5) else scene.chance.randint(2, 99)
     unit = scene.pick(units[("en", "de", "zh").index(scene.language)].split("|"))

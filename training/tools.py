@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from training import texts
+from training.additions import telegram, with_more
 from training.material.clashes import GENERAL_WORDS
 from training.material.families import family_lines
 from training.scene import Language, Scene, Value
@@ -27,8 +28,8 @@ _SET = re.compile(r"\[(\w+)=(\w+):([^\]]+)\]")
 _NEW = re.compile(r"\{(\w+):([^}]+)\}")
 _ENDS = re.compile(r"\{\w+\}$")
 _ON = re.compile(
-    r"\bon (?=today|tomorrow|the day after|in \w+ (?:days|weeks?)|next |this )"
-    r"|\bam (?=heute|morgen|übermorgen|in |nächsten )"
+    r"\bon (?=today|tomorrow|yesterday|the day after|in \w+ (?:days|weeks?)|next |this )"
+    r"|\bam (?=heute|gestern|morgen|übermorgen|in |nächsten )"
 )
 _LANGUAGES: dict[str, Language] = {"e": "en", "d": "de", "z": "zh", "f": "en", "fd": "de", "fz": "zh"}
 
@@ -278,7 +279,13 @@ def wish_for(scene: Scene, tool: Offered, before: Wish | None = None) -> Wish | 
         values[name] = Value(spoken, {"true": True, "false": False}.get(word, number))
         phrase = phrase.replace(f"[{name}={word}:{spoken}]", spoken)
     request = _without_on(_SLOT.sub(lambda match: values[match[1]].spoken, phrase))
-    if len({str(value.written) for value in values.values()}) < len(values):
+    if not following and not open_end:
+        if scene.language == "en" and scene.maybe(0.05) and (short := telegram(scene, tool)) is not None:
+            request, values = short
+        elif scene.maybe(0.22) and not request.endswith((".", '"', "'")):
+            request = with_more(scene, tool, request, values)
+    written = [str(value.written) for value in values.values() if not isinstance(value.written, bool)]
+    if len(set(written)) < len(written):
         return None  # from Rome to Rome
     arguments = {tool.called[name]: values[name].written for name in values}
     in_order = {spelled: arguments[spelled] for spelled in tool.schema["properties"] if spelled in arguments}

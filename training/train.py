@@ -159,7 +159,9 @@ def examine(model: AdaptedLlama, tokenizer: Tokenizer, options: argparse.Namespa
 
 def save(model: AdaptedLlama, path: Path, options: argparse.Namespace) -> None:
     weights = {name: weight.numpy() for name, weight in model.adapter_weights().items()}
-    write_adapter(path, weights, alpha=options.alpha, name=NAME)
+    beside = path.with_suffix(".part")  # whoever copies it while training goes on finds a whole one
+    write_adapter(beside, weights, alpha=options.alpha, name=NAME)
+    beside.replace(path)
 
 
 def main() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from training import texts
+from training.choices import choice, coded
 from training.figures import (
     day,
     hour,
@@ -18,6 +20,7 @@ from training.figures import (
     percent,
 )
 from training.material import words as W
+from training.material.synonyms import COUNTRY_CODES, CURRENCY_CODES, LANGUAGE_CODES
 from training.quantities import hour_of_day, quantity, share
 from training.scene import Scene, Value
 
@@ -30,7 +33,7 @@ def make_value(scene: Scene, kind: str, about: str = "") -> Value:
     if name == "any":
         return _same(scene.pick(" ".join(limits).split("|")))
     if "|" in kind:
-        return _choice(scene, kind.split("|"))
+        return choice(scene, kind.split("|"))
     if name == "int":
         return integer(scene, int(limits[0]), int(limits[1]))
     if name == "float":
@@ -77,12 +80,6 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 def _same(text: str) -> Value:
     return Value(text, text)
-
-
-def _choice(scene: Scene, choices: list[str]) -> Value:
-    chosen = scene.pick(choices)
-    spoken = W.CHOICES.get(scene.language, {}).get(chosen, chosen.replace("_", " "))
-    return Value(spoken, chosen)
 
 
 def _several(scene: Scene, kind: str, about: str) -> Value:
@@ -364,6 +361,9 @@ _MAKERS: dict[str, Callable[[Scene], Value]] = {
     "person": _person,
     "city": _city,
     "zone": _zone,
+    "langcode": partial(coded, table=LANGUAGE_CODES),
+    "moneycode": partial(coded, table=CURRENCY_CODES),
+    "countrycode": partial(coded, table=COUNTRY_CODES),
     "folder": _folder,
     "path": _path,
     "longpath": _long_path,

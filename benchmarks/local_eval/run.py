@@ -23,7 +23,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.local_eval.suites import BFCL_SLICES, HERE, Case, bfcl_prompts, first_prompts, unseen_prompts
+from benchmarks.local_eval.suites import (
+    BFCL_SLICES,
+    HERE,
+    Case,
+    bfcl_prompts,
+    dev_prompts,
+    first_prompts,
+    unseen_prompts,
+)
 
 from dragoman import Rule, Runtime
 from dragoman.errors import DragomanError
@@ -41,6 +49,10 @@ from dragoman.wire.http import HttpClient
 from dragoman.wire.wire import Model
 
 EVERYTHING = Rule("*", "*", "allow")
+DEV: dict[str, Callable[[], Iterable[Case]]] = {
+    "dev": partial(first_prompts, "dev.toml"),
+    "dev_others": dev_prompts,
+}  # asked only where they are named: whoever writes material has read them
 LONGEST = 120  # tokens of a reply: an untrained model would write for ever
 WAYS = ("adapter", "untrained")
 
@@ -130,14 +142,14 @@ async def useful(model: Model) -> Score:
 async def main() -> int:
     options = _options()
     suites = _suites(options.bfcl)
-    unknown = set(options.suite) - {*suites, "useful"}
+    unknown = set(options.suite) - {*suites, *DEV, "useful"}
     if unknown:
-        print(f"there is no {', '.join(unknown)}: there are {', '.join([*suites, 'useful'])}")
+        print(f"there is no {', '.join(unknown)}: there are {', '.join([*suites, *DEV, 'useful'])}")
         return 2
     for way in [options.only] if options.only else WAYS:
         async with model_of(way, options.adapter) as model:
-            for name, cases in suites.items():
-                if not options.suite or name in options.suite:
+            for name, cases in {**suites, **DEV}.items():
+                if name in options.suite or (not options.suite and name not in DEV):
                     _print(way, name, await score_of(model, list(cases())[: options.limit]), options.misses)
             wanted = not options.suite or "useful" in options.suite
             if way == "adapter" and wanted and (HERE / "useful.toml").is_file():

@@ -8,6 +8,7 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,6 +31,8 @@ BFCL_SLICES = {
     "multiple": (60, 3),
     NO_CALL: (80, 3),
 }  # so many, every so-many-th
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 Calls: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
@@ -97,8 +100,37 @@ def unseen_prompts() -> Iterator[Case]:
         yield Case(kind, prompt["text"], offered, tuple(wanted), _unseen_judge(calls, every))
 
 
+def dev_prompts(today: date | None = None) -> Iterator[Case]:
+    """What may be looked at while material is written: prompts over tools that are in none of it."""
+    found = tomllib.loads((HERE / "dev_others.toml").read_text("utf-8"))
+    every = {**built_in(), **{tool.name: tool for tool in _read_tools(found["tool"])}}
+    for prompt in found["prompt"]:
+        calls = [_dated(call, today or date.today()) for call in prompt.get("call", [])]
+        offered = tuple(every[name] for name in found["offered"][prompt["offered"]])
+        wanted = tuple(call["tool"] for call in calls)
+        kind = f"{prompt['offered']}, {'a call' if calls else 'none'}"
+        yield Case(kind, prompt["text"], offered, wanted, _unseen_judge(calls, every))
+
+
+def _dated(call: dict[str, Any], today: date) -> dict[str, Any]:
+    """With days as they are today: `date` is so many days ahead, or the next day of that name."""
+
+    def dated(rule: dict[str, Any]) -> dict[str, Any]:
+        when = rule.get("date")
+        if when is None:
+            return rule
+        ahead = int(when) if when[1:].isdigit() else (_DAYS.index(when) - today.weekday() - 1) % 7 + 1
+        return {**rule, "is": (today + timedelta(days=ahead)).isoformat()}
+
+    return {**call, "arguments": {name: dated(rule) for name, rule in call.get("arguments", {}).items()}}
+
+
 def _own_tools() -> Iterator[ToolSpec]:
-    for tool in tomllib.loads((HERE / "tools.toml").read_text("utf-8"))["tool"]:
+    return _read_tools(tomllib.loads((HERE / "tools.toml").read_text("utf-8"))["tool"])
+
+
+def _read_tools(tools: Sequence[Mapping[str, Any]]) -> Iterator[ToolSpec]:
+    for tool in tools:
         parameters = tool["parameters"]
         schema = json.loads(parameters) if isinstance(parameters, str) else parameters
         yield ToolSpec(tool["name"], tool["description"], schema)
@@ -142,6 +174,8 @@ def _keeps(rule: Mapping[str, Any], value: Any, member: Any, schema: Any) -> boo
         return True
     if "value" in rule:
         return _comes_to(value, rule["value"])
+    if "items" in rule:
+        return [str(item.get("text")).lower() for item in value or ()] == rule["items"]
     if "is" in rule:
         return _equal(_with_defaults(value, member, schema), _with_defaults(rule["is"], member, schema))
     if "like" in rule:

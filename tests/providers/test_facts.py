@@ -141,6 +141,7 @@ def test_the_file_is_small_sorted_and_read_in_no_time(catalog: Catalog) -> None:
         assert bool(names) == bool(provider.facts), provider.name
 
 
+@pytest.mark.slow
 def test_importing_the_library_reads_no_facts() -> None:
     program = (
         "import dragoman, sys; from dragoman.providers import facts; print(facts._file.cache_info().currsize)"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from dragoman.providers.tables import (
     NONE,
     VARIANT,
     AuthKind,
+    CatalogTable,
     ProviderTable,
     ReasoningStyle,
     TraitsTable,
@@ -201,7 +204,7 @@ def load_catalog(
     *files: Path, project: Path | None = None, check: Callable[[Path, bytes], None] | None = None
 ) -> Catalog:
     """The built-in catalog with these files over it; their patterns come before the built-in ones."""
-    built_in = read_tables(BUILT_IN)
+    built_in: CatalogTable = pickle.loads(_built_in())  # a copy: what is put over it changes it
     built_in["providers"] = {**_installed(), **built_in["providers"]}  # a known name cannot be taken over
     patterns = {name: table.pop("models", {}) for name, table in built_in["providers"].items()}
     known = read_tables(*files, under=built_in, project=project, check=check)
@@ -209,6 +212,12 @@ def load_catalog(
         name: _provider(name, table, patterns.get(name, {})) for name, table in known["providers"].items()
     }
     return Catalog(providers, known.get("families", {}))
+
+
+@cache
+def _built_in() -> bytes:
+    """Our own catalog, read once: parsing it would be half of what making a runtime costs."""
+    return pickle.dumps(read_tables(BUILT_IN))
 
 
 def _installed() -> dict[str, ProviderTable]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.errors import ConfigError
 
 IN_THE_PACKAGE = "smollm2-tools.gguf"
-SHA256 = "e37b9cf9b6b1669d3b2eb8fcbb95fb6baf0760e492b8f48a0fc2a1922c0417c6"
+SHA256 = "e1db006812532e8c95f3474c79fc1746a3303004d029d8399b0452acbef62647"
 
 
 def find_adapter(named: str) -> Path:

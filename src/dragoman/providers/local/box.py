@@ -15,6 +15,7 @@ from dragoman.messages.events import Event
 from dragoman.messages.request import Request
 from dragoman.providers.local.adapter import find_adapter
 from dragoman.providers.local.completion import PATH, Completions
+from dragoman.providers.local.eight_bits import quicker_copy
 from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.server import CONTEXT, LlamaServer
 from dragoman.providers.local.trained import SLOTS, TRAINED_CONTEXT, WORK, TrainedModel
@@ -44,7 +45,7 @@ def server_of(
         )
 
     async def found() -> Path:
-        return await fetch(progress=progress) if given is None else given
+        return await quicker_copy(await fetch(progress=progress)) if given is None else given
 
     if adapter is None:
         return LlamaServer(found, context=context or CONTEXT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pydantic_core import from_json
@@ -72,9 +72,7 @@ def text_events(text: str) -> Iterator[Event]:
     yield from (TextStart(), TextDelta(text), TextEnd())
 
 
-def call_events(
-    calls: list[WrittenCall], reply: str, mend: Callable[[Arguments], Arguments]
-) -> Iterator[Event]:
+def call_events(calls: Iterable[WrittenCall], reply: str) -> Iterator[Event]:
     for position, call in enumerate(calls):
         id = call_id(reply, position)
         yield CallInputStart(id, call.tool)
@@ -82,7 +80,7 @@ def call_events(
         if call.arguments is None:
             yield CallInputEnd(id, call.tool, None, call.raw)
         else:
-            yield CallInputEnd(id, call.tool, mend(call.arguments))
+            yield CallInputEnd(id, call.tool, call.arguments)
 
 
 def _read_call(line: str) -> WrittenCall:

@@ -17,11 +17,12 @@ from dragoman.messages.events import Event, MessageEnd, Notice, TextDelta, TextE
 from dragoman.messages.parts import Arguments, CallState, Text, ToolCall
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
 from dragoman.messages.usage import Usage
-from dragoman.providers.local.exact import restore_copies, tells_truly, typed_expression
+from dragoman.providers.local.corrections import Asked, correct, merge_calls
+from dragoman.providers.local.exact import tells_truly, typed_expression
 from dragoman.providers.local.grammar import reply_grammar
 from dragoman.providers.local.prefill import Prefill
 from dragoman.providers.local.prompt import CALL, END, SAY, SHOW, TALK, tools_text
-from dragoman.providers.local.reply import ReplyDecoder, call_events, text_events
+from dragoman.providers.local.reply import ReplyDecoder, WrittenCall, call_events, text_events
 from dragoman.providers.local.transcript import (
     calls_since_request,
     last_request,
@@ -147,15 +148,12 @@ class TrainedModel:
         if decoder.streamed:
             yield TextEnd()
         elif decoder.word == CALL:
-            calls = list(
-                {(one.tool, one.raw): one for one in decoder.calls()}.values()
-            )  # twice is meant once
+            calls = self._calls(request, decoder)
             made = {(call.tool, str(call.arguments)) for call in done}
             if all((call.tool, str(call.arguments)) in made for call in calls):  # it would go on for ever
                 yield from text_events(_results(done))
                 return
-            read = _everything(request)
-            yield from call_events(calls, reply, lambda arguments: restore_copies(arguments, read))
+            yield from call_events(calls, reply)
         elif decoder.word == SHOW and not done:
             yield from text_events(f"{decoder.answer}\n\n{_abilities(request.tools)}")
         elif decoder.word == SHOW:
@@ -164,6 +162,19 @@ class TrainedModel:
             yield from text_events(_results(done))
         else:
             yield from text_events(decoder.answer)
+
+    def _calls(self, request: Request, decoder: ReplyDecoder) -> list[WrittenCall]:
+        """The calls of a reply, corrected by what the request says. One that stands twice is meant once."""
+        asked = Asked(last_request(request), _everything(request), self._today())
+        specs = {tool.name: tool for tool in request.tools}
+        once = {(one.tool, one.raw): one for one in decoder.calls()}
+        calls = merge_calls(list(once.values()), request.tools)
+        return [
+            replace(call, arguments=correct(call.arguments, specs[call.tool], asked, alone=len(calls) == 1))
+            if call.arguments is not None and call.tool in specs
+            else call
+            for call in calls
+        ]
 
     # ── free talk ─────────────────────────────────────────────────────────────────────────────────
 

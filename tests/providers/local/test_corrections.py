@@ -1,0 +1,164 @@
+"""What a request says beyond doubt corrects a call of the model in the box (D1)."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from dragoman.messages.request import ToolSpec
+from dragoman.providers.local.corrections import Asked, correct, merge_calls
+from dragoman.providers.local.reply import WrittenCall
+
+MONDAY = date(2026, 11, 16)
+
+
+def tool(required: tuple[str, ...] = (), **members: Any) -> ToolSpec:
+    return ToolSpec("x", "", {"type": "object", "properties": members, "required": list(required)})
+
+
+def corrected(request: str, spec: ToolSpec, **arguments: Any) -> dict[str, Any]:
+    return dict(correct(arguments, spec, Asked(request, request, MONDAY), alone=True))
+
+
+DAY = tool(day={"type": "string", "description": "YYYY-MM-DD"}, text={"type": "string"})
+LENGTH = tool(minutes={"type": "integer"}, text={"type": "string"}, radius_m={"type": "number"})
+TICKET = tool(
+    ("ticket",),
+    ticket={"type": "string"},
+    priority={"type": "string", "enum": ["low", "normal", "high"], "default": "normal"},
+    status={"type": "string", "enum": ["open", "solved"]},
+    limit={"type": "integer"},
+    note={"type": "string"},
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "written", "right"),
+    [
+        ("for tomorrow at 6pm", "2026-11-18", "2026-11-17"),
+        ("the day after tomorrow", "2026-11-17", "2026-11-18"),
+        ("on friday at 7", "2026-11-19", "2026-11-20"),
+        ("what was on friday", "2026-11-13", "2026-11-13"),
+        ("am 3. Dezember", "2026-12-13", "2026-12-03"),
+        ("on December 3rd", "2025-12-03", "2025-12-03"),
+        ("2. December 2027", "2026-12-02", "2027-12-02"),
+        ("übermorgen", "2026-11-17", "2026-11-18"),
+        ("周五", "2026-11-19", "2026-11-20"),
+        ("12月3日", "2026-03-12", "2026-12-03"),
+        ("in 3 weeks", "2026-11-19", "2026-12-07"),
+        ("next friday", "2026-11-27", "2026-11-27"),
+        ("every friday", "2026-11-27", "2026-11-27"),
+        ("on monday", "2026-11-23", "2026-11-23"),
+        ("tomorrow or on friday", "2026-11-25", "2026-11-25"),
+        ("on June 31", "2026-06-30", "2026-06-30"),
+        ("guten morgen", "2026-11-16", "2026-11-16"),
+    ],
+)
+def test_d1_a_day_is_that_of_the_calendar(request_: str, written: str, right: str) -> None:
+    """D1: what depends on who speaks, or may be one of two days, stays as the model wrote it."""
+    assert corrected(request_, DAY, day=written) == {"day": right}
+
+
+def test_d1_a_day_that_was_left_out_is_added_unless_a_text_speaks_of_it() -> None:
+    """D1: the day of a message to somebody else is no day for the tool."""
+    assert corrected("tides on friday", DAY) == {"day": "2026-11-20"}
+    assert corrected("tides today", DAY) == {}
+    assert corrected("write: see you tomorrow", DAY, text="see you tomorrow") == {"text": "see you tomorrow"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "written", "right"),
+    [
+        ("for half an hour", {"minutes": 60}, {"minutes": 30}),
+        ("eine halbe Stunde", {"minutes": 60}, {"minutes": 30}),
+        ("两个半小时", {"minutes": 2}, {"minutes": 150}),
+        ("for two hours", {}, {"minutes": 120}),
+        ("2 hours and 15 minutes", {"minutes": 2}, {"minutes": 135}),
+        ("within 1.5 km", {"radius_m": 15}, {"radius_m": 1500}),
+        ("in two hours", {}, {}),
+        ("twice a week", {}, {}),
+        ("10 seconds", {"minutes": 10}, {"minutes": 10}),
+        ("first 10 minutes, then 20 minutes", {"minutes": 20}, {"minutes": 20}),
+        ("say 'wait 5 minutes'", {"text": "wait 5 minutes"}, {"text": "wait 5 minutes"}),
+    ],
+)
+def test_d1_an_amount_is_in_the_unit_of_its_parameter(
+    request_: str, written: dict[str, Any], right: dict[str, Any]
+) -> None:
+    """D1: a number that would not be whole, or one of two amounts, stays as the model wrote it."""
+    assert corrected(request_, LENGTH, **written) == right
+
+
+@pytest.mark.parametrize("name", ["minute", "price_min", "hours_per_day", "min", "max_price"])
+def test_d1_a_number_that_is_no_duration_stays(name: str) -> None:
+    """D1: a minute of the clock, a minimum, and so many an hour only look like one."""
+    members: dict[str, Any] = {name: {"type": "number"}}
+    assert corrected("for half an hour", tool(**members), **{name: 7}) == {name: 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "right"),
+    [
+        ("duration_min", "", 30),
+        ("durationSeconds", "", 1800),
+        ("length", "Length in minutes", 30),
+        ("length", "Hour of day", 7),
+        ("hours", "", 0.5),
+    ],
+)
+def test_d1_the_unit_is_in_the_name_or_in_the_description(name: str, about: str, right: float) -> None:
+    """D1: of the name first."""
+    members: dict[str, Any] = {name: {"type": "number", "description": about}}
+    assert corrected("for half an hour", tool(**members), **{name: 7}) == {name: right}
+
+
+def test_d1_a_choice_that_is_named_and_left_out_is_added() -> None:
+    """D1: neither the default, nor the word a request begins with, nor one of two."""
+    assert corrected("make SUP-9 high", TICKET, ticket="SUP-9") == {"ticket": "SUP-9", "priority": "high"}
+    assert corrected("make SUP-9 normal", TICKET, ticket="SUP-9") == {"ticket": "SUP-9"}
+    assert corrected("open SUP-9", TICKET, ticket="SUP-9") == {"ticket": "SUP-9"}
+    assert corrected("high or low for SUP-9", TICKET, ticket="SUP-9") == {"ticket": "SUP-9"}
+    assert corrected("note solved on SUP-9", TICKET, ticket="SUP-9", note="solved") == {
+        "ticket": "SUP-9",
+        "note": "solved",
+    }
+    noted = {"ticket": "SUP-9", "note": "this is high"}
+    assert corrected("note this is high on SUP-9", TICKET, **noted) == noted
+
+
+def test_d1_what_nobody_said_is_left_out() -> None:
+    """D1: an optional number without a numeral, and a text that was said once and is written twice."""
+    assert corrected("show the tickets", TICKET, ticket="x", limit=20) == {"ticket": "x"}
+    assert corrected("show three tickets", TICKET, ticket="x", limit=3) == {"ticket": "x", "limit": 3}
+    assert corrected("look at SUP-9", TICKET, ticket="SUP-9", note="SUP-9") == {"ticket": "SUP-9"}
+
+
+def test_d1_with_several_calls_nothing_is_added() -> None:
+    """D1: which of the calls a day or a choice belongs to only the model can know."""
+    said = "SUP-9 high, SUP-8 too"
+    asked = Asked(said, said, MONDAY)
+    assert correct({"ticket": "SUP-9"}, TICKET, asked, alone=False) == {"ticket": "SUP-9"}
+
+
+def test_d1_a_language_becomes_its_code_and_a_moment_its_time_where_the_parameter_says_so() -> None:
+    """D1: what a parameter is written as stands in its description."""
+    code = {"type": "string", "description": "ISO 639-1 code of the language"}
+    clock = {"type": "string", "description": "Start, HH:MM"}
+    assert corrected("to Japanese", tool(to=code), to="Japanese") == {"to": "ja"}
+    assert corrected("to Japanese", tool(to={"type": "string"}), to="Japanese") == {"to": "Japanese"}
+    assert corrected("at two", tool(at=clock), at="2026-11-21T14:00:00") == {"at": "14:00"}
+
+
+def test_d1_two_calls_that_say_different_things_of_one_object_are_one() -> None:
+    """D1: they agree on all that is required and on nothing else; otherwise they stay two."""
+
+    def call(**arguments: Any) -> WrittenCall:
+        return WrittenCall("x", "", arguments)
+
+    high, solved = call(ticket="A", priority="high"), call(ticket="A", status="solved")
+    (one,) = merge_calls([high, solved], [TICKET])
+    assert one.arguments == {"ticket": "A", "priority": "high", "status": "solved"}
+    for other in (call(ticket="B", status="solved"), call(ticket="A", priority="low")):
+        assert merge_calls([high, other], [TICKET]) == [high, other]
