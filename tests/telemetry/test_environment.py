@@ -50,6 +50,7 @@ def test_what_is_not_spoken_here_is_said(wrong: dict[str, str]) -> None:
         wanted_telemetry(wrong)
 
 
+@pytest.mark.slow
 def test_off_imports_nothing_of_it() -> None:
     """O1: whoever does not want it does not pay for it."""
     assert telemetry_from_environment({}) is None

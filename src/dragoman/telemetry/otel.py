@@ -1,7 +1,8 @@
-"""Sends spans and metrics on by OpenTelemetry's SDK, which is imported here alone, and when it is wanted.
+"""Spans and metrics with OpenTelemetry's SDK, which is imported here alone, and when it is wanted.
 
-Spans are handed to the SDK when they are over, with ids of our own; metrics are added up here, and handed
-over now and then. What the SDK begins, ends and adds up by itself costs ten times as much.
+It says what is sampled and what the resource is. Spans are written as OTLP here (`otlp.py`), with ids of our
+own; metrics are added up here, and handed over now and then. What the SDK begins, ends, adds up and encodes
+by itself costs ten times as much.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dragoman.telemetry.environment import Exporter, Wanted
 from dragoman.telemetry.measures import ALL, GAUGES, Measure
 from dragoman.telemetry.observer import Telemetry
+from dragoman.telemetry.otlp import encode_head, encode_request, encode_span
 from dragoman.telemetry.registry import Registry
+from dragoman.telemetry.sender import Sender, collector_from
 from dragoman.telemetry.spans import SpanValue
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric, MetricExporter, MetricsData
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import SpanProcessor
 
 _SCOPE = "dragoman"
 _NANO = 1_000_000_000
@@ -33,7 +37,9 @@ class OtelTelemetry(Telemetry):
 
     def __init__(self, wanted: Wanted) -> None:
         resource = _resource()
-        self._spans = OtelSpans(wanted.traces, resource) if wanted.traces else None
+        self._spans: OtlpSpans | ConsoleSpans | None = None
+        if wanted.traces is not None:
+            self._spans = OtlpSpans(resource) if wanted.traces == "otlp" else ConsoleSpans(resource)
         self._metrics = OtelMetrics(wanted.metrics, resource) if wanted.metrics else None
         meters = [self._metrics.registry] if self._metrics is not None else []
         super().__init__(spans=self._spans, meters=meters, content=wanted.content)
@@ -56,12 +62,28 @@ class OtelTelemetry(Telemetry):
                 await asyncio.to_thread(part.close)
 
 
-class OtelSpans:
-    """A `SpanExporter`."""
+class OtlpSpans:
+    """A `SpanExporter`: to a collector."""
 
-    def __init__(self, exporter: Exporter, resource: Resource) -> None:
-        from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
-        from opentelemetry.sdk.trace.sampling import Decision
+    def __init__(self, resource: Resource) -> None:
+        head = encode_head(resource.attributes, resource.schema_url, _SCOPE, version("dragoman"))
+        self.samples = _sampler()
+        self._sender = Sender(collector_from(), partial(encode_request, head))
+        self._longest = _longest()
+
+    def emit(self, span: SpanValue) -> None:
+        self._sender.add(encode_span(span, self._longest))
+
+    def close(self) -> None:
+        self._sender.close()
+
+
+class ConsoleSpans:
+    """A `SpanExporter`: as the SDK prints them."""
+
+    def __init__(self, resource: Resource) -> None:
+        from opentelemetry.sdk.trace import Event, ReadableSpan
+        from opentelemetry.sdk.trace.export import ConsoleSpanExporter
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
         from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
         from opentelemetry.trace.status import Status, StatusCode
@@ -70,16 +92,11 @@ class OtelSpans:
         self._kinds = {False: SpanKind.INTERNAL, True: SpanKind.CLIENT}
         self._good, self._bad = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
         self._flags = TraceFlags(TraceFlags.SAMPLED)
-        self._sampler = TracerProvider(shutdown_on_exit=False).sampler  # the one that the environment names
-        self._sampled = Decision.RECORD_AND_SAMPLE
+        self.samples = _sampler()
         self._resource = resource
         self._scope = InstrumentationScope(_SCOPE, version("dragoman"))
-        self._processor = _processor(exporter)
+        self._exporter = ConsoleSpanExporter()
         self._longest = _longest()
-
-    def samples(self, trace: str) -> bool:
-        decided = self._sampler.should_sample(None, int(trace, 16), "invoke_agent")
-        return decided.decision is self._sampled
 
     def emit(self, span: SpanValue) -> None:
         trace = int(span.context.trace, 16)
@@ -90,24 +107,23 @@ class OtelSpans:
         if span.error is not None:
             attributes["error.type"] = span.error
         parent = span.parent and self._context(trace, int(span.parent, 16), True, self._flags)
-        self._processor.on_end(
-            self._span(
-                span.name,
-                self._context(trace, int(span.context.span, 16), False, self._flags),
-                parent or None,
-                self._resource,
-                attributes,
-                [self._event(name, timestamp=int(at * _NANO)) for name, at in span.events],
-                kind=self._kinds[span.client],
-                status=self._good if span.error is None else self._bad,
-                start_time=start,
-                end_time=max(start, int(span.end * _NANO)),
-                instrumentation_scope=self._scope,
-            )
+        made = self._span(
+            span.name,
+            self._context(trace, int(span.context.span, 16), False, self._flags),
+            parent or None,
+            self._resource,
+            attributes,
+            [self._event(name, timestamp=int(at * _NANO)) for name, at in span.events],
+            kind=self._kinds[span.client],
+            status=self._good if span.error is None else self._bad,
+            start_time=start,
+            end_time=max(start, int(span.end * _NANO)),
+            instrumentation_scope=self._scope,
         )
+        self._exporter.export([made])
 
     def close(self) -> None:
-        self._processor.shutdown()
+        self._exporter.shutdown()
 
 
 class OtelMetrics:
@@ -179,14 +195,18 @@ class OtelMetrics:
         self._exporter.shutdown()
 
 
-def _processor(exporter: Exporter) -> SpanProcessor:
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor
+def _sampler() -> Callable[[str], bool]:
+    """Whether a trace that begins here is wanted, as the sampler says that the environment names."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import Decision
 
-    if exporter == "console":
-        return SimpleSpanProcessor(ConsoleSpanExporter())
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    sampler = TracerProvider(shutdown_on_exit=False).sampler
 
-    return BatchSpanProcessor(OTLPSpanExporter())
+    def samples(trace: str) -> bool:
+        decided = sampler.should_sample(None, int(trace, 16), "invoke_agent")
+        return decided.decision is Decision.RECORD_AND_SAMPLE
+
+    return samples
 
 
 def _metric_exporter(exporter: Exporter) -> MetricExporter:

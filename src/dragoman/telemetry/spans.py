@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from dragoman.messages.usage import Usage
@@ -71,9 +72,10 @@ def step_span(turn: TraceContext, step: StepTrace) -> SpanValue:
 def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanValue:
     """The id is the one that went out with it, in the header."""
     context = turn.child("request", step, request.built).child("attempt", request.sent)
+    model = model_attributes(request.model)
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "chat",
-        **model_attributes(request.model),
+        **model,
         "gen_ai.request.stream": True,
         "dragoman.attempt": request.attempt,
     }
@@ -88,7 +90,7 @@ def request_span(turn: TraceContext, step: int, request: RequestTrace) -> SpanVa
     if request.wait:
         attributes["dragoman.retry.wait"] = request.wait
     parent, ended = step_context(turn, step).span, request.ended or request.started
-    name = f"chat {model_attributes(request.model).get('gen_ai.request.model', '')}".strip()
+    name = f"chat {model.get('gen_ai.request.model', '')}".strip()
     return SpanValue(
         name,
         context,
@@ -158,6 +160,7 @@ def store_span(
     )
 
 
+@lru_cache(256)  # each span in a step names it
 def step_context(turn: TraceContext, step: int) -> TraceContext:
     return turn.child("step", step)
 

@@ -1,0 +1,187 @@
+"""Sends what was gathered to a collector, in a thread of its own, as the standard variables say."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import random
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from math import isfinite
+from urllib.error import HTTPError
+from urllib.parse import unquote
+from urllib.request import Request, urlopen
+
+from dragoman.redaction import redact_text
+
+_log = logging.getLogger("dragoman.telemetry")
+_AGAIN = (429, 502, 503, 504)  # what a collector says that is busy
+_LONGEST_WAIT = 8.0  # seconds between two attempts
+
+
+@dataclass(slots=True, frozen=True)
+class Collector:
+    """Where spans go, and how."""
+
+    url: str = "http://localhost:4318/v1/traces"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    compression: str = "none"
+    timeout: float = 10.0  # seconds, for all attempts at one request
+    certificate: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    delay: float = 5.0  # seconds that spans are gathered
+    batch: int = 512  # spans of one request
+    most: int = 2048  # spans that wait: where a collector is away, the oldest go
+
+    def tls(self) -> ssl.SSLContext | None:
+        if not self.url.startswith("https:"):
+            return None
+        context = ssl.create_default_context(cafile=self.certificate)
+        if self.client_certificate:
+            context.load_cert_chain(self.client_certificate, self.client_key)
+        return context
+
+
+def collector_from(environment: Mapping[str, str] = os.environ) -> Collector:
+    """As `OTEL_EXPORTER_OTLP_*` and `OTEL_BSP_*` say; what is said of traces counts first."""
+
+    def said(name: str) -> str:
+        of_traces = environment.get(f"OTEL_EXPORTER_OTLP_TRACES_{name}", "").strip()
+        return of_traces or environment.get(f"OTEL_EXPORTER_OTLP_{name}", "").strip()
+
+    def number(text: str, default: float) -> float:
+        try:
+            value = float(text or default)
+        except ValueError:
+            return default
+        return value if isfinite(value) else default
+
+    usual = Collector()
+    url = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "").strip()
+    if not url and (base := environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip()):
+        url = f"{base.rstrip('/')}/v1/traces"
+    delay = number(environment.get("OTEL_BSP_SCHEDULE_DELAY", ""), usual.delay * 1000)
+    batch = number(environment.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", ""), usual.batch)
+    most = number(environment.get("OTEL_BSP_MAX_QUEUE_SIZE", ""), usual.most)
+    return Collector(
+        url or usual.url,
+        _headers(said("HEADERS")),
+        said("COMPRESSION").lower() or usual.compression,
+        number(said("TIMEOUT"), usual.timeout),
+        said("CERTIFICATE") or None,
+        said("CLIENT_CERTIFICATE") or None,
+        said("CLIENT_KEY") or None,
+        delay / 1000,
+        max(1, int(batch)),
+        max(1, int(most)),
+    )
+
+
+class Sender:
+    """Takes encoded spans from any thread, and loses them where the collector stays away: no turn waits."""
+
+    def __init__(self, collector: Collector, write: Callable[[Sequence[bytes]], bytes]) -> None:
+        self._collector = collector
+        self._write = write
+        self._tls = collector.tls()
+        self._waiting: list[bytes] = []
+        self._lost = 0
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def add(self, span: bytes) -> None:
+        with self._changed:
+            if len(self._waiting) >= self._collector.most:
+                del self._waiting[0]
+                self._lost += 1
+            self._waiting.append(span)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="dragoman-spans", daemon=True)
+                self._thread.start()
+            elif len(self._waiting) == self._collector.batch:
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Sends what is left."""
+        with self._changed:
+            self._closing.set()
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(2 * self._collector.timeout)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._closing.is_set() and len(self._waiting) < self._collector.batch:
+                    self._changed.wait(self._collector.delay)
+                batch = self._waiting[: self._collector.batch]
+                del self._waiting[: len(batch)]
+                done = self._closing.is_set() and not batch
+                lost, self._lost = self._lost, 0
+            if lost:
+                _log.warning("%d spans were not sent: the collector does not keep up", lost)
+            if done:
+                return
+            if batch:
+                self._send(self._write(batch), len(batch))
+
+    def _send(self, body: bytes, spans: int) -> None:
+        """Until it is taken, or the time is over."""
+        headers, packed = self._packed(body)
+        end = time.monotonic() + self._collector.timeout
+        wait = 1.0
+        while True:
+            why, again = self._attempt(headers, packed, end - time.monotonic())
+            if why is None:
+                return
+            wait = min(_LONGEST_WAIT, again or wait * 2) * random.uniform(0.8, 1.2)
+            if again is None or time.monotonic() + wait > end or self._closing.wait(wait):
+                _log.warning("%d spans were not sent: %s", spans, redact_text(why))
+                return
+
+    def _attempt(
+        self, headers: dict[str, str], body: bytes, seconds: float
+    ) -> tuple[str | None, float | None]:
+        """Why it was not taken, and after how many seconds to try again, if at all; 0 leaves that to us."""
+        try:
+            request = Request(self._collector.url, body, headers, method="POST")
+            with urlopen(request, timeout=max(0.1, seconds), context=self._tls) as response:
+                response.read()
+            return None, None
+        except HTTPError as error:
+            with error:
+                after = error.headers.get("Retry-After", "")
+            again = (float(after) if after.isdecimal() else 0.0) if error.code in _AGAIN else None
+            return f"{self._collector.url} answered {error.code} {error.reason}", again
+        except (OSError, HTTPException) as error:
+            return f"{self._collector.url} cannot be reached: {error}", 0.0
+        except ValueError as error:  # it is no address, or no header
+            return f"{self._collector.url} cannot be asked: {error}", None
+
+    def _packed(self, body: bytes) -> tuple[dict[str, str], bytes]:
+        """The headers and the body, as the variables want it compressed."""
+        headers = {
+            "Content-Type": "application/x-protobuf",
+            "User-Agent": "dragoman",
+            **self._collector.headers,
+        }
+        match self._collector.compression:
+            case "gzip":
+                body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+            case "deflate":
+                body, headers["Content-Encoding"] = zlib.compress(body), "deflate"
+        return headers, body
+
+
+def _headers(text: str) -> dict[str, str]:
+    """`name=value,name=value`, each value coded as in an address."""
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
+    return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs if name.strip()}
