@@ -38,6 +38,25 @@ function oneFontFormat(): Plugin {
   };
 }
 
+/** Diagrams that people do write. What only the others need is two thirds of Mermaid, among it a layout engine of 1.5 MB. */
+const DIAGRAMS = "flow|sequence|class|state|er|gantt|pie|gitGraph|journey|quadrant|xychart";
+const DRAWN = new RegExp(`^(?:(?:${DIAGRAMS})Diagram|timeline-definition|dagre|sizeCapture|chunk|mermaid)-`);
+
+/** A diagram of another kind cannot be drawn, so its source is shown. */
+function fewerDiagrams(): Plugin {
+  const left = "\0left-out";
+  return {
+    name: "fewer-diagrams",
+    enforce: "pre",
+    resolveId(source, importer) {
+      if (!importer?.includes("/mermaid/dist/")) return null;
+      const [, name] = /^\.\/(?:chunks\/mermaid\.core\/)?([\w-]+\.mjs)$/.exec(source) ?? [];
+      return source === "katex" || (name && name.includes("-") && !DRAWN.test(name)) ? left : null;
+    },
+    load: (id) => (id === left ? 'throw new Error("this kind of diagram is not drawn here");\nexport default null;' : null),
+  };
+}
+
 /** Packed once, here: the server sends it to who can unpack it. */
 function packed(): Plugin {
   return {
@@ -58,6 +77,7 @@ function packed(): Plugin {
 
 export default defineConfig({
   plugins: [oneFontFormat(), svelte(), sandboxFrame(), packed()],
+  worker: { format: "es", plugins: () => [fewerDiagrams()] },
   resolve: process.env.VITEST ? { conditions: ["browser"] } : {},
   build: {
     outDir: here("../src/dragoman/server/page"),

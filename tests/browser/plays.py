@@ -81,6 +81,43 @@ Hidden **words** here.
 [^note]: The *second* one.
 """
 
+DIAGRAMS = """\
+```mermaid
+flowchart LR
+  Person -->|asks| Model
+  Model -->|calls| Tool
+```
+
+```mermaid
+sequenceDiagram
+  Model->>Tool: add(2, 3)
+  Tool-->>Model: 5
+```
+
+```mermaid
+flowchart LR
+  this is -- no diagram at all [[[
+```
+
+```mermaid
+mindmap
+  root
+    of a kind that is not drawn
+```
+
+```mermaid
+%%{init: {"themeCSS": ".node rect { background: url(https://evil.example/css.png); }", "layout": "elk"}}%%
+flowchart LR
+  A --> B["<img src=x onerror='window.hacked=20'>"]
+  click B href "javascript:window.hacked=21"
+```
+
+```mermaid
+flowchart LR
+  A@{ img: "\\x68ttps://evil.example/leak.png", label: "A", h: 60 } --> B
+```
+"""
+
 POEM = "".join(f"line {number}\n" for number in range(30))
 _NEW = (
     POEM.replace("line 3\n", "line three\n").replace("line 15\n", "").replace("line 27\n", "line 27\nmore\n")
@@ -165,6 +202,7 @@ PLAYS: dict[str, list[Line]] = {
         says("All done."),
     ],
     "marks": [says(MARKS)],
+    "diagrams": [says(DIAGRAMS)],
     "task": [calls("task", agent="helper", request="note"), says("The helper is done.")],
 }
 

@@ -56,6 +56,30 @@ async def test_a_long_conversation_opens_at_its_end_with_what_is_seen(person: Pe
     assert await pane.evaluate("e => e.scrollTop") > 0  # what was read is still there
 
 
+async def test_what_grows_while_the_end_is_followed_does_not_take_the_reader_away_from_it(
+    person: Person,
+) -> None:
+    """U3: the browser tells of a scroll a frame later, and by then there may be more below."""
+    id = await bring(person, 100)
+    await person.page.goto(f"{person.server.url}/c/{id}")
+    await expect(person.page.get_by_text("Message 99.")).to_be_in_viewport(timeout=60_000)
+    await person.by("messages").evaluate(
+        """async e => {
+          const added = document.createElement("p");
+          added.textContent = "Added below.";
+          added.style.height = "300px";
+          e.append(added);
+          await null;  // the page has followed it, and is not told of that yet
+          added.style.height = "1500px";
+          added.style.paddingTop = "1200px";
+        }"""
+    )
+    await person.page.wait_for_function(
+        "() => { const e = document.querySelector('[data-testid=messages]'); return e.scrollHeight - "
+        "e.scrollTop - e.clientHeight < 2 }"
+    )
+
+
 async def test_a_model_is_found_named_and_kept_for_the_next_conversation(person: Person) -> None:
     """R1"""
     await person.by("model").click()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
+from playwright.async_api import TimeoutError as TooLate
 from playwright.async_api import expect
 
 from tests.browser.plays import POEM
 from tests.browser.stage import MARKS, Person, Server
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 pytestmark = MARKS
 
@@ -31,6 +35,32 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await eventually(lambda: not file.exists())
     await person.by("redo").click()
     await eventually(lambda: file.exists() and file.read_text("utf-8") == "mine")
+
+
+async def choose(person: Person, menu: str, entry: str) -> None:
+    """From a menu under the answer. It closes where the answer is drawn anew, at the end of its turn."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            await person.answer.get_by_test_id(menu).click()
+            with suppress(TooLate):
+                return await person.by(entry).click(timeout=2_000)
+
+
+async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -> None:
+    """B3: offered where files were written; what it does afterwards is done to its copy."""
+    file = server.config.with_name("draft.txt")
+    await person.say("draft")
+    await person.by("allow").click()
+    await person.sees("It is written.")
+    await choose(person, "fork", "fork-folder")
+    await expect(person.page.get_by_text("Back to the original")).to_be_visible()
+    file.write_text("mine")
+    (copy,) = server.config.parent.glob("**/snapshots/copies/conv_*/draft.txt")
+    assert copy.read_text("utf-8") == "first\nsecond\n"
+    await person.by("open-tools").click()
+    await person.by("conversation-options").locator("summary").click()
+    await expect(person.by("setting-workspace")).to_have_value("@")
+    await expect(person.by("setting-workspace")).to_contain_text("its own copy")
 
 
 async def test_one_change_of_three_is_refused_and_another_edited(person: Person, server: Server) -> None:

@@ -6,10 +6,9 @@ import "./style/markdown.css";
 
 import { mount } from "svelte";
 
-import { loadCalls } from "./calls/Calls.svelte";
 import App from "./App.svelte";
+import { loadMessages } from "./conversation/messages.svelte";
 import { speak, t } from "./i18n/words.svelte";
-import { loadRichText } from "./markdown/Markdown.svelte";
 import { app } from "./state/app.svelte";
 import { showTheme } from "./state/settings.svelte";
 import { tell } from "./state/toasts.svelte";
@@ -20,10 +19,12 @@ addEventListener("vite:preloadError", (event) => {
   tell(t().newVersion, "note", { label: t().reload, run: () => location.reload() }, 60);
 });
 
+void loadMessages();
 showTheme();
 await speak();
 const target = document.getElementById("app");
 if (target) mount(App, { target });
 void app.start();
-void loadRichText();
-void loadCalls();
+// What messages will need, fetched while they are.
+void import("./markdown/Rich.svelte");
+void import("./calls/CallList.svelte");

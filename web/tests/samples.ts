@@ -71,6 +71,7 @@ export function question(id: string, about: string, more: Partial<Question> = {}
     schema: {},
     result: null,
     diff: "",
+    in_parts: false,
     fingerprint: null,
     asked: 0,
     answer: null,

@@ -19,6 +19,7 @@ import type {
   QuestionList,
   QueuedTurn,
   QueueView,
+  RerunCall,
   Result,
   RevertView,
   RuleDecision,
@@ -50,8 +51,8 @@ export const change = (id: string, changes: ConversationChange): Promise<Summary
   patch(at`/api/conversations/${id}`, changes);
 export const conversation = (id: string): Promise<Summary> => get(at`/api/conversations/${id}`);
 export const drop = (id: string): Promise<void> => remove(at`/api/conversations/${id}`);
-export const fork = (id: string, message: string): Promise<Summary> =>
-  post(at`/api/conversations/${id}/fork`, { message });
+export const fork = (id: string, message: string, ownFolder = false): Promise<Summary> =>
+  post(at`/api/conversations/${id}/fork`, { message, own_folder: ownFolder });
 export const tree = (id: string): Promise<Tree> => get(at`/api/conversations/${id}/tree`);
 export const exportAddress = (id: string, format: "json" | "markdown"): string =>
   `${at`/api/conversations/${id}/export`}?format=${format}`;
@@ -62,6 +63,9 @@ export const send = (id: string, parts: Said, options: NewTurn = {}): Promise<Be
 export const edit = (message: string, parts: Said): Promise<Begun> => post(at`/api/messages/${message}/edit`, { parts });
 export const rerun = (message: string, model?: string): Promise<Begun> =>
   post(at`/api/messages/${message}/rerun`, model ? { model } : {});
+/** A new version of the answer that holds the call, from there on. Neither arguments nor a result: the same once more. */
+export const rerunCall = (call: string, change: Pick<RerunCall, "arguments" | "result">): Promise<Begun> =>
+  post(at`/api/calls/${call}/rerun`, change);
 export const cancel = (turn: string): Promise<Cancelled> => post(at`/api/turns/${turn}/cancel`, {});
 export const steer = (turn: string, parts: Said): Promise<Done> => post(at`/api/turns/${turn}/steer`, { parts });
 
@@ -69,6 +73,7 @@ export const changeQueued = (turn: string, parts: Said): Promise<QueuedTurn> => 
 export const reorder = (id: string, turns: string[]): Promise<QueueView> => put(at`/api/conversations/${id}/queue`, { turns });
 export const withdraw = (turn: string, message: number): Promise<void> =>
   remove(at`/api/turns/${turn}/steering/${String(message)}`);
+export const turn = (id: string): Promise<TurnInfo> => get(at`/api/turns/${id}`);
 export const turnDiff = (turn: string): Promise<DiffView> => get(at`/api/turns/${turn}/diff`);
 export const revertFiles = (turn: string, force: boolean): Promise<RevertView> =>
   post(at`/api/turns/${turn}/revert`, { files_only: true, force });

@@ -117,6 +117,8 @@ export interface components {
             };
             /** @default  */
             diff: string;
+            /** @default false */
+            in_parts: boolean;
             /** @default 0 */
             seq: number;
             /**
@@ -373,6 +375,7 @@ export interface components {
                 };
                 /** @enum {string} */
                 dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "any";
+                workspace?: string;
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -433,6 +436,8 @@ export interface components {
             } | null;
             /** @description how calls are made: auto, native, or as text */
             dialect?: string | null;
+            /** @description the folder that tools work in, by its name */
+            workspace?: string | null;
         };
         /** @description A line of the list. */
         ConversationSummary: {
@@ -461,6 +466,7 @@ export interface components {
                 };
                 /** @enum {string} */
                 dialect?: "auto" | "native" | "json_strict" | "xml_tag" | "hermes" | "qwen_coder" | "llama_json" | "llama_pythonic" | "mistral" | "deepseek" | "glm" | "hunyuan" | "k2_horizon" | "kimi" | "harmony" | "deepseek_dsml" | "minimax" | "kimi_k3" | "minicpm" | "step" | "muse" | "minimax_m3" | "gemma" | "functiongemma" | "olmo" | "cohere" | "apertus" | "inkling" | "plamo" | "functionary" | "any";
+                workspace?: string;
             };
             usage: components["schemas"]["Usage"];
             created: number;
@@ -570,6 +576,8 @@ export interface components {
             private?: {
                 [key: string]: string;
             } | null;
+            /** @description the folder that tools work in, by its name; empty: the server's own */
+            workspace?: string | null;
             /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
             output_schema?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -706,6 +714,11 @@ export interface components {
         Fork: {
             /** @description the last message of the copy */
             message: string;
+            /**
+             * @description it works in a copy of the workspace, as it was at that message
+             * @default false
+             */
+            own_folder?: boolean;
         };
         GrantList: {
             items: components["schemas"]["GrantView"][];
@@ -771,6 +784,7 @@ export interface components {
             agents: components["schemas"]["AgentView"][];
             limits: components["schemas"]["UploadLimits"];
             workspace: string | null;
+            workspaces: string[];
             signed_in: boolean;
             needs_password: boolean;
         };
@@ -978,6 +992,8 @@ export interface components {
             private?: {
                 [key: string]: string;
             } | null;
+            /** @description the folder that tools work in, by its name; empty: the server's own */
+            workspace?: string | null;
             /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
             output_schema?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1165,6 +1181,8 @@ export interface components {
             result: components["schemas"]["ToolResult"] | null;
             /** @default  */
             diff: string;
+            /** @default false */
+            in_parts: boolean;
             fingerprint: string | null;
             /** @default 0 */
             asked: number;
@@ -1190,6 +1208,8 @@ export interface components {
             };
             /** @default  */
             diff: string;
+            /** @default false */
+            in_parts: boolean;
             /** @default 0 */
             seq: number;
             /**
@@ -1354,6 +1374,8 @@ export interface components {
             private?: {
                 [key: string]: string;
             } | null;
+            /** @description the folder that tools work in, by its name; empty: the server's own */
+            workspace?: string | null;
             /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
             output_schema?: {
                 [key: string]: components["schemas"]["JsonValue"];
@@ -1363,6 +1385,71 @@ export interface components {
              * @default []
              */
             client_tools?: components["schemas"]["ToolSpec"][];
+        };
+        /** @description How a call is made once more: with other arguments, or as if it had given this. Neither: as it was. */
+        RerunCall: {
+            /** @description as PROVIDER/MODEL */
+            model?: string | null;
+            /** @description who answers */
+            agent?: string | null;
+            /** @description who decides about calls */
+            mode?: ("auto" | "ask" | "manual" | "off") | null;
+            /** @description a system prompt, after the general one */
+            system?: string | null;
+            /**
+             * @description of requests, such as temperature; null takes one away
+             * @default {}
+             */
+            options?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * @description plugins that stay out of it
+             * @default []
+             */
+            disable?: string[];
+            /**
+             * @description groups and tools that are on or off
+             * @default {}
+             * @example {
+             *       "files": false,
+             *       "files.read_file": true
+             *     }
+             */
+            tools?: {
+                [key: string]: boolean;
+            };
+            /** @description how calls are made: auto, native, or as text, such as xml_tag */
+            dialect?: string | null;
+            /** @description results that a person sees before the model */
+            review?: ("never" | "on_error" | "always") | null;
+            /** @description batches of calls; 0 means no tools */
+            max_rounds?: number | null;
+            /** @description how often a reply that was cut off is asked to go on */
+            continuations?: number | null;
+            /** @description earlier turns that its requests contain */
+            history?: number | null;
+            /** @description names for texts that no provider may see */
+            private?: {
+                [key: string]: string;
+            } | null;
+            /** @description the folder that tools work in, by its name; empty: the server's own */
+            workspace?: string | null;
+            /** @description a JSON schema: the answer is such a value, as JSON; what does not fit goes back */
+            output_schema?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /**
+             * @description tools that the sender runs, and delivers the results of
+             * @default []
+             */
+            client_tools?: components["schemas"]["ToolSpec"][];
+            /** @description in place of those it had */
+            arguments?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /** @description what came of it; then it does not run */
+            result?: string | null;
         };
         /** @description What came of a call that the client ran. */
         Result: {
@@ -2068,6 +2155,7 @@ export type Redo = components['schemas']['Redo'];
 export type Remark = components['schemas']['Remark'];
 export type RequestTrace = components['schemas']['RequestTrace'];
 export type Rerun = components['schemas']['Rerun'];
+export type RerunCall = components['schemas']['RerunCall'];
 export type Result = components['schemas']['Result'];
 export type ResumeEntry = components['schemas']['ResumeEntry'];
 export type Revert = components['schemas']['Revert'];

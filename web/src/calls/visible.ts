@@ -26,6 +26,10 @@ export const visible = (text: string): string =>
     return belongs(sign, text.slice(Math.max(0, at - 4), at), text.slice(at + sign.length, at + sign.length + 4)) ? sign : written(sign);
   });
 
+/** Those of a text that are not seen, by their numbers; "" where all are. */
+export const unseenIn = (text: string): string =>
+  visible(text) === text ? "" : (visible(text).match(/\\u[^\s]{4,8}/g)?.slice(0, 8).join(" ") ?? "");
+
 /** The same for JSON, which stays JSON of the same value. */
 export const visibleJson = (value: unknown): string =>
   JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => (KEPT.includes(sign) ? sign : [...sign.split("")].map(written).join("")));

@@ -1,4 +1,4 @@
-/** Two versions of an answer beside each other: what each said, called, used and took. */
+/** Versions of an answer beside each other: what each said, called, used and took. */
 
 import type { FilePart, Message, Usage } from "../api/types";
 import { added } from "../i18n/format";
@@ -11,6 +11,8 @@ export interface VersionSummary {
   files: FilePart[];
   /** Each call with how it ended, in order. */
   calls: { tool: string; state: string }[];
+  /** What it broke off with. */
+  error: string;
   usage: Usage | null;
   /** From the first to the last thing that is dated in it. */
   seconds: number;
@@ -24,6 +26,7 @@ export function versionOf(messages: Message[]): VersionSummary {
     words: wordsOf(messages),
     files: [...filesOf(messages), ...calls.flatMap(({ result, state }) => (state === "withheld" ? [] : (result?.attachments ?? [])))],
     calls: calls.map(({ tool, state }) => ({ tool, state })),
+    error: messages.at(-1)?.parts.findLast((part) => part.type === "error")?.message ?? "",
     usage: messages.reduce<Usage | null>((sum, { usage }) => (usage ? (sum ? added(sum, usage) : usage) : sum), null),
     seconds: times.length ? Math.max(...times) - Math.min(...times) : 0,
   };

@@ -16,6 +16,7 @@ export interface StickOptions {
 export function stickToEnd(options: StickOptions): (element: HTMLElement) => () => void {
   return (element) => {
     let stuck = true;
+    let last = 0; // where it stood when we last looked
     /** At the end, we keep the place; elsewhere the browser does, whatever grows above. */
     const stick = (on: boolean): void => {
       stuck = on;
@@ -31,9 +32,14 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
     const follow = (): void => {
       const wanted = target();
       if (element.scrollTop < wanted) element.scrollTop = wanted;
+      last = element.scrollTop;
     };
+    // The event comes a frame late: what grew in between takes the end away, and only who goes up leaves it.
     const onscroll = (): void => {
-      stick(element.scrollTop > target() - NEAR);
+      const top = element.scrollTop;
+      if (top > target() - NEAR) stick(true);
+      else if (top < last) stick(false);
+      last = top;
       options.onAway(end() - element.scrollTop > element.clientHeight * 0.6);
     };
     // Sizes settle late: lazy blocks, images, formulas. Whatever grows, the end stays in view.
@@ -57,6 +63,7 @@ export function stickToEnd(options: StickOptions): (element: HTMLElement) => () 
     const jump = (): void => {
       stick(true);
       element.scrollTop = target();
+      last = element.scrollTop;
     };
     stick(true);
     options.onReady(jump, () => stick(false));

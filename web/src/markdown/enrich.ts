@@ -60,6 +60,13 @@ async function formulas(block: HTMLElement): Promise<void> {
   }
 }
 
+async function diagrams(block: HTMLElement): Promise<void> {
+  const found = [...block.querySelectorAll<HTMLElement>('pre[data-language="mermaid"]')];
+  if (!found.length) return;
+  const { showDiagram } = await import("./diagram");
+  for (const pre of found) await showDiagram(pre);
+}
+
 function image(placeholder: HTMLElement): void {
   const address = placeholder.dataset.src ?? "";
   let host = address;
@@ -113,6 +120,8 @@ export function enrich(block: HTMLElement, streaming: boolean): void {
   if (!block.querySelector(".math, pre[data-language]")) return;
   whenNear(block, () => {
     void formulas(block);
-    if (!streaming) void colour(block);
+    if (streaming) return;
+    void colour(block);
+    void diagrams(block);
   });
 }

@@ -19,6 +19,7 @@ export const icons = {
   rerun: "M20 12a8 8 0 1 1-2.5-5.8M20 3v5h-5",
   fork: "M6 4v6a4 4 0 0 0 4 4h8M14 10l4 4-4 4M6 14v6",
   left: "M14 6l-6 6 6 6",
+  compare: "M4 5h7v14H4zM13 5h7v14h-7z",
   right: "M10 6l6 6-6 6",
   down: "M6 9l6 6 6-6",
   arrowDown: "M12 5v14M6 13l6 6 6-6",

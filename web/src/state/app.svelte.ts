@@ -13,11 +13,21 @@ import { emptyMessage } from "./fold";
 import { inbox } from "./inbox.svelte";
 import { list } from "./list.svelte";
 import { live } from "./live.svelte";
+import type { AskedModel } from "./several.svelte";
 import { keep, settings } from "./settings.svelte";
 import { attempt, tell } from "./toasts.svelte";
 
-export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "none";
+export type DialogName = "settings" | "inbox" | "models" | "palette" | "files" | "tools" | "trace" | "compare" | "none";
 export type SettingsTab = "general" | "setup" | "permissions" | "prompts" | "usage" | "help";
+
+/** Versions of an answer to be seen side by side. */
+export interface Compared {
+  view: ConversationView;
+  /** One of them, by the message it begins with: it tells which others there are. */
+  answer: string;
+  /** Those to begin with; one that a model was asked for may not be there yet. */
+  sides: (string | AskedModel)[];
+}
 
 class App {
   current = $state.raw<ConversationView | null>(null);
@@ -26,6 +36,7 @@ class App {
   settingsTab = $state<SettingsTab>("general");
   /** The turn whose trace is shown. */
   traced = $state<string | null>(null);
+  compared = $state.raw<Compared | null>(null);
   drawer = $state(false);
   /** Words for the message field that somebody clicked on. */
   suggested = $state<string | null>(null);
@@ -200,10 +211,10 @@ class App {
     if (changed) view.summary = changed;
   }
 
-  async fork(message: string): Promise<void> {
+  async fork(message: string, ownFolder = false): Promise<void> {
     const view = this.current;
     if (!view) return;
-    const made = await attempt(() => api.fork(view.id, message));
+    const made = await attempt(() => api.fork(view.id, message, ownFolder));
     if (!made) return;
     list.put(made);
     this.show(made.id);
@@ -265,6 +276,11 @@ class App {
   openTrace(turn: string): void {
     this.traced = turn;
     this.open("trace");
+  }
+
+  compare(compared: Compared): void {
+    this.compared = compared;
+    this.open("compare");
   }
 
   openSettings(tab: SettingsTab = "general"): void {

@@ -117,7 +117,7 @@ export class ConversationView {
 
   versions(id: string): string[] {
     void this.shape;
-    return this.branches.versions(id);
+    return [...this.branches.versions(id)]; // a list that grows in place looks unchanged to who derives from it
   }
 
   /** The messages of an answer on its own branch, from this one until a person says something. */

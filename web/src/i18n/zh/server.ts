@@ -11,6 +11,7 @@ const TABLE: [RegExp, string][] = [
   [/^question \S+ was already answered: .*$/, "这个问题已被回答。"],
   [/^question \S+ is about other arguments than the ones you answered$/, "问题的参数与你回答的不同。"],
   [/^the edited arguments do not fit: (.*)$/, "编辑后的参数不符合要求：$1"],
+  [/^the arguments do not fit: (.*)$/s, "参数不符合要求：$1"],
   [/^the message is blank: .*$/, "消息是空的：请输入文字，或添加文件。"],
   [/^there is no key for (\S+(?: \S+)*?): set (.*?) in the environment.*$/, "没有 $1 的密钥：请设置环境变量 $2。"],
   [/^going back would lose what others did \((.*)\): .*$/, "撤销会丢失他人的改动（$1）：可以强制撤销，或先处理它们。"],

@@ -1,0 +1,115 @@
+"""One question to several models: a version of the answer each, seen side by side."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, expect
+
+from dragoman.wire.scripted import calls, says
+from tests.browser.plays import furnish
+from tests.browser.stage import MARKS, Person, Server, at_the_page, free_port
+from tests.browser.test_reading import faults
+from tests.loopback import Answer, Body, Reply, loopback
+
+pytestmark = MARKS
+
+MODELS = """
+[providers.stage.models]
+alpha = {}
+beta = {}
+broken = {}
+slow = {}
+"""
+
+
+def speak(body: Body) -> Reply:
+    """Each model says its name; beta adds before, broken refuses, slow takes a while."""
+    name = body["model"].rpartition("/")[2]
+    last = body["messages"][-1]["role"]
+    if name == "broken":
+        return Answer(400, {"error": {"message": "out of order"}})
+    if name == "slow":
+        return says("word " * 500, waits=0.2)
+    if name == "beta" and last != "tool":
+        return calls("add", a=2, b=3)
+    return says(f"I am {name}.")
+
+
+@asynccontextmanager
+async def asked(browser: Browser, folder: Path, **page: Any) -> AsyncIterator[Person]:
+    """A person who has an answer, and sees which models could make another."""
+    async with loopback(speak) as models:
+        config = furnish(folder, models.url)
+        config.write_text(config.read_text("utf-8") + MODELS, "utf-8")
+        server = Server(config, free_port())
+        await server.start()
+        try:
+            async with at_the_page(browser, server, **page) as person:
+                await person.say("Who are you?")
+                await person.sees("I am model.")
+                await person.by("rerun").last.click()
+                await person.by("rerun-several").click()
+                yield person
+        finally:
+            await server.stop()
+
+
+async def choose(person: Person, *models: str) -> None:
+    for model in models:
+        await person.page.locator(f"[data-model='stage/{model}'] input").check()
+    await person.by("ask-several").click()
+
+
+async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_path: Path) -> None:
+    """T10: with what each called and used; one that fails keeps none from answering."""
+    async with asked(browser, tmp_path) as person:
+        await expect(person.by("ask-several")).to_be_disabled()
+        await choose(person, "alpha", "broken", "beta")
+        sides = person.by("compared")
+        await expect(sides).to_have_count(3)
+        await expect(sides.nth(0)).to_contain_text("I am alpha.", timeout=60_000)
+        await expect(sides.nth(1).get_by_role("alert")).to_contain_text("out of order", timeout=60_000)
+        await expect(sides.nth(2)).to_contain_text("I am beta.", timeout=60_000)
+        await expect(sides.nth(2)).to_contain_text("1 call")
+        await expect(sides.nth(2)).to_contain_text("tokens")
+        await expect(person.by("compare-state")).to_have_count(0)
+        assert await faults(person) == []
+        await sides.nth(1).get_by_role("combobox").select_option("Version 1 of 4")
+        await expect(sides.nth(1)).to_contain_text("I am model.")
+        await person.page.keyboard.press("Escape")
+        await expect(person.by("versions")).to_contain_text("4/4")
+
+
+async def test_they_are_seen_while_they_stream_and_a_stop_is_for_all(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """T6 × T10: what comes after one that was stopped is not asked."""
+    async with asked(browser, tmp_path) as person:
+        await choose(person, "slow", "alpha")
+        sides = person.by("compared")
+        await expect(sides.first).to_contain_text("word word", timeout=60_000)
+        await expect(sides.first).to_have_attribute("data-live", "true")
+        await expect(sides.last).to_contain_text("stage/alpha")
+        await expect(sides.last).to_contain_text("Waits until the one before is done.")
+        await person.page.keyboard.press("Escape")
+        await person.by("stop").click()
+        await expect(person.by("stopped")).to_be_visible()
+        await person.by("compare-versions").click()
+        await expect(sides.last).to_contain_text("word word")
+        await person.page.keyboard.press("Escape")
+        await expect(person.by("versions")).to_contain_text("2/2")
+
+
+async def test_the_choice_is_chinese_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
+    phone = {"viewport": {"width": 380, "height": 740}, "locale": "zh-CN"}
+    async with asked(browser, tmp_path, **phone) as person:
+        await expect(person.by("several")).to_contain_text("依次作答")
+        assert await faults(person) == []
+        await choose(person, "alpha", "beta")
+        await expect(person.by("compared").last).to_contain_text("I am beta.", timeout=60_000)
+        assert await faults(person) == []
+        assert await person.page.evaluate("document.documentElement.scrollWidth") <= 380

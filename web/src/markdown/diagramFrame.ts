@@ -1,0 +1,43 @@
+/** The frame in which diagrams are drawn: a model wrote them, and their styles and pictures could fetch from anywhere. */
+
+import address from "./mermaid?worker&url";
+
+import type { Drawing, Draw } from "./mermaid";
+
+const POLICY = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'";
+
+let frame: Promise<Draw> | null = null;
+
+/** It must have a size for its texts to be measured, so it is there, unseen. */
+function openFrame(): Promise<Draw> {
+  const element = document.createElement("iframe");
+  element.srcdoc = `<!doctype html><meta http-equiv="Content-Security-Policy" content="${POLICY}"><body></body>`;
+  element.tabIndex = -1;
+  element.inert = true;
+  element.title = "diagrams";
+  element.ariaHidden = "true";
+  element.style.cssText = "position:fixed;left:-2000px;top:0;width:1200px;height:900px;border:0;visibility:hidden";
+  return new Promise((resolve, reject) => {
+    element.addEventListener("load", () => {
+      const inside = element.contentWindow as (Window & { draw?: Draw }) | null;
+      const script = element.contentDocument?.createElement("script");
+      if (!inside || !script) return reject(new Error("no frame to draw in"));
+      script.type = "module";
+      script.src = new URL(address, location.href).href;
+      script.addEventListener("load", () => (inside.draw ? resolve(inside.draw) : reject(new Error("nothing to draw with"))));
+      script.addEventListener("error", () => reject(new Error("nothing to draw with")));
+      element.contentDocument?.body.append(script);
+    });
+    document.body.append(element);
+  });
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/** One at a time: Mermaid keeps its settings for all. */
+export function drawSvg(source: string, dark: boolean): Promise<Drawing> {
+  frame ??= openFrame();
+  const drawing = last.then(async () => (await frame)!(source, dark));
+  last = drawing.catch(() => null);
+  return drawing;
+}
