@@ -15,19 +15,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.postgres import Server, programs, served
-from tests.sweeps import EXAMPLES
+from tests.sweeps import EXAMPLES, WHOLE
 
 settings.register_profile(
     "steady",
     deadline=None,
     max_examples=EXAMPLES,
+    derandomize=not WHOLE,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
 
+gc.disable()  # until all is imported: nothing of that is ever given back
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+_CACHE = Path(__file__).parents[1] / ".cache"
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 2 << 30  # bytes
 _ALL_SLOW = "\npytestmark = pytest.mark.slow\n"
@@ -39,6 +42,7 @@ def pytest_configure() -> None:
         memory = os.statvfs(_MEMORY)
         if memory.f_bavail * memory.f_frsize > _ENOUGH and not memory.f_flag & os.ST_NOEXEC:
             os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
+    os.environ.setdefault("NODE_COMPILE_CACHE", str(_CACHE / "node"))  # a quarter of a client's time
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -48,10 +52,26 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return _ALL_SLOW in collection_path.read_text("utf-8") or None
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each worker is given an equal number of tests, one after the other: the slow ones come first in each
+    part, so that what is left in the end, and taken from one another, is short."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    fast = [item for item in items if not item.get_closest_marker("slow")]
+    ordered: list[pytest.Item] = []
+    for left in range(workers, 0, -1):
+        size, first = (len(slow) + len(fast)) // left, len(slow) // left
+        ordered += slow[:first] + fast[: size - first]
+        del slow[:first], fast[: size - first]
+    items[:] = ordered
+
+
 def pytest_collection_finish() -> None:
     """What was imported stays: the collector need not go through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -15,11 +15,11 @@ WHOLE = bool(os.environ.get("SWEEP"))
 EXAMPLES = 500 if WHOLE else 30  # of a property, where the test does not say
 
 
-def some(cases: Sequence[T], every: int) -> list[T]:
-    """One in so many of them, from the first on; all of them in a sweep."""
-    return list(cases if WHOLE else cases[::every])
+def some(cases: Sequence[T], every: int, first: int = 0) -> list[T]:
+    """One in so many of them, from this one on; all of them in a sweep."""
+    return list(cases if WHOLE else cases[first % every :: every])
 
 
-def examples(count: int) -> int:
-    """For a property that takes long: so many examples of it, and ten times as many in a sweep."""
-    return count * 10 if WHOLE else count
+def examples(count: int, whole: int | None = None) -> int:
+    """For a property that takes long: so many examples of it; in a sweep, ten times as many, or `whole`."""
+    return (whole or count * 10) if WHOLE else count

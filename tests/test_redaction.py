@@ -179,6 +179,7 @@ def test_the_log_hides_what_an_exception_says() -> None:
     assert "hunter2" not in written.getvalue()
 
 
+@pytest.mark.slow
 def test_no_command_prints_a_secret(tmp_path: Path, cli: Cli) -> None:  # noqa: F811 - the fixture
     """U2: passwords in addresses and arguments were printed by most of these."""
     (tmp_path / "dragoman.toml").write_text(

@@ -100,12 +100,12 @@ def test_w4_a_call_in_a_thought_never_runs(name: str) -> None:
 def test_w4_all_before_the_end_of_a_thought_that_the_prompt_began_was_thought(name: str) -> None:
     draft = dialect(name).calls([TextCall("get_time", {"a": 1})])
     calls = calls_of({"path": "a"})
-    for closing in THOUGHTS.values():
+    for place, closing in enumerate(THOUGHTS.values()):
         written = dialect(name).calls(calls)
         check(name, f"Well.\n{draft}\nNo.\n{closing}\n\nNo need.", [], "No need.")
         check(name, f"Well.\n{draft}\n{closing}\n{written}", calls, "")
         check(name, f"{draft}\n{closing}", [], "")
-        for cut in some(range(1, len(draft)), 6):
+        for cut in some(range(1, len(draft)), 6 * len(THOUGHTS), 6 * place):  # over all closings, one in six
             check(name, f"Well.\n{draft}\n{draft[:cut]}\n{closing}\n\nNo need.", [], "No need.")
 
 

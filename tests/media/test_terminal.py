@@ -15,6 +15,8 @@ from tests.cli.program import program, started
 from tests.media.media_server import KEY, MediaServer, hangs, media_server, png, wav
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 TOML = """
 [providers.acme]
 base_url = "{url}"

@@ -101,6 +101,7 @@ async def test_several_may_migrate_at_once(tmp_path: Path) -> None:
     assert {(state.version, state.missing) for state in states} == {(states[0].newest, ())}
 
 
+@pytest.mark.slow
 async def test_the_command_says_what_it_would_do_and_does_it(tmp_path: Path) -> None:
     """S2: the settings forbid it to everybody else."""
     (tmp_path / "dragoman.toml").write_text('store = "chat.db"\nmigrate = false\n')
@@ -117,6 +118,7 @@ async def test_the_command_says_what_it_would_do_and_does_it(tmp_path: Path) -> 
     assert (await program("list", folder=tmp_path)).status == 0
 
 
+@pytest.mark.slow
 async def test_a_file_that_is_somebody_elses_is_neither_changed_nor_migrated(tmp_path: Path) -> None:
     """S2"""
     with closing(sqlite3.connect(tmp_path / "other.db")) as db, db:

@@ -323,6 +323,7 @@ async def test_who_only_looks_claims_nothing_and_removes_nothing(server: ObjectS
     assert await looking.read(key) == b"hello"
 
 
+@pytest.mark.slow
 async def test_a_place_that_says_nothing_keeps_nobody_from_starting(
     server: ObjectServer, caplog: pytest.LogCaptureFixture
 ) -> None:

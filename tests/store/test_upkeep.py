@@ -55,6 +55,7 @@ def chain(conversation: str, length: int) -> list[Message]:
     ]
 
 
+@pytest.mark.slow
 async def test_texts_are_in_the_index_after_a_while(store: SqliteStore) -> None:
     """S1: and nobody has to search for that."""
     await store.add_conversation(Conversation("conv_1"), chain("conv_1", 50))

@@ -81,6 +81,7 @@ def test_its_recording(recording):
 """
 
 
+@pytest.mark.slow
 def test_the_fixtures_are_there_for_everybody(tmp_path: Path) -> None:
     """By the entry point, which is switched off here and named instead: it may be installed or not."""
     (tmp_path / "test_mine.py").write_text(TEST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from functools import cache
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -165,7 +166,9 @@ def histories() -> SearchStrategy[tuple[RequestMessage, ...]]:
     return before.map(lambda sent: (*sent, RequestMessage("user", (Text("And now?"),))))
 
 
+@cache
 def requests() -> SearchStrategy[Request]:
+    """Made once: to put a strategy together takes longer than to draw from it."""
     return st.builds(
         Request,
         model=st.just(MODEL),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import types
 import typing
+from functools import cache
 from typing import Any
 
 import typing_extensions
@@ -50,7 +51,7 @@ def problems(value: Any, wanted: Any, path: str = "body") -> list[str]:
 def _of_fields(value: Any, wanted: Any, path: str) -> list[str]:
     if not isinstance(value, dict):
         return [f"{path}: no object"]
-    fields = typing_extensions.get_type_hints(wanted, include_extras=True)
+    fields = _hints(wanted)
     found = [f"{path}: no field {name}" for name in wanted.__required_keys__ - value.keys()]
     for name, inner in value.items():
         if name in fields:
@@ -58,6 +59,12 @@ def _of_fields(value: Any, wanted: Any, path: str) -> list[str]:
         elif (getattr(wanted, "__pydantic_config__", None) or {}).get("extra") != "allow":
             found.append(f"{path}: {name} is unknown to {wanted.__name__}")
     return found
+
+
+@cache
+def _hints(wanted: Any) -> dict[str, Any]:
+    """Their modules are read once, not for every field."""
+    return typing_extensions.get_type_hints(wanted, include_extras=True)
 
 
 def _rank(found: list[str]) -> tuple[bool, int]:

@@ -6,6 +6,7 @@ The libraries are no part of the project: where one is not installed, there is n
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -99,6 +100,13 @@ def kind_of(item: dict[str, Any]) -> str:
     return str(item.get("type") or next(iter(item)))
 
 
+@cache
+def options(wire: str) -> SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {}, optional={**OPTIONS, **OF_WIRE[wire], "hosted_tools": st.just(HOSTED[wire])}
+    )
+
+
 @st.composite
 def hard_requests(draw: st.DrawFn, wire: str) -> Request:
     """A request with all that a conversation may hold: items, sources, strange tools, options."""
@@ -110,16 +118,13 @@ def hard_requests(draw: st.DrawFn, wire: str) -> Request:
     messages = tuple(_of_model(one, model) for one in request.messages)
     parameters: dict[str, Any] = {"type": "object", "properties": {"it": draw(schemas())}}
     tool = ToolSpec("strange", "A tool.", parameters, ({"it": 1}, {}))
-    wanted = st.fixed_dictionaries(
-        {}, optional={**OPTIONS, **OF_WIRE[wire], "hosted_tools": st.just(HOSTED[wire])}
-    )
     return replace(
         request,
         model=model,
         messages=(*messages[:at], reply, *messages[at:]),
         tools=(*request.tools, tool) if draw(st.booleans()) else request.tools,
         tool_choice=draw(st.sampled_from([None, "auto", "required", "strange"])),
-        options=draw(wanted),
+        options=draw(options(wire)),
     )
 
 
@@ -135,7 +140,7 @@ def _of_model(message: RequestMessage, model: str) -> RequestMessage:
 # ── by wire ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(50, 1500), deadline=None)
 @given(hard_requests("anthropic_messages"))
 def test_a_body_of_messages_has_the_types_of_their_client(request: Request) -> None:
     """R5"""
@@ -147,7 +152,7 @@ def test_a_body_of_messages_has_the_types_of_their_client(request: Request) -> N
     assert problems(body, params.MessageCreateParamsStreaming) == []
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(50, 1500), deadline=None)
 @given(hard_requests("gemini"))
 def test_a_body_of_gemini_has_the_types_of_their_client(request: Request) -> None:
     """R5"""

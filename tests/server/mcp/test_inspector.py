@@ -43,16 +43,16 @@ async def test_the_inspector_lists_and_calls_over_standard_input_and_output(tmp_
     assert "calculator" in {tool["name"] for tool in offered["tools"]}
     called = await inspect(tmp_path, *server, *CALL)
     assert (called["content"][0]["text"].strip(), called["isError"]) == ("42", False)
-    assert (await inspect(tmp_path, *server, "prompts/list"))["prompts"] == []
-    (resource,) = (await inspect(tmp_path, *server, "resources/list"))["resources"]
-    read = await inspect(tmp_path, *server, "resources/read", "--uri", resource["uri"])
-    assert "calculator" in read["contents"][0]["text"]
 
 
-async def test_the_inspector_calls_over_http_with_a_key(tmp_path: Path) -> None:
+async def test_the_inspector_calls_and_reads_over_http_with_a_key(tmp_path: Path) -> None:
     """F2, U1"""
     settings(tmp_path)
     async with http_server(tmp_path, "--allow", "basics.*") as (url, key):
         over_http = ("--transport", "http", "--header", f"Authorization: Bearer {key}", "--method")
         called = await inspect(tmp_path, url, *over_http, *CALL)
-    assert called["content"][0]["text"].strip() == "42"
+        assert called["content"][0]["text"].strip() == "42"
+        assert (await inspect(tmp_path, url, *over_http, "prompts/list"))["prompts"] == []
+        (resource,) = (await inspect(tmp_path, url, *over_http, "resources/list"))["resources"]
+        read = await inspect(tmp_path, url, *over_http, "resources/read", "--uri", resource["uri"])
+    assert "calculator" in read["contents"][0]["text"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -87,6 +88,7 @@ def test_types_that_all_refer_to_each_other_do_not_grow_without_end() -> None:
     assert len(repr(theirs)) < 500_000
 
 
+@cache
 def schemas() -> SearchStrategy[Any]:
     """Schemas as people, pydantic and MCP servers write them, and some nobody should."""
     names = st.sampled_from(["a", "b", "type", "$ref", "enum"])
