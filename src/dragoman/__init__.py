@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from dragoman.turn.plugin import Plugin
     from dragoman.turn.view import TurnView
     from dragoman.wire.scripted import ScriptedModel
+    from dragoman.workspace.workspaces import Workspace
 
 _HOME = {
     "Agent": "dragoman.turn.agent",
@@ -93,6 +94,7 @@ _HOME = {
     "TurnSetAside": "dragoman.errors",
     "TurnView": "dragoman.turn.view",
     "Unreadable": "dragoman.errors",
+    "Workspace": "dragoman.workspace.workspaces",
     "allow_always": "dragoman.messages.questions",
     "allow_for_an_hour": "dragoman.messages.questions",
     "allow_for_conversation": "dragoman.messages.questions",
@@ -144,6 +146,7 @@ __all__ = [
     "TurnSetAside",
     "TurnView",
     "Unreadable",
+    "Workspace",
     "allow_always",
     "allow_for_an_hour",
     "allow_for_conversation",

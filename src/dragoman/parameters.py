@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -16,6 +17,7 @@ from dragoman.tools.toolbox import Group, Toolbox
 from dragoman.turn.agent import Agent
 from dragoman.wire.attachments import UsesBlobs
 from dragoman.wire.wire import Model
+from dragoman.workspace.workspaces import NAME, Workspace, Workspaces
 
 AnyModel: TypeAlias = NamedModel | Sequence[NamedModel] | Model | Callable[[str | None], Model] | None
 Item = TypeVar("Item")
@@ -93,7 +95,25 @@ def listed(name: str, given: Iterable[Item]) -> Iterable[Item]:
     return given
 
 
-def workspace_at(workspace: str | Path | None) -> Path | None:
-    if workspace is not None and not Path(workspace).is_dir():
-        raise ConfigError(f"the workspace {str(workspace)!r} is no folder")
-    return Path(workspace) if workspace is not None else None
+def workspaces_at(
+    main: str | Path | Workspace | None,
+    named: Mapping[str, str | Path | Workspace] | None,
+    records: Path | None,
+) -> Workspaces:
+    """`records` is the folder beside whose records copies have their place."""
+    for name in named or {}:
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"workspace {name!r}: a name is 1 to 40 letters, digits, `_` and `-`")
+    return Workspaces(
+        _workspace(main) if main is not None else None,
+        {name: _workspace(one) for name, one in (named or {}).items()},
+        records / "copies" if records is not None else None,
+    )
+
+
+def _workspace(given: str | Path | Workspace) -> Workspace:
+    workspace = given if isinstance(given, Workspace) else Workspace(Path(given))
+    workspace = replace(workspace, folder=Path(workspace.folder))
+    if not workspace.folder.is_dir():
+        raise ConfigError(f"the workspace {str(workspace.folder)!r} is no folder")
+    return workspace

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from typing_extensions import TypeVar, Unpack
 
 from dragoman.background import Background
-from dragoman.conversation.tree import Conversation, Tree, copied
+from dragoman.conversation.tree import Conversation, Tree
 from dragoman.conversation.window import Policy
 from dragoman.errors import ConfigError, DragomanError, TurnSetAside, Unreadable
 from dragoman.messages.ids import new_id
@@ -31,7 +31,7 @@ from dragoman.parameters import (
     missing_tools,
     models_for,
     store_at,
-    workspace_at,
+    workspaces_at,
 )
 from dragoman.plugins.built_in import built_in_plugins
 from dragoman.plugins.snapshots import Snapshots, histories_for
@@ -48,6 +48,7 @@ from dragoman.turn.commands import Commands
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.drivers.jobs import Role, TurnLimits, make_driver
+from dragoman.turn.forks import fork_conversation
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.live.bus import EventBus
 from dragoman.turn.output import OutputType, output_of
@@ -59,6 +60,7 @@ from dragoman.turn.settings import ConversationOptions, as_json, changed
 from dragoman.turn.subagent import Subagents
 from dragoman.turn.way_back import WayBack
 from dragoman.workspace.states import SnapshotLimits
+from dragoman.workspace.workspaces import Workspace
 
 T = TypeVar("T", default=str)
 _log = logging.getLogger("dragoman.runtime")
@@ -77,6 +79,8 @@ class Runtime:
     and have not the tools to go on. Of several that share a store in PostgreSQL each has a `role`;
     `turn_limits` bound how many turns run at once.
     Conversations that nobody touched for `retention` seconds are deleted, unless something waits in them.
+    `workspace` is the folder that file tools and the shell work in; conversations and sends may name one of
+    `workspaces` instead.
     `deps` is what tools and plugins get as `context.deps`; `make_deps` makes it anew for each turn, also for
     one that another process began.
     """
@@ -113,7 +117,8 @@ class Runtime:
         private: Mapping[str, str] | None = None,
         titles_by_model: bool = False,
         small_model: str | None = None,
-        workspace: str | Path | None = None,
+        workspace: str | Path | Workspace | None = None,
+        workspaces: Mapping[str, str | Path | Workspace] | None = None,
         snapshots: bool | SnapshotLimits = True,
         snapshot_folder: str | Path | None = None,
         deps: object = None,
@@ -126,8 +131,8 @@ class Runtime:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store_at(store)
-        folder = workspace_at(workspace)
-        self.histories = histories_for(store, folder, snapshots, snapshot_folder)
+        self.histories = histories_for(store, snapshots, snapshot_folder)
+        folders = workspaces_at(workspace, workspaces, self.histories.folder)
         find_model, self._close_models = models_for(model, self.store)
         built_in = built_in_plugins(
             self.store,
@@ -145,8 +150,8 @@ class Runtime:
             continuations=continuations,
             titles_by_model=titles_by_model,
         )
-        if self.histories.here is not None:
-            built_in.append(Snapshots(self.histories.here))
+        if self.histories.records and any(folders):
+            built_in.append(Snapshots(self.histories))
         known = agents_by_name(agents)
         tasks = Subagents(known) if known else None
         own_plugins = [check(plugin) for plugin in listed("plugins", plugins)]
@@ -178,7 +183,7 @@ class Runtime:
             on_reject=on_reject,
             review=review,
             concurrency=concurrency,
-            workspace=folder,
+            workspaces=folders,
             deps=deps,
             make_deps=make_deps,
             clock=clock,
@@ -194,7 +199,7 @@ class Runtime:
         self.telemetry = telemetry
         if telemetry is not None:
             telemetry.join(self.bus, self.background, self.store, private)
-        self.way_back = WayBack(self.store, self.histories)
+        self.way_back = WayBack(self.store, self.histories, folders)
         self._engine = Engine(self.services, self.store, self.bus, self.driver, self.commands, self.way_back)
         if tasks is not None:
             tasks.join(self.services, self._engine)
@@ -244,6 +249,7 @@ class Runtime:
             now = self.services.clock()
             id = new_id("conv")
             stored = changed({}, as_json(settings))
+            self.services.workspaces.find(settings.get("workspace"), id)
             conversation = Conversation(id, user=user, settings=stored, created=now, updated=now)
             await self.store.add_conversation(conversation)
         else:
@@ -309,22 +315,13 @@ class Runtime:
     async def search(self, query: str, **page: Any) -> list[Found]:
         return await self.store.search(query, **page)
 
-    async def fork(self, conversation: str, message: str) -> ConversationHandle:
-        """A new conversation that begins with the path to this message."""
-        messages, _ = await self.store.messages(conversation)
-        info = await self.store.conversation(conversation)
-        id, now = new_id("conv"), self.services.clock()
-        copies = copied(Tree(messages).path(message), id)
-        forked = Conversation(
-            id,
-            title=info.title,
-            leaf=copies[message].id,
-            user=info.user,
-            settings=info.settings,
-            created=now,
-            updated=now,
+    async def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> ConversationHandle:
+        """A new conversation that begins with the path to this message. With `own_folder` it works in a copy
+        of the folder, as it was then, and both can write side by side."""
+        now = self.services.clock()
+        id = await fork_conversation(
+            self.store, self.way_back, conversation, message, own_folder=own_folder, now=now
         )
-        await self.store.add_conversation(forked, list(copies.values()))
         return ConversationHandle(id, self._engine)
 
     async def delete(self, conversation: str) -> None:

@@ -202,6 +202,17 @@ class SyncConversation:
     def rerun(self, message: str, **options: Any) -> SyncTurn[Any]:
         return SyncTurn(self._loop.run(self._chat.rerun(message, **options)), self._loop)
 
+    def rerun_call(
+        self,
+        call: str,
+        *,
+        arguments: Arguments | None = None,
+        result: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> SyncTurn:
+        began = self._chat.rerun_call(call, arguments=arguments, result=result, **options)
+        return SyncTurn(self._loop.run(began), self._loop)
+
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> SyncTurn[T]:
         return SyncTurn(self._chat.turn(id, output_type), self._loop)
 
@@ -338,8 +349,9 @@ class SyncRuntime:
     def search(self, query: str, **page: Any) -> list[Found]:
         return self._loop.run(self.runtime.search(query, **page))
 
-    def fork(self, conversation: str, message: str) -> SyncConversation:
-        return SyncConversation(self._loop.run(self.runtime.fork(conversation, message)), self._loop)
+    def fork(self, conversation: str, message: str, *, own_folder: bool = False) -> SyncConversation:
+        made = self._loop.run(self.runtime.fork(conversation, message, own_folder=own_folder))
+        return SyncConversation(made, self._loop)
 
     def delete(self, conversation: str) -> None:
         self._loop.run(self.runtime.delete(conversation))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ from dragoman import ScriptedModel, reject
 from dragoman.config.build import Built, build_runtime
 from dragoman.config.settings import Settings, load
 from dragoman.errors import ConfigError
+from dragoman.messages.events import CallAsked
 from dragoman.messages.parts import CallState
+from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import only_call
 
@@ -22,6 +26,100 @@ def settled(folder: Path, text: str) -> Settings:
 
 def opened(folder: Path, text: str, script: Script = ()) -> Built:
     return build_runtime(settled(folder, text), model=ScriptedModel(script))
+
+
+async def test_formatters_of_the_file_run_after_a_write(tmp_path: Path) -> None:
+    """B2: in their order; one that is switched off does not, and a program in the workspace is protected."""
+    (tmp_path / "up.py").write_text(
+        "import sys; f = sys.argv[1]; t = open(f).read(); open(f, 'w').write(t.upper())"
+    )
+    text = f"""
+allow = ["files.write"]
+[formatters.up]
+files = ["*.txt"]
+command = ["{sys.executable}", "up.py"]
+[formatters.off]
+files = ["*"]
+command = ["rm", "{{file}}"]
+enabled = false
+"""
+    script = [
+        calls("write_file", path="a.txt", text="x"),
+        calls("write_file", path="up.py", text="import os", version="0"),
+        says("done"),
+    ]
+    async with opened(tmp_path, text, script).runtime as runtime:
+        turn = await runtime.send("go")
+        async for event in turn.events():
+            if event.type == "call.asked":
+                assert event.arguments["path"] == "up.py"
+                assert event.because == "bounds"
+                await turn.answer(event.question, reject())
+        await turn.result()
+    assert (tmp_path / "a.txt").read_text() == "X"
+
+
+@pytest.mark.parametrize("words", [["late.py"], ["scripts/late.py"], ["--load=late.py"]])
+@pytest.mark.parametrize("workspace", ["", "other"])
+async def test_the_program_of_a_formatter_is_protected_before_it_is_there(
+    tmp_path: Path, words: list[str], workspace: str
+) -> None:
+    """B2 × R9: whoever could write it unasked could run whatever they like, in any of the folders."""
+    (tmp_path / "other").mkdir()
+    text = f"""
+allow = ["files.write"]
+[workspaces.other]
+folder = "other"
+[formatters.late]
+files = ["*.txt"]
+command = {[sys.executable, *words]!r}
+"""
+    script = [
+        calls("write_file", path=words[-1].removeprefix("--load="), text="open('ran', 'w')"),
+        says("done"),
+    ]
+    async with opened(tmp_path, text, script).runtime as runtime:
+        turn = await runtime.send("go", workspace=workspace)
+        asked = [event.because async for event in _rejecting(turn)]
+    assert asked == ["bounds"]
+
+
+async def _rejecting(turn: TurnHandle) -> AsyncIterator[CallAsked]:
+    async for event in turn.events():
+        if isinstance(event, CallAsked):
+            yield event
+            await turn.answer(event.question, reject())
+
+
+def test_ones_own_formatters_are_not_programs_of_whatever_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B2 × trust: a clone could bring one of that name."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own" / "dragoman").mkdir(parents=True)
+    (tmp_path / "own" / "dragoman" / "dragoman.toml").write_text(
+        f'store = "{tmp_path}/chat.db"\n[formatters.mine]\nfiles = ["*"]\ncommand = ["bin/format"]\n'
+    )
+    with pytest.raises(ConfigError, match="or its whole path"):
+        build_runtime(load(environment={}), model=ScriptedModel([]))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'files = ["*"]',
+        'command = ["x"]',
+        'files = []\ncommand = ["x"]',
+        'files = ["*"]\ncommand = []',
+        'files = ["*"]\ncommand = ["x"]\ntimeout = 61',
+        'files = ["*"]\ncommand = "x {file}"',
+    ],
+)
+def test_a_formatter_that_cannot_be_followed_is_said(tmp_path: Path, table: str) -> None:
+    """C11"""
+    with pytest.raises(ConfigError, match=r"formatters\.mine"):
+        settled(tmp_path, f"[formatters.mine]\n{table}\n")
 
 
 async def test_everything_in_the_file_is_in_the_house(tmp_path: Path) -> None:

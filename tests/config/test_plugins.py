@@ -207,6 +207,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_installed_packages_bring_plugins_tools_and_providers(own: Path, tmp_path: Path) -> None:
     """By entry points: named in the settings where they act, known by their name where they only can be
     chosen. A provider that is known keeps its address."""

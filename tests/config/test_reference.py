@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from dragoman.cli.commands.serve import HOST, PORT
+from dragoman.cli.listening import HOST, PORT
 from dragoman.config.build import DEFAULT_TOOLS
 from dragoman.config.reference import describe_type, reference, rewrite, rows_of, sections
 from dragoman.errors import ConfigError

@@ -79,8 +79,9 @@ async def test_a_turn_that_only_reads_leaves_nothing(tmp_path: Path, work: Path)
     async with opened(tmp_path, [calls("look"), calls("read_file", path="a.txt"), says("done")]) as runtime:
         turn = await finished(await runtime.conversation())
         assert (await turn.diff()).files == []
-        assert runtime.histories.here is not None
-        assert not runtime.histories.here.file.exists()
+        history = runtime.histories.at(work)
+        assert history is not None
+        assert not history.file.exists()
 
 
 async def test_a_turn_is_taken_back_and_done_again(tmp_path: Path, work: Path) -> None:
@@ -238,7 +239,7 @@ async def test_a_deleted_conversation_takes_its_records_along(tmp_path: Path, wo
     async with opened(tmp_path, [calls("shell", command="echo 2 > a.txt"), says("ok")]) as runtime:
         chat = await runtime.conversation()
         turn = await finished(chat)
-        history = runtime.histories.here
+        history = runtime.histories.at(work)
         assert history is not None
         assert history.of_turns([turn.id])
     elsewhere = tmp_path / "elsewhere"
@@ -263,7 +264,7 @@ async def test_a_conversation_that_was_not_moved_any_more_is_moved_at_the_next_s
         first = (await chat.info()).leaf
         turn = await finished(chat)
         last = (await chat.info()).leaf
-        history = runtime.histories.here
+        history = runtime.histories.at(work)
         assert history is not None
         records = history.of_turns([turn.id])
         history.revert(records, conversation=chat.id, turn=turn.id, leaf=(last, first))
@@ -280,7 +281,7 @@ async def test_records_that_cannot_be_read_keep_nobody_from_talking(tmp_path: Pa
     script = [calls("shell", command="echo 2 > a.txt"), says("ok"), calls("shell", command="echo 3 > a.txt")]
     async with opened(tmp_path, script) as runtime:
         await finished(await runtime.conversation())
-        history = runtime.histories.here
+        history = runtime.histories.at(work)
         assert history is not None
     for path in history.file.parent.glob("*.db*"):
         path.write_bytes(b"no database at all, and long enough to be taken for one" * 100)

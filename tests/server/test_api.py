@@ -316,3 +316,29 @@ async def test_an_unknown_agent_or_model_is_not_set(tmp_path: Path) -> None:
         id = await site.conversation()
         for setting in ({"agent": "cook"}, {"model": "no/such"}):
             assert (await site.ask("PATCH", f"/api/conversations/{id}", {"settings": setting})).status == 422
+
+
+async def test_an_answer_is_made_anew_from_one_of_its_calls_on(tmp_path: Path) -> None:
+    """T10: as a version beside the old one; what does not fit is refused."""
+    script = [calls("add", a=1, b=2), says("3"), says("30"), says("5")]
+    async with served(tmp_path, script, tools=[add], allow=["add"]) as site:
+        id = await site.conversation()
+        await end_of(site, await site.say("go", id))
+        (made,) = [
+            part
+            for message in (await site.get(f"/api/conversations/{id}/tree"))["messages"]
+            for part in message["parts"]
+            if part["type"] == "call"
+        ]
+        await end_of(site, (await site.post(f"/api/calls/{made['id']}/rerun", {"result": "30"}))["turn"])
+        again = await site.post(f"/api/calls/{made['id']}/rerun", {"arguments": {"a": 2, "b": 3}})
+        await end_of(site, again["turn"])
+        tree = await site.get(f"/api/conversations/{id}/tree")
+        results = [
+            part["result"]["text"] for m in tree["messages"] for part in m["parts"] if part["type"] == "call"
+        ]
+        assert results == ["3", "30", "5"]
+        wrong = await site.ask("POST", f"/api/calls/{made['id']}/rerun", {"arguments": {"a": "two"}})
+        assert wrong.status == 422
+        assert "do not fit" in wrong.body["detail"]
+        assert (await site.ask("POST", "/api/calls/call_none/rerun", {})).status == 404

@@ -171,6 +171,7 @@ async def test_the_description_says_what_can_be_given(tmp_path: Path) -> None:
             "history",
             "private",
             "dialect",
+            "workspace",
         }
         assert settings["additionalProperties"] is False
         for body in ("NewTurn", "Edit", "Rerun"):

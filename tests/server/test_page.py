@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,6 +84,15 @@ async def test_what_the_page_is_made_of_is_sent_packed_and_kept_for_ever(tmp_pat
         icon = await site.ask("GET", "/assets/icon.svg")
         assert icon.headers["cache-control"] == "no-cache"
     assert gzip.decompress(script.with_name(f"{script.name}.gz").read_bytes()) == script.read_bytes()
+
+
+@pytest.mark.skipif(not (BUILT / "index.html").exists(), reason="the page is not built")
+def test_what_is_loaded_before_the_page_is_seen_is_small() -> None:
+    """U3: 60 kB of scripts, packed; what else there is comes when it is wanted."""
+    scripts = re.findall(r'"/(assets/[^"]+\.js)"', (BUILT / "index.html").read_text("utf-8"))
+    assert scripts
+    assert sum((BUILT / f"{script}.gz").stat().st_size for script in scripts) < 60_000
+    assert not [script for script in scripts if "mermaid" in script]
 
 
 async def test_a_provider_is_asked_for_its_own_list_of_models(tmp_path: Path) -> None:

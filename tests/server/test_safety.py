@@ -11,7 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from dragoman import tool
-from dragoman.cli.commands.serve import is_loopback, serve
+from dragoman.cli.commands.serve import serve
+from dragoman.cli.listening import is_loopback
 from dragoman.config.settings import load
 from dragoman.errors import ConfigError
 from dragoman.server import problems

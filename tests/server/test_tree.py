@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dragoman import Runtime, ScriptedModel, tool
 from dragoman.conversation.tree import Conversation
 from dragoman.messages.message import Message
@@ -92,6 +94,7 @@ async def test_what_was_read_is_used_again_until_something_changes(tmp_path: Pat
         assert read(await trees.read("conv_1")) == third
 
 
+@pytest.mark.slow
 async def test_a_long_tree_comes_in_pieces_that_are_one_json_text(tmp_path: Path) -> None:
     """E2: no piece is so large that sending it would hold others up."""
     async with Runtime(tmp_path / "chat.db", model=ScriptedModel([])) as runtime:

@@ -113,3 +113,28 @@ async def test_a_part_of_a_change_is_allowed(tmp_path: Path, work: Path) -> None
         assert (work / "a.txt").read_text().split("\n")[:2] == ["zero", "1"]
         assert (work / "a.txt").read_text().endswith("18\n19\n")
         assert (await site.ask("POST", f"{path}/hunks", {"hunks": [{"hunk": 0}]})).status == 409
+
+
+async def test_a_conversation_names_a_folder_and_its_fork_gets_a_copy(tmp_path: Path, work: Path) -> None:
+    """R9, B3: over HTTP nobody can name a folder that the server was not given."""
+    site_folder = tmp_path / "site"
+    site_folder.mkdir()
+    script = [SCRIPT[1], says("done"), SCRIPT[1], says("done")]
+    async with served(
+        tmp_path, script, tools=[shell_group()], workspace=work, workspaces={"site": site_folder}
+    ) as site:
+        assert (await site.get("/api/me"))["workspaces"] == ["site"]
+        id = await site.conversation()
+        for name in ("/etc", "..", "@", "sites"):
+            refused = await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"workspace": name}})
+            assert refused.status == 404, refused.body
+        await site.ask("PATCH", f"/api/conversations/{id}", {"settings": {"workspace": "site"}})
+        turn = await site.say("add", id)
+        await _over(site, turn)
+        assert (site_folder / "a.txt").read_text() == "two\n"
+        leaf = (await site.get(f"/api/conversations/{id}"))["leaf"]
+        fork = await site.post(f"/api/conversations/{id}/fork", {"message": leaf, "own_folder": True})
+        await _over(site, await site.say("add", fork["id"]))
+        assert (site_folder / "a.txt").read_text() == "two\n"
+        (file,) = (await site.get(f"/api/conversations/{fork['id']}/diff"))["files"]
+        assert "+two" in file["text"]

@@ -89,6 +89,7 @@ async def test_a_mistake_in_a_tool_can_be_found(tmp_path: Path, caplog: pytest.L
     assert "return a / 0" in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_server_that_takes_its_time_is_told_of(tmp_path: Path) -> None:
     """C10: the model will say that there is no such tool, and the person is to know why."""
     server = McpServer(command=sys.executable, args=("-c", "import time; time.sleep(60)"))

@@ -18,6 +18,7 @@ from tests.patience import PATIENCE
 from tests.runtimes import add, only_call, runtime_with
 
 
+@pytest.mark.slow
 async def test_a_turn_goes_on_when_a_locked_store_is_free_again(tmp_path: Path) -> None:
     """S3: it breaks off, is given up, and is adopted again by the same process; others are not held up."""
     entered, locked = asyncio.Event(), asyncio.Event()
@@ -71,6 +72,7 @@ class Fading(SqliteStore):
             raise StoreUnavailable("the store", "it is gone for a moment", retryable=True)
 
 
+@pytest.mark.slow
 async def test_a_turn_is_not_kept_by_who_could_not_read_it(tmp_path: Path) -> None:
     """S3, T14: neither set aside for good, nor owned by a process that does not run it."""
     async with runtime_with(tmp_path, [calls("add", a=1, b=1)], tools=[add], allow=()) as first:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, SnapshotLimits
+from dragoman.workspace.whole import WATCH_FROM
 
 
 def picture(root: Path) -> dict[str, tuple[str, int, bytes]]:
@@ -34,8 +35,12 @@ def stored(history: WorkspaceHistory) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(history.file.parent.iterdir()))
 
 
-def history_of(root: Path, *, limits: SnapshotLimits | None = None) -> WorkspaceHistory:
-    return WorkspaceHistory(root, root.parent / "snapshots", limits=limits or SnapshotLimits())
+def history_of(
+    root: Path, *, limits: SnapshotLimits | None = None, watch_from: int = WATCH_FROM
+) -> WorkspaceHistory:
+    """With `watch_from` 0 the kernel is asked what changed, as it is in big folders."""
+    folder = root.parent / "snapshots"
+    return WorkspaceHistory(root, folder, limits=limits or SnapshotLimits(), watch_from=watch_from)
 
 
 def record(

@@ -55,6 +55,7 @@ def _patched(old: str, diff: str) -> str:
     return "".join(made + lines[at:])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 def test_git_applies_the_diff_of_a_call(tmp_path: Path) -> None:
     """B2: new and deleted files, modes and renames included."""

@@ -3,6 +3,7 @@ any step, the folder is byte for byte what the records say, and nothing outside 
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from dragoman.errors import RevertConflict
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.revert import inverse
 from dragoman.workspace.states import ChangeRecord
+from dragoman.workspace.whole import WATCH_FROM
+from tests.sweeps import examples
 from tests.workspace.folders import history_of, picture
 
 NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f/g/h"])
@@ -68,6 +71,27 @@ def move(root: Path, name: str, to: str) -> None:
         write(root, to, data, 0o640)
 
 
+def rename(root: Path, name: str, to: str) -> None:
+    """A file or a whole folder, by one call of the system, in place of whatever is there."""
+    source = root / name
+    linked = any((root / above).is_symlink() for above in source.relative_to(root).parents)
+    apart = not f"{to}/".startswith(f"{name}/") and not f"{name}/".startswith(f"{to}/")
+    if not linked and apart and source.exists():
+        target = _clear(root, to)
+        target.unlink(missing_ok=True)
+        if source.exists() and not source.is_symlink():  # it may have stood in the way
+            source.rename(target)
+
+
+def overwrite(root: Path, name: str, data: bytes) -> None:
+    """The same file with other bytes and the times it had."""
+    path = root / name
+    if path.is_file() and not path.is_symlink() and not path.parent.is_symlink():
+        times = path.stat()
+        path.write_bytes(data)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
 def folder(root: Path, name: str, mode: int) -> None:
     path = _clear(root, name)
     path.unlink(missing_ok=True)
@@ -87,6 +111,8 @@ ACTIONS: st.SearchStrategy[Callable[[Path], None]] = st.one_of(
     ),
     st.builds(lambda n: lambda root: remove(root, n), NAMES),
     st.builds(lambda n, to: lambda root: move(root, n, to), NAMES, NAMES),
+    st.builds(lambda n, to: lambda root: rename(root, n, to), NAMES, NAMES),
+    st.builds(lambda n, d: lambda root: overwrite(root, n, d), NAMES, TEXTS),
     st.builds(lambda n, m: lambda root: folder(root, n, m), NAMES, st.sampled_from([0o755, 0o700])),
 )
 WORK = st.lists(ACTIONS, min_size=1, max_size=4)
@@ -99,6 +125,8 @@ class Killed(BaseException):
 class AFolder(RuleBasedStateMachine):
     """`expected` is the folder as it was around each record."""
 
+    watch_from = WATCH_FROM
+
     def __init__(self) -> None:
         super().__init__()
         self.top = Path(tempfile.mkdtemp())
@@ -107,9 +135,12 @@ class AFolder(RuleBasedStateMachine):
         self.outside = self.top / "outside"
         self.outside.mkdir()
         (self.outside / "a").write_text("not yours")
-        self.history: WorkspaceHistory = history_of(self.root)
+        self.history: WorkspaceHistory = self.opened()
         self.records: list[tuple[ChangeRecord, dict[str, tuple[str, int, bytes]]]] = []
         self.calls = 0
+
+    def opened(self) -> WorkspaceHistory:
+        return history_of(self.root, watch_from=self.watch_from)
 
     def teardown(self) -> None:
         self.history.close()
@@ -138,10 +169,24 @@ class AFolder(RuleBasedStateMachine):
         for action in work:
             action(self.root)
 
+    @rule(work=WORK)
+    def a_call_that_is_forgotten(self, work: list[Callable[[Path], None]]) -> None:
+        """Its conversation is deleted: what only it needed is swept, and nothing else."""
+        self.history.begin(conversation="gone", turn="g", step=1, call="g", paths=None)
+        for action in work:
+            action(self.root)
+        self.history.end("g", "g")
+        self.history.forget(["gone"])
+        assert self.history.of_conversation("gone") == []
+
+    @rule()
+    def packed(self) -> None:
+        self.history.pack(least=1)
+
     @rule()
     def a_restart(self) -> None:
         self.history.close()
-        self.history = history_of(self.root)
+        self.history = self.opened()
 
     @precondition(lambda self: self.records)
     @rule(force=st.booleans())
@@ -181,7 +226,7 @@ class AFolder(RuleBasedStateMachine):
             made = self.history.revert([told], conversation="c", turn="t", on_step=die)
         except Killed:
             self.history.close()
-            self.history = history_of(self.root)
+            self.history = self.opened()
             made = self.history.of_conversation("c")[-1]
             assert made.kind == "revert"
             assert made.reverts == (told.id,)
@@ -205,7 +250,19 @@ def _concerns(changed: str, path: str) -> bool:
 
 
 TestAFolder = AFolder.TestCase
-TestAFolder.settings = settings(max_examples=60, stateful_step_count=12, deadline=None, phases=_PHASES)
+TestAFolder.settings = settings(
+    max_examples=examples(30), stateful_step_count=12, deadline=None, phases=_PHASES
+)
+
+
+class AWatchedFolder(AFolder):
+    """The same where the kernel is asked what changed."""
+
+    watch_from = 0
+
+
+TestAWatchedFolder = AWatchedFolder.TestCase
+TestAWatchedFolder.settings = TestAFolder.settings
 
 
 @given(steps=st.lists(WORK, min_size=1, max_size=5))

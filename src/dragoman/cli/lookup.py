@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from dragoman.config.build import snapshot_options, store_of, workspace_of
+from dragoman.config.build import snapshot_options, store_of
 from dragoman.config.settings import Settings
+from dragoman.config.workspaces import workspaces_of
 from dragoman.conversation.tree import Conversation
 from dragoman.errors import BadRequest, ConfigError, NotFound, Unreadable
 from dragoman.messages.questions import Question
@@ -26,9 +27,9 @@ async def open_store(
     address = store_of(settings)
     if not create and not address.is_there:
         raise ConfigError(f"there is no database {address} yet: name another one with --store")
-    folder = workspace_of(settings) if workspace else None
+    main, others = workspaces_of(settings, address) if workspace else (None, {})
     options = snapshot_options(settings, address)
-    async with Runtime(address, adopts=False, workspace=folder, **options) as runtime:
+    async with Runtime(address, adopts=False, workspace=main, workspaces=others, **options) as runtime:
         yield runtime
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.config.catalog import catalog_from
 from dragoman.config.durations import parse_duration
+from dragoman.config.formatters import formatters_of
 from dragoman.config.idle_rules import check_denials, find_idle_rules
 from dragoman.config.plugins import load_plugins
 from dragoman.config.project_prompt import ProjectPrompt, project_prompt
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
-from dragoman.config.sources import trust_answers
 from dragoman.config.tables import AgentTable
 from dragoman.config.trust.contents import CODE, expand, inspect_paths
+from dragoman.config.workspaces import workspace_of, workspaces_of
 from dragoman.errors import ConfigError, NotFound
 from dragoman.installed import installed, load_installed
 from dragoman.messages.media import ModelType
@@ -25,13 +25,12 @@ from dragoman.providers.catalog import Catalog
 from dragoman.providers.chain import names_in
 from dragoman.runtime import Runtime
 from dragoman.store.address import StoreAddress, StoreFile, is_url, store_address
-from dragoman.store.blobs.place import folder_of
-from dragoman.stored_keys import keys_file
 from dragoman.telemetry.start import telemetry_from_environment
 from dragoman.tools.builtin import BUILTIN
+from dragoman.tools.builtin.formatters import with_formatters
 from dragoman.tools.builtin.media import media_group
 from dragoman.tools.custom import load_folder
-from dragoman.tools.permissions import literal, parse_rule
+from dragoman.tools.permissions import parse_rule
 from dragoman.tools.skills import Skills
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source
@@ -89,15 +88,6 @@ def servers_of(settings: Settings) -> dict[str, McpServer]:
     return _read_servers(settings, settings.values.get("mcp", {}), settings.values.get("mcp_file"))
 
 
-def workspace_of(settings: Settings) -> Path:
-    """The folder that file tools and the shell work in. ConfigError where it is none."""
-    folder = settings.workspace
-    if not folder.is_dir():
-        origin = settings.origins.get("workspace", "settings")
-        raise ConfigError(f"{origin}: the workspace {folder} is no folder")
-    return folder
-
-
 def turns_of(settings: Settings) -> dict[str, Any]:
     """What a server does of the work, and within which limits, as a runtime takes it."""
     table: dict[str, Any] = {**settings.values.get("workers", {})}
@@ -122,7 +112,7 @@ def build_runtime(
     workspace = workspace_of(settings)
     folders = _code_folders(settings, warnings)
     address = store_of(settings) if store is None else StoreFile(store)
-    prompt = project_prompt(settings)
+    main, others = workspaces_of(settings, address)
     runtime = Runtime(
         address,
         model=model,
@@ -136,14 +126,14 @@ def build_runtime(
         agents=[_agent(settings, name, table) for name, table in values.get("agents", {}).items()],
         plugins=load_plugins(settings, folders, warnings),
         rules=[Rule("skills", "*", "allow"), *_rules(settings, values, "")],
-        bounds=_protected(settings, workspace, address),
-        workspace=workspace,
+        workspace=main,
+        workspaces=others,
         **snapshot_options(settings, address),
-        **_runtime_options(values, prompt),
+        **_runtime_options(values),
         **{"telemetry": telemetry_from_environment(), **more},
     )
     check_denials(runtime)
-    return Built(runtime, [*warnings, *find_idle_rules(runtime)], prompt)
+    return Built(runtime, [*warnings, *find_idle_rules(runtime)], project_prompt(settings))
 
 
 def snapshot_options(settings: Settings, store: StoreAddress) -> dict[str, Any]:
@@ -175,6 +165,7 @@ def find_errors(settings: Settings, known: Sequence[str] = ()) -> list[str]:
     values, agents = settings.values, settings.values.get("agents", {})
     attempt(workspace_of, settings)
     attempt(store_of, settings)
+    attempt(formatters_of, settings)
     for group in values.get("tools", []):
         attempt(_check_group, settings, group)
     tables: dict[str, Mapping[str, Any]] = {"": values}
@@ -205,24 +196,14 @@ def _check_model(settings: Settings, catalog: Catalog, at: str, model: str | Non
 
 
 _PASSED_ON = (
-    "system",
-    "options",
-    "mode",
-    "on_reject",
-    "tool_history",
-    "private",
-    "titles_by_model",
-    "review",
-    "small_model",
-    "continuations",
+    *("system", "options", "mode", "on_reject", "tool_history", "private"),
+    *("titles_by_model", "review", "small_model", "continuations"),
 )
 
 
-def _runtime_options(values: Mapping[str, Any], prompt: ProjectPrompt | None) -> dict[str, Any]:
+def _runtime_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that a runtime takes under the same names. What is not set has its default there."""
     passed = {name: values[name] for name in _PASSED_ON if name in values}
-    if prompt is not None:
-        passed["system"] = "\n\n".join(part for part in (prompt.for_model, passed.get("system")) if part)
     passed.update(values.get("limits", {}))
     if (untouched := values.get("retention", {}).get("conversations")) is not None:
         passed["retention"] = parse_duration(untouched)
@@ -239,6 +220,8 @@ def _named_tools(settings: Settings, without: set[str], model: object) -> list[T
         _check_group(settings, name)
     chosen = [name for name in dict.fromkeys(names) if name not in without]
     made = {name: BUILTIN[name]() for name in chosen if name in BUILTIN and name != "media"}
+    if "files" in made:
+        made["files"] = with_formatters(made["files"], formatters_of(settings))
     find_types: Callable[[], set[ModelType]] = getattr(model, "types", set)  # one model alone has no others
     if "media" in chosen and (types := find_types()):
         made["media"] = media_group(types)
@@ -331,41 +314,6 @@ def _read_servers(settings: Settings, tables: Mapping[str, Any], file: str | Non
 
     path = settings.path(file) if file else None
     return read_servers(tables, path, settings.origins, settings.check_servers)
-
-
-def _protected(settings: Settings, workspace: Path, store: StoreAddress) -> list[Rule]:
-    """What lies in the workspace and becomes code or prompt at the next start, beside what is so by its name
-    (`tools/protected.py`). To write there is asked about whatever else is allowed. The store, keys, and what
-    was said about trust, are out of bounds."""
-    file = settings.values.get("mcp_file")
-    asked = [
-        *settings.files,
-        *([settings.path(file)] if file else []),
-        *(folder for folder, _ in settings.skill_folders()),
-        *(settings.folder / name for name in (*CODE, ".dragoman")),
-        user_folder(),
-    ]
-    rules = [
-        *(Rule("files.write", pattern, "ask") for path in asked for pattern in _patterns(workspace, path)),
-        Rule("files.write", f"{_within(workspace, trust_answers().file)}*", "deny"),
-    ]
-    stored = [f"{_within(workspace, store.path)}*"] if isinstance(store, StoreFile) else []
-    stored += [f"{_within(workspace, store.folder(data_folder()))}/*", f"{_within(workspace, keys_file())}*"]
-    if (folder := folder_of(store.blobs)) is not None and (within := _within(workspace, folder)) != ".":
-        stored += [within, f"{within}/*"]
-    rules += [Rule(f"files.{what}", pattern, "deny") for pattern in stored for what in ("read", "write")]
-    return [rule for rule in dict.fromkeys(rules) if not rule.pattern.startswith("..")]
-
-
-def _patterns(workspace: Path, path: Path) -> list[str]:
-    """For what is at a path and below: everything, where the workspace itself lies there."""
-    within = _within(workspace, path)
-    return ["*"] if set(within.split("/")) <= {".", ".."} else [within, f"{within}/*"]
-
-
-def _within(workspace: Path, file: Path) -> str:
-    """As the file tools name it; beginning with .. where it lies outside of it."""
-    return literal(Path(os.path.relpath(file.resolve(), workspace.resolve())).as_posix())
 
 
 def _agent(settings: Settings, name: str, table: AgentTable) -> Agent:

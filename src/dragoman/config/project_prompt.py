@@ -56,12 +56,13 @@ class Template:
         return _PLACE.sub(put, self.text).strip()
 
 
-def project_prompt(settings: Settings) -> ProjectPrompt | None:
-    """The first of its files that is there and may be used, unless the settings want none."""
+def project_prompt(settings: Settings, workspace: Path | None = None) -> ProjectPrompt | None:
+    """The first of its files that is there and may be used, unless the settings want none. Of another
+    workspace than that of the settings, where one is named."""
     if not settings.values.get("project_prompt", True):
         return None
     for name in INSTRUCTIONS:
-        file = settings.workspace / name
+        file = (workspace or settings.workspace) / name
         text = _read(settings, file)
         if text is not None and text.strip():
             return ProjectPrompt(file, text.strip()[:MOST])

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Required, Union, get_args, get_origin, get_type_hints
 
 from pydantic.fields import FieldInfo
 from typing_extensions import is_typeddict
@@ -21,16 +21,19 @@ from dragoman.config.tables import (
     AgentTable,
     AllLimitsTable,
     ConfigTable,
+    FormatterTable,
     PluginTable,
     RetentionTable,
     ServerTable,
     SnapshotsTable,
     WorkersTable,
+    WorkspaceTable,
 )
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Provider, Traits
 from dragoman.providers.tables import ProviderTable, TraitsTable
 from dragoman.runtime import Runtime
+from dragoman.tools.builtin.formatters import SECONDS
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.workspace.states import DEFAULT_LIMITS
 
@@ -60,6 +63,8 @@ def sections() -> tuple[Section, ...]:
         Section("`[workers]`", WorkersTable, {"role": "both"}, {}),
         Section("`[retention]`", RetentionTable, {}, {}),
         Section("`[snapshots]`", SnapshotsTable, _DEFAULTS["snapshots"], {}),
+        Section("`[workspaces.NAME]`", WorkspaceTable, {}, {}),
+        Section("`[formatters.NAME]`", FormatterTable, {"timeout": SECONDS, "enabled": True}, {}),
         Section("`[mcp.NAME]`", McpServer, _of_fields(McpServer), {}),
         Section("`[providers.NAME]`", ProviderTable, _of_fields(Provider), _PROVIDER),
         Section(
@@ -123,6 +128,8 @@ def describe_type(kind: Any) -> str:
 
 def _split_annotation(kind: Any) -> tuple[Any, list[Any]]:
     """`Annotated[int, Gt(0)]` → both; pydantic keeps bounds inside its own description of a field."""
+    if get_origin(kind) is Required:
+        (kind,) = get_args(kind)
     bare, *marks = get_args(kind) if hasattr(kind, "__metadata__") else (kind,)
     inner = [bound for mark in marks if isinstance(mark, FieldInfo) for bound in mark.metadata]
     return bare, [*marks, *inner]
@@ -177,6 +184,7 @@ _DEFAULTS: dict[str, dict[str, object]] = {
         "workspace": ComputedDefault("the folder of the settings"),
         "tools": ("basics", "files", "shell", "web", "browser", "media"),
         "snapshots": None,  # a table here, and a word for a runtime
+        "workspaces": None,
     },
     "snapshots": {
         "enabled": True,
@@ -226,6 +234,8 @@ _TOP = {
     "workers": "what a process of several does, and how many turns run at once",
     "retention": "what is deleted by itself, and when",
     "snapshots": "what turns do to the workspace is recorded: [the way back](way-back.md)",
+    "workspaces": "other folders that conversations may work in",
+    "formatters": "what is run on files that tools wrote: [formatters](way-back.md#formatters-and-linters)",
     "providers": "who serves models, over the built-in catalog",
     "families": "open models by a pattern of their names, whoever serves them",
 }

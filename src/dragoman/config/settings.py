@@ -23,7 +23,7 @@ from dragoman.config.sources import (
     user_file,
 )
 from dragoman.config.tables import ConfigTable
-from dragoman.config.trust.contents import BYTE_ORDER_MARK, PROMPTS, SKILLS, expand
+from dragoman.config.trust.contents import BYTE_ORDER_MARK, INSTRUCTIONS, PROMPTS, SKILLS, expand
 from dragoman.config.trust.contents import SETTINGS as FILE
 from dragoman.errors import ConfigError
 from dragoman.own_folders import data_folder, user_folder
@@ -43,7 +43,7 @@ __all__ = [
 
 _CONFIG: TypeAdapter[ConfigTable] = TypeAdapter(ConfigTable)
 _MERGED = (
-    *("limits", "agents", "plugins", "mcp", "server", "retention", "snapshots"),
+    *("limits", "agents", "plugins", "mcp", "server", "retention", "snapshots", "workspaces", "formatters"),
     *("providers", "families", "options", "private"),
 )
 _PATHS = ("store", "workspace", "mcp_file")  # in the environment they start where we are, as flags do
@@ -74,6 +74,11 @@ class Settings:
         """The folder that is named; else where the settings are, else where we are."""
         named = self.values.get("workspace")
         return self.path(named) if named else self.folder
+
+    @property
+    def workspaces(self) -> dict[str, Path]:
+        """Others that conversations may work in, by name."""
+        return {name: self.path(one["folder"]) for name, one in self.values.get("workspaces", {}).items()}
 
     def skill_folders(self) -> list[tuple[Path, bool]]:
         """Where skills are looked for, and of each whether it is the person's own, whoever made this one."""
@@ -158,6 +163,7 @@ def _without_untrusted(settings: Settings, decide: Decide) -> Settings:
     """Less what lies in the workspace without settings beside it, unless it is trusted, too."""
     paths = [folder for folder, own in settings.skill_folders() if not own]
     paths += [settings.workspace / name for name in PROMPTS]
+    paths += [folder / name for folder in settings.workspaces.values() for name in INSTRUCTIONS]
     file = settings.values.get("mcp_file")
     foreign = file is not None and settings.origins.get("mcp_file", "").startswith(f"{user_file()}:")
     servers = None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import (
+    Annotated,
+    Literal,
+    Required,  # pydantic wants this one on Python 3.11
+    TypeAlias,
+)
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, with_config
-from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+from typing_extensions import TypedDict
 
 from dragoman.config.durations import parse_duration
 from dragoman.errors import ConfigError
@@ -152,6 +157,14 @@ class WorkersTable(TypedDict, total=False):
 
 
 @with_config(extra="forbid", strict=True)
+class WorkspaceTable(TypedDict, total=False):
+    """Another folder: a conversation, or one message, works in it whose setting `workspace` names it."""
+
+    folder: Required[Annotated[str, Field(min_length=1, description="where it is")]]
+    prompt: Annotated[str, Field(description="what the model is told there, before its AGENTS.md")]
+
+
+@with_config(extra="forbid", strict=True)
 class SnapshotsTable(TypedDict, total=False):
     """What turns do to the workspace is recorded, so that it can be shown and taken back."""
 
@@ -160,6 +173,26 @@ class SnapshotsTable(TypedDict, total=False):
     max_files: Annotated[Positive, Field(description="files that are not ignored; in a bigger folder, none")]
     max_seconds: Annotated[Amount, Field(description="for one look through the folder")]
     keep_days: Annotated[Positive, Field(description="after which records are deleted")]
+
+
+@with_config(extra="forbid", strict=True)
+class FormatterTable(TypedDict, total=False):
+    """A program that is run on each file that a tool wrote: a formatter, or a linter."""
+
+    files: Required[
+        Annotated[
+            list[str],
+            Field(min_length=1, description="which: `*.py` in any folder, or a path such as `src/**/*.py`"),
+        ]
+    ]
+    command: Required[
+        Annotated[
+            list[Annotated[str, Field(min_length=1)]],
+            Field(min_length=1, description="its words; `{file}` stands for the file, which else comes last"),
+        ]
+    ]
+    timeout: Annotated[Amount, Field(le=60, description="seconds for one file")]
+    enabled: Annotated[bool, Field(description="false: it is not run")]
 
 
 @with_config(extra="forbid", strict=True)
@@ -226,5 +259,7 @@ class ConfigTable(TypedDict, total=False):
     workers: WorkersTable
     retention: RetentionTable
     snapshots: SnapshotsTable
+    workspaces: dict[str, WorkspaceTable]
+    formatters: dict[str, FormatterTable]
     providers: dict[str, ProviderTable]
     families: dict[str, TraitsTable]

@@ -27,6 +27,7 @@ def call_asked(question: Question) -> CallAsked:
         list(question.choices),
         question.schema,
         question.diff,
+        question.in_parts,
     )
 
 

@@ -297,6 +297,7 @@ class CallAsked:
     choices: list[str] = field(default_factory=list)
     schema: dict[str, JsonValue] = field(default_factory=dict)  # what edited arguments, or a reply, must fit
     diff: str = ""  # what it would do to files, where the tool can tell
+    in_parts: bool = False  # whether some hunks of that can be chosen
     seq: int = 0
     type: Literal["call.asked"] = "call.asked"
 

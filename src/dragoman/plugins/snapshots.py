@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +20,6 @@ from dragoman.turn.plugin import Cleanup, Plugin
 from dragoman.turn.view import TurnView
 from dragoman.workspace.diff import diff_of, joined
 from dragoman.workspace.histories import Histories
-from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import DEFAULT_LIMITS, ChangeRecord, SnapshotLimits
 
 T = TypeVar("T")
@@ -33,46 +33,54 @@ class Snapshots(Plugin):
     What cannot be recorded is told in a notice, and stops nobody.
     """
 
-    def __init__(self, history: WorkspaceHistory) -> None:
-        self._history = history
+    def __init__(self, histories: Histories) -> None:
+        self._histories = histories
         self._begun: dict[str, set[str]] = {}  # by turn: calls that run
         self._told: dict[str, set[str]] = {}
         self._records: dict[tuple[str, str], ChangeRecord] = {}  # by turn and call, until its result is seen
 
     async def on_turn_start(self, turn: TurnView) -> Cleanup:
-        if turn.resumed and self._history.is_there:
-            await self._attempt(turn, lambda: self._history.settle(turn.id))
+        history = self._histories.at(turn.workspace)
+        if history is None:
+            return _nothing_to_clean
+        if turn.resumed and history.is_there:
+            await self._attempt(turn, lambda: history.settle(turn.id))
 
         async def clean_up() -> None:
             for call in self._begun.pop(turn.id, set()):  # it was stopped before its end could be seen
-                await self._attempt(turn, lambda call=call: self._history.end(turn.id, call))  # type: ignore[misc]
+                await self._attempt(turn, partial(history.end, turn.id, call))
             self._told.pop(turn.id, None)
             for key in [key for key in self._records if key[0] == turn.id]:  # calls that were cancelled
                 del self._records[key]
+            await self._attempt(turn, self._histories.close_idle)
 
         return clean_up
 
     async def before_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
-        if tool.writes == "nothing":
+        history = self._histories.at(turn.workspace)
+        if tool.writes == "nothing" or history is None:
             return
-        paths = list(tool.patterns(call.arguments)) if tool.writes == "named" else None
+        named = tool.writes == "named" or tool.preview is not None  # who shows a diff names its files
+        paths = list(tool.patterns(call.arguments)) if named else None
         self._begun.setdefault(turn.id, set()).add(call.id)
         notes = await self._attempt(
             turn,
-            lambda: self._history.begin(
+            lambda: history.begin(
                 conversation=turn.conversation.id,
                 turn=turn.id,
                 step=turn.turn.step,
                 call=call.id,
                 paths=paths,
+                everything=tool.writes == "anything",
             ),
         )
         self._tell(turn, notes or [])
 
     async def after_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
-        if call.id not in self._begun.get(turn.id, ()):
+        history = self._histories.at(turn.workspace)
+        if history is None or call.id not in self._begun.get(turn.id, ()):
             return
-        record = await self._attempt(turn, lambda: self._history.end(turn.id, call.id))
+        record = await self._attempt(turn, lambda: history.end(turn.id, call.id))
         self._begun[turn.id].discard(call.id)
         if record is not None:
             self._tell(turn, record.notes)
@@ -81,9 +89,10 @@ class Snapshots(Plugin):
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
         """The diff goes with the result, for people; the model does not read it."""
         record = self._records.pop((turn.id, call.id), None)
-        if record is None or not record.changes or "diff" in result.metadata:
+        history = self._histories.at(turn.workspace)
+        if history is None or record is None or not record.changes or "diff" in result.metadata:
             return None
-        diffs = await self._attempt(turn, lambda: diff_of(record.changes, self._history.contents))
+        diffs = await self._attempt(turn, lambda: diff_of(record.changes, history.contents))
         if not diffs:
             return None
         return replace(result, metadata={**result.metadata, "diff": joined(diffs, _SHOWN)})
@@ -104,9 +113,12 @@ class Snapshots(Plugin):
                 turn.notice(note, "snapshots")
 
 
+async def _nothing_to_clean() -> None:
+    pass
+
+
 def histories_for(
     place: str | Path | StoreFile | StoreServer | Store,
-    workspace: Path | None,
     snapshots: bool | SnapshotLimits,
     folder: str | Path | None,
 ) -> Histories:
@@ -120,5 +132,5 @@ def histories_for(
     if isinstance(address, StoreFile | StoreServer) and (blobs := folder_of(address.blobs)) is not None:
         skip.append(blobs)
     limits = snapshots if isinstance(snapshots, SnapshotLimits) else DEFAULT_LIMITS
-    wanted = workspace if snapshots else None
-    return Histories(Path(folder) if folder is not None else None, wanted, limits=limits, skip=skip)
+    where = Path(folder) if folder is not None else None
+    return Histories(where, records=bool(snapshots), limits=limits, skip=skip)

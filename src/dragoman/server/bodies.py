@@ -49,6 +49,7 @@ class ConversationSettings(TypedDict, total=False):
     history: Annotated[Count | None, Field(description="earlier turns that a request contains")]
     private: Annotated[dict[str, str] | None, Field(description="names for texts that no provider may see")]
     dialect: Annotated[str | None, Field(description="how calls are made: auto, native, or as text")]
+    workspace: Annotated[str | None, Field(description="the folder that tools work in, by its name")]
 
 
 Title = Annotated[str, Field(max_length=500, examples=["Tidy up my notes"])]
@@ -78,6 +79,9 @@ class ConversationChange(Body):
 
 class Fork(Body):
     message: Annotated[str, Field(description="the last message of the copy")]
+    own_folder: Annotated[
+        bool, Field(description="it works in a copy of the workspace, as it was at that message")
+    ] = False
 
 
 # ── turns ─────────────────────────────────────────────────────────────────────────────────────────
@@ -117,6 +121,9 @@ class TurnBody(Body):
     private: Annotated[
         dict[str, str] | None, Field(description="names for texts that no provider may see")
     ] = None
+    workspace: Annotated[
+        str | None, Field(description="the folder that tools work in, by its name; empty: the server's own")
+    ] = None
     output_schema: Annotated[
         dict[str, JsonValue] | None,
         Field(description="a JSON schema: the answer is such a value, as JSON; what does not fit goes back"),
@@ -144,6 +151,7 @@ class TurnBody(Body):
             continuations=self.continuations,
             history=self.history,
             private=self.private,
+            workspace=self.workspace,
             client_tools=self.client_tools,
         )
 
@@ -161,6 +169,13 @@ class Edit(MessageBody, TurnBody):
 
 class Rerun(TurnBody):
     """How an answer is made once more. What is left out is as it was for the one it repeats."""
+
+
+class RerunCall(TurnBody):
+    """How a call is made once more: with other arguments, or as if it had given this. Neither: as it was."""
+
+    arguments: Annotated[dict[str, JsonValue] | None, Field(description="in place of those it had")] = None
+    result: Annotated[str | None, Field(description="what came of it; then it does not run")] = None
 
 
 class QueueOrder(Body):

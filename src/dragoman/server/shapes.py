@@ -33,6 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "history": {"type": "integer", "minimum": 0},
     "private": {"type": "object", "additionalProperties": {"type": "string"}},
     "dialect": {"type": "string", "enum": [AUTO, NATIVE, *NAMES]},
+    "workspace": {"type": "string"},
 }
 """What a conversation may be set to, as the description has it. Checked by `turn/settings.py`."""
 
@@ -382,6 +383,7 @@ class Me:
     agents: list[AgentView]
     limits: UploadLimits
     workspace: str | None
+    workspaces: list[str]  # others that a conversation may work in
     signed_in: bool
     needs_password: bool
 

@@ -13,16 +13,17 @@ from dragoman.tools.tool import Tool
 from dragoman.turn.agent import Agent
 from dragoman.turn.handoff import agents_of, rules_of
 from dragoman.turn.services import Services
+from dragoman.workspace.workspaces import Workspace
 
 
-async def load_grants(services: Services, conversation: str) -> list[Rule]:
+async def load_grants(services: Services, conversation: str, folder: str | None) -> list[Rule]:
     """What people gave by their answers and has not run out, in this folder."""
     grants = await services.grants.of(conversation)
     now = services.clock() if grants else 0.0
     return [
         replace(grant.rule, origin=_origin(grant))
         for grant in grants
-        if grant.workspace in (None, services.folder) and (grant.expires is None or grant.expires > now)
+        if grant.workspace in (None, folder) and (grant.expires is None or grant.expires > now)
     ]
 
 
@@ -37,24 +38,31 @@ async def load_authority(
     agent: Agent,
     mode: Mode,
     *,
+    workspace: Workspace | None,
     tool: Tool,
     outer: Sequence[Sequence[Rule]],
     grants: Sequence[Rule] | None = None,
     wishes: Sequence[Reason] = (),
 ) -> Authority:
     """`grants` where they were loaded a moment ago."""
+    folder = workspace.path if workspace is not None and grants is None else None
     pinned = None
     if tool.fingerprint is not None:
         pinned = await services.store.pin(conversation.owner, tool.permission)
     return Authority(
         rules=[*_brought(tool), *services.rules, *agent.rules],
-        bounds=services.bounds,
+        bounds=bounds_in(services, workspace),
         outer=outer,
-        grants=await load_grants(services, conversation.id) if grants is None else grants,
+        grants=await load_grants(services, conversation.id, folder) if grants is None else grants,
         mode=mode,
         pinned=pinned,
         wishes=wishes,
     )
+
+
+def bounds_in(services: Services, workspace: Workspace | None) -> list[Rule]:
+    """What nobody gets around: anywhere, and in this folder."""
+    return [*services.bounds, *(workspace.bounds if workspace is not None else ())]
 
 
 def _brought(tool: Tool) -> list[Rule]:

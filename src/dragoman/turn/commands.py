@@ -17,7 +17,6 @@ from dragoman.errors import (
     ConfigError,
     DragomanError,
     StoreUnavailable,
-    ToolFailed,
     TurnBusy,
     TurnEnded,
     TurnSetAside,
@@ -26,24 +25,27 @@ from dragoman.messages.boundary import check_json
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import Arguments, CallState, Part, ToolResult
-from dragoman.messages.questions import MODES, VERDICTS, Action, Answer, Grant, Question, Rule
+from dragoman.messages.questions import MODES, Action, Answer, Grant, Question, Rule
 from dragoman.store.codecs import MESSAGE, RESULT
 from dragoman.store.store import Start, Store
 from dragoman.tools.authorize import Refuse, Run, Verdict, authorize
 from dragoman.tools.repair import repair_arguments
 from dragoman.trace_context import CURRENT
+from dragoman.turn.answers import check_answer
 from dragoman.turn.authority import load_authority, outer_rules
 from dragoman.turn.drivers.driver import Driver
-from dragoman.turn.facts import FACT, TurnOptions, TurnStarted, options_in
-from dragoman.turn.handoff import agents_of, rules_of
+from dragoman.turn.facts import FACT, CallChange, TurnOptions, TurnStarted, options_in
+from dragoman.turn.handoff import agents_of, first_agent, rules_of
 from dragoman.turn.layers import options_of
 from dragoman.turn.machine import replay
 from dragoman.turn.message_checks import check_added, check_message, check_repeated, check_typed_answer
+from dragoman.turn.repeat import check_change
 from dragoman.turn.said import user_message
 from dragoman.turn.send import NO_INPUTS, TurnInputs
 from dragoman.turn.services import Services
 from dragoman.turn.settings import check_dialect
 from dragoman.turn.waiting_calls import arguments_for_hunks, waiting_tool
+from dragoman.turn.way_back import root_of
 from dragoman.wire.wire import Model
 
 _log = logging.getLogger("dragoman.turn")
@@ -105,6 +107,16 @@ class Commands:
         again = await self._as_before(old.turn or question.turn, options)
         return await self._start(old.conversation, again, inputs, again=question)
 
+    async def rerun_call(self, change: CallChange, *, options: TurnOptions | None = None) -> str:
+        """A new version of the answer that holds a call: the same up to this one, which is made with other
+        arguments, or has another result; the turn goes on from there."""
+        turn, message = await check_change(self._services, change)
+        again = await self._as_before(turn, options)
+        if again.agent is None and turn is not None:  # it may have been handed over since
+            again = replace(again, agent=first_agent(self._services, await self._options(turn)).name or None)
+        again = replace(again, again_from=change)
+        return await self._start(message.conversation, again, NO_INPUTS, again=message)
+
     async def _as_before(self, turn: str | None, options: TurnOptions | None) -> TurnOptions:
         """T14: a repeated send keeps its own model, agent, mode, options, prompt and plugins."""
         wanted = options or TurnOptions()
@@ -131,7 +143,7 @@ class Commands:
         if inputs.output is not None and inputs.output.checks and self._driver.hands_out:
             raise ConfigError("checks of an output cannot go to another process: put them into its type")
         info = await self._store.conversation(conversation)
-        options, model = self._settled(options, info)
+        options, model = self._settled(options, info, await root_of(self._store, info))
         if again is not None:
             await check_repeated(self._store, model, again)
         elif message is not None:
@@ -164,7 +176,9 @@ class Commands:
                 return
         await self._driver.begin_queued(start.turn)
 
-    def _settled(self, options: TurnOptions, conversation: Conversation) -> tuple[TurnOptions, Model]:
+    def _settled(
+        self, options: TurnOptions, conversation: Conversation, root: str
+    ) -> tuple[TurnOptions, Model]:
         """All that the turn works with, to be kept with it, and its model. What can be known to be wrong is
         refused, before anything is stored."""
         settings = {**conversation.settings, **options.over}
@@ -185,9 +199,10 @@ class Commands:
         required = {plugin.name for plugin in self._services.plugins if plugin.required}
         if needed := sorted(required & set(options.disabled)):
             raise BadRequest(f"{', '.join(needed)} cannot be left out of a turn")
+        workspace = self._services.workspaces.find(_text(settings.get("workspace")), root)
         settled = replace(
             options,
-            workspace=self._services.folder,
+            workspace=workspace.path if workspace is not None else None,
             settings=settings,
             started_with=model.name,
             traceparent=trace.header if (trace := CURRENT.get()) is not None else None,
@@ -222,7 +237,7 @@ class Commands:
     async def answer(self, question: str, answer: Answer) -> Question:
         """Settle a question. The first answer counts; from whichever client it comes."""
         asked = await self._store.question(question)
-        await self._check_answer(asked, answer)
+        await check_answer(self._services, asked, answer)
         check_json([answer.arguments, answer.value, answer.reason], "the answer")
         answer = replace(answer, at=self._services.clock())
         granted = await self._grants(asked, answer)
@@ -268,6 +283,7 @@ class Commands:
             conversation,
             agent,
             "auto",
+            workspace=self._services.workspace_of(await self._options(question.turn)),
             tool=tool,
             outer=[*rules_of(self._services, earlier), *await outer_rules(self._services, conversation)],
         )
@@ -310,35 +326,7 @@ class Commands:
             except StoreUnavailable as error:
                 _log.warning("turn %s is woken later: %s", turn, error)
 
-    # ── checks ────────────────────────────────────────────────────────────────────────────────────
-
-    async def _check_answer(self, asked: Question, answer: Answer) -> None:
-        if not isinstance(answer, Answer):
-            raise BadRequest(f"{answer!r} is no answer: use allow_once(), reject() and the like")
-        if answer.verdict not in VERDICTS[asked.kind]:
-            words = ", ".join(sorted(VERDICTS[asked.kind]))
-            raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
-        if answer.hash is not None and answer.hash != asked.hash:
-            raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
-        offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
-        tool = await waiting_tool(self._services, asked) if answer.arguments is not None else None
-        if answer.arguments is not None and tool is not None:
-            try:
-                fitted, _ = repair_arguments(answer.arguments, tool.parameters)
-            except ToolFailed as error:
-                what = str(error).partition("\n")[2] or str(error)
-                raise BadRequest(f"the edited arguments do not fit: {what}") from error
-            edited = (*tool.always(fitted), *tool.always_wider(fitted))
-            offered |= {(rule.permission, rule.pattern) for rule in edited}
-        if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):
-            raise BadRequest(f"question {asked.id} does not offer that rule: it offers {_offers(asked)}")
-        if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
-            raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
-        if asked.kind == "review" and not isinstance(answer.value, str | None):
-            raise BadRequest("what is released instead of a result is a text")
-        wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
-        if wants_object and not isinstance(answer.value, dict):
-            raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+    # ── what an answer leaves behind ──────────────────────────────────────────────────────────────
 
     async def _grants(self, asked: Question, answer: Answer) -> list[Grant]:
         """The rules an answer leaves behind: for what ran, where that was edited."""
@@ -346,6 +334,7 @@ class Commands:
             return []
         conversation = await self._store.conversation(asked.conversation)
         only_here = answer.scope == "conversation" or asked.because == "loop"
+        folder = (await self._options(asked.turn)).workspace
         at = self._services.clock()
         action: Action = "allow" if answer.verdict == "allow" else "deny"
         return [
@@ -355,11 +344,14 @@ class Commands:
                 conversation.id if only_here else None,
                 at,
                 conversation.user,
-                self._services.folder,
+                folder,
                 at + _HOUR if answer.scope == "hour" else None,
             )
             for rule in await self._rules_to_keep(asked, answer)
         ]
+
+    async def _options(self, turn: str) -> TurnOptions:
+        return options_in(await self._store.facts(turn))
 
     async def _rules_to_keep(self, asked: Question, answer: Answer) -> tuple[Rule, ...]:
         tool = await waiting_tool(self._services, asked)
@@ -375,12 +367,3 @@ class Commands:
 
 def _text(setting: JsonValue) -> str | None:
     return setting if isinstance(setting, str) else None
-
-
-def _offers(asked: Question) -> str:
-    return "; ".join(map(str, (*asked.rules, *asked.wider))) or "none"
-
-
-def _names(asked: Question) -> list[str]:
-    properties = asked.schema.get("properties")
-    return list(properties) if isinstance(properties, dict) else []

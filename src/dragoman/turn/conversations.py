@@ -11,13 +11,14 @@ from dragoman.conversation.tags import check_tags
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import NotFound
 from dragoman.messages.message import Message
-from dragoman.messages.parts import Part
+from dragoman.messages.parts import Arguments, Part
 from dragoman.messages.questions import Question
+from dragoman.turn.facts import CallChange
 from dragoman.turn.handles import Engine, TurnHandle
 from dragoman.turn.output import OutputType, output_of
 from dragoman.turn.send import SendOptions, TurnInputs, turn_options
 from dragoman.turn.settings import ConversationOptions, as_json, changed
-from dragoman.turn.way_back import Reverted, WorkspaceDiff
+from dragoman.turn.way_back import Reverted, WorkspaceDiff, root_of
 
 T = TypeVar("T", default=str)
 
@@ -112,6 +113,23 @@ class ConversationHandle:
         turn = await self._engine.commands.rerun(message, options=wanted, inputs=TurnInputs(deps, output))
         return TurnHandle(turn, self._engine, output)
 
+    async def rerun_call(
+        self,
+        call: str,
+        *,
+        arguments: Arguments | None = None,
+        result: str | None = None,
+        **options: Unpack[SendOptions],
+    ) -> TurnHandle:
+        """A new version of the answer that holds this call: the same up to it, made again with these
+        arguments, or gone on from as if this had been its result."""
+        _, conversation, _ = await self._store.call(call)
+        if conversation != self.id:
+            raise NotFound("call", call)
+        change = CallChange(call, arguments, result)
+        turn = await self._engine.commands.rerun_call(change, options=turn_options(**options))
+        return TurnHandle(turn, self._engine)
+
     def turn(self, id: str, output_type: OutputType[T] | None = None) -> TurnHandle[T]:
         return TurnHandle(id, self._engine, output_of(output_type))
 
@@ -165,6 +183,9 @@ class ConversationHandle:
 
     async def change(self, **settings: Unpack[ConversationOptions]) -> None:
         """Settings of this conversation: model, mode, system, options, tools. None takes one away."""
+        if isinstance(name := settings.get("workspace"), str):
+            root = await root_of(self._store, await self.info())
+            self._engine.services.workspaces.find(name, root)
         await self._store.change_settings(self.id, lambda before: changed(before, as_json(settings)))
 
     async def _own(self, message: str) -> None:

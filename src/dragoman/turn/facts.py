@@ -18,6 +18,15 @@ from dragoman.messages.usage import Usage
 
 
 @dataclass(slots=True, frozen=True)
+class CallChange:
+    """A call of an earlier turn, as it is to be this time: with other arguments, or with this result."""
+
+    call: str
+    arguments: dict[str, JsonValue] | None = None
+    result: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class TurnOptions:
     """What the caller asked of this turn, kept so that another process can go on with it."""
 
@@ -36,6 +45,7 @@ class TurnOptions:
     over: dict[str, JsonValue] = field(default_factory=dict)  # settings of this turn, over the conversation's
     client_tools: tuple[ToolSpec, ...] = ()  # came with the message; its sender runs them
     traceparent: str | None = None  # the trace that whoever started it belongs to, as W3C writes it
+    again_from: CallChange | None = None  # it begins in the middle of an earlier one
     state: JsonValue = None  # what an application shares with its agent, as it brought it
 
     def under(self, later: TurnOptions) -> TurnOptions:

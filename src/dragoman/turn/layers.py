@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from dragoman.messages.media import CHAT, type_of
 from dragoman.turn.agent import Agent
+from dragoman.turn.authority import bounds_in
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.facts import options_in
 from dragoman.turn.handoff import NAME as HAND_OFF
@@ -18,6 +19,7 @@ from dragoman.turn.plugin import Hooks
 from dragoman.turn.services import Services
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
+from dragoman.workspace.workspaces import Workspace
 
 Options: TypeAlias = Mapping[str, JsonValue]
 
@@ -49,12 +51,14 @@ def system_layers(
     model: Model,
     settings: Mapping[str, Any],
     *,
+    workspace: Workspace | None,
     sent: str | None,
     rules: str,
 ) -> list[tuple[str, str]]:
     """The fixed head first and nothing that changes within a day, so that providers can cache it."""
     texts = [
         ("the day", f"Today is {services.today()}."),
+        ("workspace", workspace.prompt if workspace is not None else ""),
         ("settings", services.system),
         (f"model {model.name}", getattr(model, "prompt", "")),  # a model of one's own may have none
         (f"agent {agent.name}", agent.prompt),
@@ -105,12 +109,14 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
     await services.toolbox.ready()
     chosen = settings.get("tools")
     switches: dict[str, Any] = {**(chosen if isinstance(chosen, dict) else {}), **sent.tools}
-    offer = services.toolbox.offer([*services.rules, *agent.rules, *services.bounds], switches, agent.tools)
+    workspace = services.workspace_of(sent)
+    bounds = bounds_in(services, workspace)
+    offer = services.toolbox.offer([*services.rules, *agent.rules, *bounds], switches, agent.tools)
     known: Options = getattr(model, "default_options", {})  # one's own may have none
     layers = [(f"model {model.name}", known), *option_layers(services, agent, model, settings, sent.options)]
     givers = {name: who for who, layer in layers for name in layer}
     held = without_removed(merge_options(*(layer for _, layer in layers)))
-    tools = list({**offer.tools, **client_tools_of(sent, services.bounds)})
+    tools = list({**offer.tools, **client_tools_of(sent, bounds)})
     if agent.handoffs:
         tools.append(HAND_OFF)
     talks = type_of(model) == CHAT
@@ -122,7 +128,11 @@ async def layers_of(services: Services, turn: str) -> RequestLayers:
         turn,
         model.name,
         agent.name,
-        tuple(system_layers(services, agent, model, settings, sent=sent.system, rules=offer.rules))
+        tuple(
+            system_layers(
+                services, agent, model, settings, workspace=workspace, sent=sent.system, rules=offer.rules
+            )
+        )
         if talks
         else (),
         tuple((name, value, givers[name]) for name, value in held.items()),

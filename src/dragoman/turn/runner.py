@@ -23,6 +23,7 @@ from dragoman.turn.live.log import TurnLog
 from dragoman.turn.live.signals import Signals
 from dragoman.turn.machine import State
 from dragoman.turn.plugin import Cleanup
+from dragoman.turn.repeat import copy_steps
 from dragoman.turn.services import Services
 from dragoman.turn.steps.call import Lanes
 from dragoman.turn.steps.calls import Settled, run_calls
@@ -126,7 +127,8 @@ class Runner:
         if log.resumed:
             await keep_agent(self.services, log)
         await start_plugins(prepared, self._cleanups)
-        await self._steps(prepared)
+        await copy_steps(log, self.services.store)
+        await self._steps(await hand_over(prepared))  # what was copied may end with another agent
 
     async def _steps(self, prepared: PreparedTurn) -> None:
         """Step after step, beginning in the middle of one if that is where the turn stands."""
@@ -220,7 +222,8 @@ class Runner:
             cancelled = asyncio.ensure_future(self._cancelled.wait())
             await asyncio.wait({task, cancelled}, return_when=asyncio.FIRST_COMPLETED)
             cancelled.cancel()
-            if not task.done():
+            # Once is enough: a second time would cut short who waits for a tool that is being stopped.
+            if not task.done() and not (isinstance(task, asyncio.Task) and task.cancelling()):
                 task.cancel()
         if not task.done():
             await asyncio.wait({task}, timeout=_GRACE)

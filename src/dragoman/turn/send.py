@@ -19,7 +19,7 @@ from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import Output
 from dragoman.turn.settings import checked
 
-_OVER = ("review", "max_rounds", "continuations", "history", "private")
+_OVER = ("review", "max_rounds", "continuations", "history", "private", "workspace")
 
 
 class SendOptions(TypedDict, total=False):
@@ -38,6 +38,7 @@ class SendOptions(TypedDict, total=False):
     continuations: int | None  # how often a reply that was cut off may go on
     history: int | None  # how many turns before this one the model is shown
     private: Mapping[str, str] | None  # texts that no model is to see, by the names they get
+    workspace: str | None  # the folder it works in: a name of Runtime(workspaces=…), "" for the runtime's own
     client_tools: Sequence[ToolSpec]  # tools that you run: `turn.deliver` takes their results
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -15,10 +14,12 @@ from dragoman.store.store import Store
 from dragoman.tools.tool import REVIEWS, Review
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
+from dragoman.turn.facts import TurnOptions
 from dragoman.turn.plugin import Plugin
 from dragoman.turn.send import TurnInputs
 from dragoman.turn.view import TurnView
 from dragoman.wire.wire import Model
+from dragoman.workspace.workspaces import Workspace, Workspaces
 
 MakeDeps: TypeAlias = Callable[[TurnView], object | Awaitable[object]]
 
@@ -68,7 +69,7 @@ class Services:
     on_reject: Literal["continue", "stop"] = "continue"
     review: Review = "never"  # of every tool's results
     concurrency: int = 16  # calls of one turn that run at the same time
-    workspace: Path | None = None
+    workspaces: Workspaces = field(default_factory=Workspaces)
     deps: object = None  # what tools and plugins get where a send brings none
     make_deps: MakeDeps | None = None  # the same, made anew for each turn
     inputs: dict[str, TurnInputs] = field(default_factory=dict)  # by turn
@@ -76,10 +77,10 @@ class Services:
     clock: Callable[[], float]
     today: Callable[[], str]
 
-    @property
-    def folder(self) -> str | None:
-        """The workspace by its whole name, as it is kept."""
-        return str(self.workspace.resolve()) if self.workspace is not None else None
+    def workspace_of(self, options: TurnOptions) -> Workspace | None:
+        """The one that a stored turn works in. NotFound where it is none of ours."""
+        name = (options.settings or {}).get("workspace")
+        return self.workspaces.again(name if isinstance(name, str) else None, options.workspace)
 
     def agent(self, name: str | None) -> Agent:
         """The agent of this name; without one, a plain one that adds nothing to the settings."""

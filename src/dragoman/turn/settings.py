@@ -28,6 +28,7 @@ _KINDS: dict[str, type] = {
     "history": int,
     "private": dict,
     "dialect": str,
+    "workspace": str,
 }
 AUTO = "auto"
 
@@ -47,6 +48,7 @@ class ConversationOptions(TypedDict, total=False):
     history: int | None
     private: dict[str, str] | None
     dialect: str | None
+    workspace: str | None  # a name of Runtime(workspaces=…)
 
 
 def unchecked(settings: Mapping[str, JsonValue]) -> ConversationOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
@@ -39,6 +40,7 @@ class TurnView:
         before_side_request: Callable[[Request], Awaitable[None]],
         *,
         side_model: Model | None = None,
+        workspace: Path | None = None,
         options: Mapping[str, JsonValue] | None = None,
         output: Output[Any] | None = None,
     ) -> None:
@@ -48,6 +50,7 @@ class TurnView:
         self.added_tools: dict[str, Tool] = {}
         self.tools_for_once: set[str] = set()
         self.agent = agent
+        self.workspace = workspace  # the folder that its tools work in
         self.options: Mapping[str, JsonValue] = options or {}  # of its requests, before plugins change them
         self.output = output  # what the answer has to be, where that was said
         self.deps: Any = None  # what was sent with the turn, or the runtime has for it

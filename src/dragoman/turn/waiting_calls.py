@@ -41,7 +41,7 @@ async def arguments_for_hunks(
     tool = await waiting_tool(services, asked) if asked.kind in ("approve", "run") else None
     if tool is None:
         raise BadRequest(f"question {question} is about no call whose changes are known here")
+    workspace = services.workspace_of(options_in(await services.store.facts(asked.turn)))
+    folder = workspace.folder if workspace is not None else None
     with previewing(asked.conversation):
-        return await in_thread(
-            lambda: choose_hunks(tool, asked.arguments, services.workspace, asked.diff, chosen)
-        )
+        return await in_thread(lambda: choose_hunks(tool, asked.arguments, folder, asked.diff, chosen))

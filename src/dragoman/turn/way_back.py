@@ -7,19 +7,22 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
-from dragoman.conversation.tree import Tree
+from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
 from dragoman.messages.message import Message
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
 from dragoman.workspace.blame import BlamedLine, blame
+from dragoman.workspace.copies import copy_folder, remove_copy, take_back
 from dragoman.workspace.diff import FileDiff, diff_of, joined
 from dragoman.workspace.histories import Histories
 from dragoman.workspace.history import WorkspaceHistory
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
+from dragoman.workspace.workspaces import OWN, Workspaces
 
 T = TypeVar("T")
 _log = logging.getLogger("dragoman.turn")
@@ -65,31 +68,40 @@ class _Point:
 
 
 class WayBack:
-    def __init__(self, store: Store, histories: Histories) -> None:
+    def __init__(self, store: Store, histories: Histories, workspaces: Workspaces) -> None:
         self._store = store
         self._histories = histories
+        self._workspaces = workspaces
 
     # ── diffs ─────────────────────────────────────────────────────────────────────────────────────
 
     async def diff_turn(self, turn: str) -> WorkspaceDiff:
         """What its calls changed, all together."""
-        live = (await self._store.turn(turn)).live
-        return await in_thread(lambda: self._diff_turn(turn, settled=not live))
+        row = await self._store.turn(turn)
+        ours = [] if row.live else await self._of_conversation(row.conversation)
+        return await in_thread(lambda: self._diff_turn(turn, ours))
 
-    def _diff_turn(self, turn: str, *, settled: bool) -> WorkspaceDiff:
-        here = self._histories.here
-        if settled and here is not None and here.is_there:
-            here.settle(turn)
-        history = self._histories.of_turn(turn)
-        return _diff(history, history.of_turns([turn]) if history is not None else [])
+    def _diff_turn(self, turn: str, settled_in: Sequence[WorkspaceHistory]) -> WorkspaceDiff:
+        for history in settled_in:
+            if history.is_there:
+                history.settle(turn)
+        found = self._histories.of_turn(turn)
+        return _diff(found, found.of_turns([turn])) if found is not None else WorkspaceDiff()
 
     async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
         """What all its turns changed, less what was taken back."""
-        await self._store.conversation(conversation)
-        here = self._histories.here
-        if here is None:
-            return WorkspaceDiff()
-        return await in_thread(lambda: _diff(here, here.of_conversation(conversation)))
+        histories = await self._of_conversation(conversation)
+
+        def read() -> WorkspaceDiff:
+            found = [(one, records) for one in histories if (records := one.of_conversation(conversation))]
+            diffs = [_diff(history, records) for history, records in found]
+            several = [f"files of {history.root}" for history, _ in found] if len(found) > 1 else []
+            return WorkspaceDiff(
+                [file for diff in diffs for file in diff.files],
+                [*several, *(note for diff in diffs for note in diff.notes)],
+            )
+
+        return await in_thread(read)
 
     async def blame(self, path: str) -> list[BlamedLine]:
         """Each line of a file of the workspace, with the record that wrote it."""
@@ -136,12 +148,16 @@ class WayBack:
 
     async def redo(self, conversation: str, *, force: bool = False) -> Reverted:
         """Take the last revert of a conversation back."""
-        history = self._recorded()
+        self._recorded()
         info = await self._store.conversation(conversation)
-        records = await in_thread(lambda: history.of_conversation(conversation))
-        record = _to_redo(records)
-        if record is None:
+        last: tuple[WorkspaceHistory, ChangeRecord] | None = None
+        for one in await self._of_conversation(conversation):
+            found = _to_redo(await in_thread(partial(one.of_conversation, conversation)))
+            if found is not None and (last is None or found.created > last[1].created):
+                last = one, found
+        if last is None:
             raise BadRequest("there is nothing to do again: nothing was taken back here")
+        history, record = last
         leaf = (info.leaf, record.leaf_before) if record.leaf_before is not None else None
         made = await in_thread(
             lambda: history.revert(
@@ -150,33 +166,85 @@ class WayBack:
         )
         return await self._moved(history, made, info.leaf)
 
+    # ── a folder of its own ───────────────────────────────────────────────────────────────────────
+
+    async def copy_for(self, fork: str, conversation: str, message: str, name: str | None) -> str:
+        """Give a fork a copy of the folder that its conversation works in, less what was done after this
+        message. → the name of that workspace, for its settings"""
+        target = self._workspaces.place_for_copy(fork, name)
+        root = await root_of(self._store, await self._store.conversation(conversation))
+        workspace = self._workspaces.find(name, root)
+        if workspace is None:
+            raise BadRequest("there is no workspace that could be copied")
+        if target is None:
+            raise BadRequest("there is no place for copies: name one with snapshot_folder")
+        tree = await self._tree(conversation)
+        point = self._point(tree, "", [tree[id] for id in tree.children(message)])
+        history = self._histories.at(workspace.folder)
+        limits, skip = self._histories.limits, self._histories.left_out
+
+        def copy() -> list[str]:
+            copy_folder(workspace.folder.resolve(), target, limits, skip)
+            if history is None or not history.is_there:
+                return []
+            return take_back(
+                target, _after(point, history.of_conversation(conversation)), history.contents, limits
+            )
+
+        for left in await in_thread(copy):
+            _log.warning("in the copy for %s was not taken back: %s", fork, left)
+        return f"{(name or '').removesuffix(OWN)}{OWN}"
+
     async def open(self) -> None:
         """Finish what another program did not live to do, and drop what is too old. What is wrong with the
         records keeps nobody from talking."""
-        history = self._histories.here
-        if history is None or not history.is_there:
-            return
-        try:
-            for record in await in_thread(history.waiting_leaves):
-                try:
-                    await self._move(history, record)
-                except NotFound:  # deleted meanwhile
-                    await in_thread(partial(history.leaf_moved, record.id))
-            await in_thread(history.forget)
-        except (OSError, sqlite3.Error, StoreUnavailable) as error:
-            _log.warning("what was done to the workspace cannot be read: %s", error)
+        for history in self._opened(*self._workspaces.copies()):
+            if not history.is_there:
+                continue
+            try:
+                for record in await in_thread(history.waiting_leaves):
+                    try:
+                        await self._move(history, record)
+                    except NotFound:  # deleted meanwhile
+                        await in_thread(partial(history.leaf_moved, record.id))
+                await in_thread(history.forget)
+                await in_thread(history.close)  # there may be one for every fork; it opens again
+            except (OSError, sqlite3.Error, StoreUnavailable) as error:
+                _log.warning("what was done to the workspace cannot be read: %s", error)
 
     async def forget(self, conversations: Sequence[str]) -> None:
-        """They were deleted, and so is what is recorded of them."""
+        """They were deleted, and so is what is recorded of them, and the folders they had for themselves."""
+
+        def forget() -> None:
+            self._histories.forget(conversations)
+            for conversation in conversations:
+                if (folder := self._workspaces.copy_of(conversation)) is not None:
+                    remove_copy(folder)
+                    self._histories.remove(folder)
+
         try:
-            await in_thread(lambda: self._histories.forget(conversations))
+            await in_thread(forget)
         except (OSError, sqlite3.Error, StoreUnavailable) as error:
             _log.warning("what deleted conversations did to the workspace could not be deleted: %s", error)
 
     def _recorded(self) -> WorkspaceHistory:
-        if self._histories.here is None:
-            raise BadRequest("nothing is recorded here: there is no workspace, or [snapshots] are off")
-        return self._histories.here
+        """Of the runtime's own folder, or, where it has none, of the first that has a name."""
+        for history in self._opened():
+            return history
+        raise BadRequest("nothing is recorded here: there is no workspace, or [snapshots] are off")
+
+    def _opened(self, *more: Path) -> list[WorkspaceHistory]:
+        """Of the folders that are worked in here, and of these."""
+        folders = [*(workspace.folder for workspace in self._workspaces), *more]
+        found = [self._histories.at(folder) for folder in folders]
+        return [history for history in dict.fromkeys(found) if history is not None]
+
+    async def _of_conversation(self, conversation: str) -> list[WorkspaceHistory]:
+        """Of every folder that its turns may have worked in: of its own first, if it has one."""
+        root = await root_of(self._store, await self._store.conversation(conversation))
+        own = self._workspaces.copy_of(root)
+        first = self._histories.at(own) if own is not None else None
+        return [*([first] if first is not None else []), *self._opened()]
 
     async def _revert(self, point: _Point, files_only: bool, force: bool) -> Reverted:
         for row in await self._store.turns(point.conversation):
@@ -184,42 +252,39 @@ class WayBack:
                 raise TurnBusy(row.id)
         info = await self._store.conversation(point.conversation)
         moves = not files_only and info.leaf in point.after and point.leaf is not None
-        history = self._histories.here
-        if history is None:
+        histories = await self._of_conversation(point.conversation)
+        if not histories:
             if files_only:
                 self._recorded()
             if moves and point.leaf is not None:
                 await self._store.set_leaf(point.conversation, point.leaf, 0.0)
             return Reverted(point.conversation, leaf=point.leaf if moves else info.leaf, moved=moves)
         leaf = (info.leaf, point.leaf) if moves else None
-        made = await in_thread(lambda: self._revert_files(history, point, force, leaf))
-        done = await self._moved(history, made, info.leaf)
+        *others, last = await in_thread(lambda: self._with_records(histories, point))
+        made = [(one, await in_thread(partial(_revert_files, one, point, force, None))) for one in others]
+        made.append((last, await in_thread(lambda: _revert_files(last, point, force, leaf))))
+        done = await self._moved(last, made[-1][1], info.leaf)
+        for _, record in made[:-1]:
+            done.paths.extend(change.path for change in record.changes)
+            done.notes.extend(record.notes)
         if not files_only and point.leaf is None:
             done.notes.append("it was the first message: the conversation stays where it is")
         return done
 
-    def _revert_files(
-        self,
-        history: WorkspaceHistory,
-        point: _Point,
-        force: bool,
-        leaf: tuple[str | None, str | None] | None,
-    ) -> ChangeRecord:
-        for turn in point.turns:
-            history.settle(turn)
-        self._check_folder(history, point)
-        records = _after(point, history.of_conversation(point.conversation))
-        return history.revert(
-            records, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf
-        )
-
-    def _check_folder(self, history: WorkspaceHistory, point: _Point) -> None:
-        """Where nothing is recorded here, it may be in another folder, which is not ours to change."""
-        for turn in () if history.of_turns(list(point.turns)) else point.turns:
-            other = self._histories.of_turn(turn)
-            if other is not None and other is not history:
+    def _with_records(
+        self, histories: Sequence[WorkspaceHistory], point: _Point
+    ) -> Sequence[WorkspaceHistory]:
+        """Those that tell of these turns; the first, where none does. What is recorded in another folder is
+        not ours to change."""
+        for history in histories:
+            for turn in point.turns if history.is_there else ():
+                history.settle(turn)
+        found = [history for history in histories if history.of_turns(list(point.turns))]
+        for turn in () if found else point.turns:
+            if (other := self._histories.of_turn(turn)) is not None:
                 other.close()
                 raise BadRequest(f"turn {turn} worked in {other.root}: start in that folder to go back there")
+        return found or histories[:1]
 
     async def _moved(self, history: WorkspaceHistory, record: ChangeRecord, leaf: str | None) -> Reverted:
         if record.leaf_after is not None:
@@ -257,6 +322,20 @@ class WayBack:
         )
 
 
+async def root_of(store: Store, conversation: Conversation) -> str:
+    """The conversation that a task's one began in, at last: it works in the same folder."""
+    while conversation.parent is not None:
+        conversation = await store.conversation(conversation.parent)
+    return conversation.id
+
+
+def _revert_files(
+    history: WorkspaceHistory, point: _Point, force: bool, leaf: tuple[str | None, str | None] | None
+) -> ChangeRecord:
+    records = _after(point, history.of_conversation(point.conversation))
+    return history.revert(records, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf)
+
+
 def _below(tree: Tree, tops: Iterable[str]) -> list[str]:
     """These messages and all that follow them, on every branch."""
     found = list(tops)
@@ -291,9 +370,7 @@ def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:
     return None
 
 
-def _diff(history: WorkspaceHistory | None, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
-    if history is None:
-        return WorkspaceDiff()
+def _diff(history: WorkspaceHistory, records: Sequence[ChangeRecord]) -> WorkspaceDiff:
     changes: list[FileChange] = [change for record in records for change in record.changes]
     notes = dict.fromkeys(note for record in records for note in record.notes)
     contents: Callable[..., bytes | None] = history.contents

@@ -119,5 +119,6 @@ def code(data: bytes, as_text: bool) -> str:
     """Bytes as a body carries them."""
     if as_text:
         return data.decode(errors="replace")
-    pieces = [b2a_base64(data[at : at + PIECE], newline=False) for at in range(0, len(data), PIECE)]
-    return b"".join(pieces).decode("ascii")
+    whole = memoryview(data)
+    pieces = (b2a_base64(whole[at : at + PIECE], newline=False) for at in range(0, len(data), PIECE))
+    return "".join([piece.decode("ascii") for piece in pieces])

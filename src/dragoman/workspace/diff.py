@@ -21,6 +21,13 @@ _ALIKE = 0.6  # of their lines: then a file that came is one that went
 _PAIRS = 2_500  # that are compared for it
 _TEXT = 2_000_000  # bytes of a file whose lines are compared
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_ESCAPES = {
+    **{"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"},
+    **{"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"},
+}
+_UNESCAPES = {escaped[1:].encode(): one.encode() for one, escaped in _ESCAPES.items()}
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
 
 
 @dataclass(slots=True, frozen=True)
@@ -272,9 +279,30 @@ def _name(path: str) -> str:
 
 
 def _quoted(path: str, prefix: str = "") -> str:
-    """As git writes names that would break a line."""
+    """As git writes names that would break a line, or lose their ends."""
     whole = prefix + path
-    if all(character.isprintable() and character not in '"\\' for character in whole):
+    plain = all(character.isprintable() and character not in '"\\' for character in whole)
+    if plain and whole == whole.strip():
         return whole
-    escaped = whole.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return '"' + "".join(c if c.isprintable() else f"\\{ord(c):03o}" for c in escaped) + '"'
+    return '"' + "".join(_ESCAPES.get(one) or _as_printable(one) for one in whole) + '"'
+
+
+def _as_printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def unquoted(text: str) -> str:
+    """A name as it stands in a patch, quoted or not."""
+    found = _QUOTED.match(text)
+    if found is None:
+        return text
+    data = _ESCAPED.sub(_unescaped, found[1].encode("utf-8", "surrogateescape"))
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    if found[1].isdigit():
+        return bytes([int(found[1], 8)])
+    return _UNESCAPES.get(found[1], found[0])  # who did not mean to escape anything wrote a backslash

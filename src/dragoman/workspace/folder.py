@@ -36,7 +36,7 @@ class Entry:
 class OpenFolder:
     """An open folder. What is done in it is done there, even if its name leads to another one by now."""
 
-    path: Path
+    path: Path  # of the folder that was opened first, where there is a descriptor: nothing else needs it
     fd: int | None  # None where the system cannot go step by step
 
     def open(self, name: str, flags: int) -> int:
@@ -144,7 +144,7 @@ class OpenFolder:
         """A folder in this one. OSError where it is a link, or no folder."""
         if self.fd is None:
             return OpenFolder(Path(self.named(name)), None)
-        return OpenFolder(self.path / name, self.open(name, _FOLDER))
+        return OpenFolder(self.path, self.open(name, _FOLDER))
 
     def named(self, name: str) -> str:
         """What the system calls a file of this folder."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,38 +15,30 @@ from dragoman.errors import RevertConflict
 from dragoman.workspace.folder import paths_inside
 from dragoman.workspace.ignore import IgnoreReader
 from dragoman.workspace.journal import drop_journal, read_journal, write_journal
+from dragoman.workspace.known import Known, Look, LookStopped
 from dragoman.workspace.lock import locked
 from dragoman.workspace.objects import SnapshotFile
-from dragoman.workspace.records import OpenRecord, Records
+from dragoman.workspace.packs import PACK_FROM, Packer, drop_from_packs
+from dragoman.workspace.records import OpenRecord, Records, RunningCalls
 from dragoman.workspace.revert import carry_out, inverse, plan_revert, remove_left_overs
 from dragoman.workspace.states import (
     DEFAULT_LIMITS,
     ChangeRecord,
-    FileChange,
     FileState,
     RevertPlan,
     SnapshotLimits,
 )
-from dragoman.workspace.tree import Known, Look, Looker, LookStopped
+from dragoman.workspace.tree import Looker
+from dragoman.workspace.whole import WATCH_FROM, WholeLooks
 
-_PAUSE = 600.0  # seconds after which a folder that was too big is looked through again
 INTERRUPTED = "the program stopped while this ran: what others changed meanwhile is told here, too"
-
-
-@dataclass(slots=True)
-class _Running:
-    """The calls of one turn that run now, in this process."""
-
-    record: OpenRecord
-    calls: set[str] = field(default_factory=set)
-    rules: IgnoreReader | None = None  # those that held when everything began to be looked at
 
 
 class WorkspaceHistory:
     """Everything here blocks: call it in a thread. One look at a time, over all programs.
 
     `folder` is where the records are kept: private, and never inside what is recorded, or left out of it
-    (`skip`: files and folders).
+    (`skip`: files and folders). From `watch_from` files on, the system is asked what changed, if it can tell.
     """
 
     def __init__(
@@ -57,6 +49,7 @@ class WorkspaceHistory:
         limits: SnapshotLimits = DEFAULT_LIMITS,
         skip: Sequence[Path] = (),
         clock: Callable[[], float] = time.time,
+        watch_from: int = WATCH_FROM,
     ) -> None:
         self.root = workspace.resolve()
         name = sha256(os.fsencode(self.root)).hexdigest()[:16]
@@ -69,14 +62,17 @@ class WorkspaceHistory:
         self._known = Known()
         self._generation: str | None = None  # of the last look that `_known` is of
         self._loaded: set[str] | None = set()  # paths of which all is known that there is; None: of all
-        self._running: dict[str, _Running] = {}
-        self._too_big: tuple[float, str] | None = None
+        self._running: dict[str, RunningCalls] = {}
+        self._packer = Packer(self._exclusive)
+        self._whole = WholeLooks(self.root, limits, self._skip, watch_from=watch_from)
 
     def close(self) -> None:
+        self._packer.wait()
         with self._guard:
             if self._opened is not None:
                 self._opened.close()
                 self._opened = None
+            self._whole.close()
 
     @property
     def is_there(self) -> bool:
@@ -86,28 +82,40 @@ class WorkspaceHistory:
     # ── calls ─────────────────────────────────────────────────────────────────────────────────────
 
     def begin(
-        self, *, conversation: str, turn: str, step: int, call: str, paths: Sequence[str] | None
+        self,
+        *,
+        conversation: str,
+        turn: str,
+        step: int,
+        call: str,
+        paths: Sequence[str] | None,
+        everything: bool = False,
     ) -> list[str]:
-        """A call is about to run that may write to `paths`, or, where that is None, to anything. → what will
-        not be recorded, and why"""
+        """A call is about to run that may write to `paths`, or to anything (None, or `everything`). → what
+        will not be recorded, and why"""
         with self._exclusive() as (file, records):
-            wide, notes = paths is None, list[str]()
+            wide, notes = everything or paths is None, list[str]()
             rules: IgnoreReader | None = None
+            stopped = ""
             try:
                 with file.transaction():
-                    look = self._look(file, records, paths)
+                    look = self._look(file, records, None if wide else paths)
                     rules = look.rules if wide else None
                     notes = [] if wide else look.notes
-                    if look.stopped:
-                        wide, notes = False, [f"{look.stopped}: what this call changes is not recorded"]
-            except LookStopped as stopped:
+                    stopped = look.stopped
+            except LookStopped as error:
                 self._load(file)
-                wide, notes = False, [f"{stopped}: what this call changes is not recorded"]
+                stopped = str(error)
+            if stopped:
+                beside = " beside what it names" if paths else ""
+                wide, notes = False, [f"{stopped}: what this call changes{beside} is not recorded"]
+                with file.transaction():
+                    self._look(file, records, paths or ())
             with file.transaction():
                 running = self._running.get(turn)
                 if running is None:
                     self._settle(file, records, turn)
-                    running = _Running(records.open(conversation, turn, step, self._clock()))
+                    running = RunningCalls(records.open(conversation, turn, step, self._clock()))
                     self._running[turn] = running
                 record = running.record
                 if wide and record.wide is None:
@@ -129,7 +137,9 @@ class WorkspaceHistory:
             if running.calls:
                 return None
             del self._running[turn]
-            return self._close(file, records, running.record, running.rules)
+            closed = self._close(file, records, running.record, running.rules)
+        self._packer.recorded(len(closed.changes) if closed is not None else 0)
+        return closed
 
     def settle(self, turn: str) -> None:
         """Records of calls that ran when their program died are closed with what is there now."""
@@ -306,10 +316,15 @@ class WorkspaceHistory:
                 gone = records.forget(conversations)
                 gone += records.forget_before(self._clock() - self.limits.days * 86_400)
                 file.drop_deltas()
-                swept = file.sweep() if gone else 0
+                swept, packs = file.sweep() if gone else (0, frozenset[int]())
+                drop_from_packs(file, packs)
             if swept:
                 file.shrink()
             return swept
+
+    def pack(self, least: int = PACK_FROM) -> int:
+        """Compress what is recorded, by itself as soon as there are so many objects. → how many packs"""
+        return self._packer.pack(least)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────────
 
@@ -362,15 +377,19 @@ class WorkspaceHistory:
     ) -> Look:
         """In a transaction. Everything, or these paths; what is found changed becomes part of the history."""
         self._load_known(file, paths)
-        looker = Looker(self.root, self._known, self.limits, file.put, self._skip)
         complete = file.get("complete") is not None
         if paths is None:
-            look = self._look_at_all(looker, earlier)
+            try:
+                look = self._whole.look(self._known, file.put, earlier)
+            except LookStopped:
+                self._generation = None
+                raise
             if not complete and not look.stopped:
                 file.set("complete", "yes")
         else:
+            looker = Looker(self.root, self._known, self.limits, file.put, self._skip)
             look = looker.named(paths, all_ignored=all_ignored)
-        changes = look.changes if complete else self._told_from_new(records, look.changes)
+        changes = look.changes if complete else records.told_from_new(look.changes)
         file.forget_files(look.dropped)
         file.save_files(look.seen)
         if records.opened():
@@ -379,20 +398,3 @@ class WorkspaceHistory:
             self._generation = str(int(file.get("generation") or "0") + 1)
             file.set("generation", self._generation)
         return look
-
-    def _look_at_all(self, looker: Looker, earlier: IgnoreReader | None) -> Look:
-        if self._too_big is not None and time.monotonic() < self._too_big[0]:
-            raise LookStopped(self._too_big[1])
-        try:
-            return looker.whole(earlier)
-        except LookStopped as stopped:
-            self._generation = None
-            self._too_big = (time.monotonic() + _PAUSE, str(stopped))
-            raise
-
-    def _told_from_new(self, records: Records, changes: Sequence[FileChange]) -> list[FileChange]:
-        """Before everything was looked at once, a file that was never seen is not a new one, unless somebody
-        watches for it."""
-        watched = {path for record in records.opened() for path in record.paths}
-        named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
-        return [change for change in changes if change.before is not None or change.path in named]

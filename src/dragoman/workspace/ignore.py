@@ -27,6 +27,8 @@ class IgnoreRules:
 
     def same_as(self, other: IgnoreRules | None) -> bool:
         """Whether both were read from the same texts: what was ignored then is ignored now."""
+        if self is other:
+            return True
         if other is None or len(self.chain) != len(other.chain):
             return False
         return all(one[1] is two[1] for one, two in zip(self.chain, other.chain, strict=True))
@@ -54,6 +56,8 @@ class IgnoreReader:
     earlier: IgnoreReader | None = None
     parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)  # shared by the looks of one folder
     by_folder: dict[str, IgnoreRules] = field(default_factory=dict)
+    outdated: bool = False  # whether an ignore file says something else by now than it said earlier
+    walk: object = field(default_factory=object)  # the same for all readers that go on from one whole walk
 
     def root(self, folder: OpenFolder, names: Collection[str]) -> IgnoreRules:
         text = _read_exclude(folder) if ".git" in names else None
@@ -67,13 +71,13 @@ class IgnoreReader:
     def _within(
         self, folder: OpenFolder, path: str, names: Collection[str], above: IgnoreRules
     ) -> IgnoreRules:
-        if self.earlier is not None and path in self.earlier.by_folder:
-            rules = self.earlier.by_folder[path]
-        else:
-            rules = above
-            for name in IGNORE_FILES:
-                if name in names and (text := _read(folder, name)) is not None:
-                    rules = IgnoreRules((*rules.chain, (len(path), self._spec(text))))
+        rules = above
+        for name in IGNORE_FILES:
+            if name in names and (text := _read(folder, name)) is not None:
+                rules = IgnoreRules((*rules.chain, (len(path), self._spec(text))))
+        if self.earlier is not None and (held := self.earlier.by_folder.get(path)) is not None:
+            self.outdated = self.outdated or not rules.same_as(held)
+            rules = held
         self.by_folder[path] = rules
         return rules
 

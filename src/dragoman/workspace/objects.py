@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import sqlite3
 import zlib
@@ -16,8 +17,16 @@ from typing import TypeAlias, cast
 from dragoman.errors import StoreUnavailable
 from dragoman.workspace.states import FileChange, FileState, StateKind
 
-VERSION = 1  # of the tables
+VERSION = 2  # of the tables
 Status: TypeAlias = tuple[int, int, int]  # time of change, bytes, inode: the same means the same file
+# What the tables of version 1 have not.
+_PACKS = (
+    "ALTER TABLE objects ADD COLUMN pack INTEGER",
+    "ALTER TABLE objects ADD COLUMN start INTEGER",
+    "ALTER TABLE objects ADD COLUMN length INTEGER",
+    "CREATE TABLE packs (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB NOT NULL)",
+    "CREATE INDEX objects_by_pack ON objects (pack) WHERE pack IS NOT NULL",
+)
 _WORTH = 64  # bytes: what is shorter is not compressed
 
 
@@ -37,6 +46,8 @@ class SnapshotFile:
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
         self.db.execute("PRAGMA foreign_keys = ON")
+        self.db.execute("PRAGMA secure_delete = ON")  # bytes that were deleted are gone
+        self._unpacked: tuple[int, bytes] | None = None  # the pack that was read last
         self._prepare(workspace)
 
     def close(self) -> None:
@@ -55,6 +66,11 @@ class SnapshotFile:
                 for statement in schema.split(";\n"):
                     self.db.execute(statement)
                 self.set("workspace", str(workspace))
+                self.db.execute(f"PRAGMA user_version = {VERSION}")
+        elif version == 1:
+            with self.transaction():
+                for statement in _PACKS:
+                    self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
@@ -83,20 +99,32 @@ class SnapshotFile:
             packed = zlib.compress(data, 1) if len(data) > _WORTH else data
             smaller = len(packed) < len(data)
             row = (name, smaller, packed if smaller else data)
-            self.db.execute("INSERT INTO objects VALUES (?, ?, ?)", row)
+            self.db.execute("INSERT INTO objects (hash, packed, data) VALUES (?, ?, ?)", row)
         return name
 
     def read(self, state: FileState) -> bytes | None:
         """The bytes of a file or the target of a link; None where they are not kept."""
-        query = "SELECT packed, data FROM objects WHERE hash = ?"
-        row = self.db.execute(query, (state.object,)).fetchone() if state.kind != "folder" else None
+        return self.read_object(state.object) if state.kind != "folder" else None
+
+    def read_object(self, name: str) -> bytes | None:
+        query = "SELECT packed, data, pack, start, length FROM objects WHERE hash = ?"
+        row = self.db.execute(query, (name,)).fetchone()
         if row is None:
             return None
-        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        packed, data, pack, start, length = row
+        if pack is not None:
+            return self._unpack(pack)[start : start + length]
+        return zlib.decompress(data) if packed else bytes(data)
 
-    def sweep(self) -> int:
-        """Delete the bytes that nothing names any more. → how many objects"""
-        self.db.execute(
+    def _unpack(self, pack: int) -> bytes:
+        if self._unpacked is None or self._unpacked[0] != pack:
+            (data,) = self.db.execute("SELECT data FROM packs WHERE id = ?", (pack,)).fetchone()
+            self._unpacked = (pack, lzma.decompress(data))
+        return self._unpacked[1]
+
+    def sweep(self) -> tuple[int, frozenset[int]]:
+        """Delete the objects that nothing names any more. → how many, and the packs that hold their bytes"""
+        rows = self.db.execute(
             """
             DELETE FROM objects WHERE hash NOT IN (
               SELECT object FROM files
@@ -105,14 +133,15 @@ class SnapshotFile:
               UNION SELECT json_extract(before, '$[2]') FROM deltas WHERE before IS NOT NULL
               UNION SELECT json_extract(after, '$[2]') FROM deltas WHERE after IS NOT NULL
             ) AND NOT EXISTS (SELECT 1 FROM journal)
+            RETURNING pack
             """
-        )
-        (swept,) = self.db.execute("SELECT changes()").fetchone()
-        return int(swept)
+        ).fetchall()
+        return len(rows), frozenset(pack for (pack,) in rows if pack is not None)
 
     def shrink(self) -> None:
         """Give the room of what was deleted back to the system. Not in a transaction."""
-        self.db.execute("PRAGMA incremental_vacuum").fetchall()
+        self.db.executescript("PRAGMA incremental_vacuum")  # `execute` would free a single page
+        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     # ── the last look ─────────────────────────────────────────────────────────────────────────────
 

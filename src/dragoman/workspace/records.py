@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.workspace.ignore import IGNORE_FILES
+from dragoman.workspace.ignore import IGNORE_FILES, IgnoreReader
 from dragoman.workspace.objects import SnapshotFile, dump_state, load_state
 from dragoman.workspace.states import ChangeRecord, FileChange, compose
 
@@ -28,6 +28,15 @@ class OpenRecord:
     def covers(self, position: int, path: str) -> bool:
         named = any(one == path or one.startswith(f"{path}/") for one in self.paths)
         return named or (self.wide is not None and position > self.wide)
+
+
+@dataclass(slots=True)
+class RunningCalls:
+    """The calls of one turn that run now, in this process."""
+
+    record: OpenRecord
+    calls: set[str] = field(default_factory=set)
+    rules: IgnoreReader | None = None  # those that held when everything began to be looked at
 
 
 class Records:
@@ -67,6 +76,13 @@ class Records:
             (turn, turn),
         )
         return [OpenRecord(id, start, wide, *map(json.loads, lists)) for id, start, wide, *lists in rows]
+
+    def told_from_new(self, changes: Sequence[FileChange]) -> list[FileChange]:
+        """Before everything was looked at once, a file that was never seen is not a new one, unless somebody
+        watches for it."""
+        watched = {path for record in self.opened() for path in record.paths}
+        named = {"/".join(path.split("/")[:end]) for path in watched for end in range(1, path.count("/") + 2)}
+        return [change for change in changes if change.before is not None or change.path in named]
 
     def close(self, record: OpenRecord, *, interrupted: bool = False) -> ChangeRecord | None:
         """What happened since it was opened. None, and no row, where there is nothing to tell."""

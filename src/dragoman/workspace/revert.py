@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dragoman.errors import RevertConflict
 from dragoman.workspace.folder import BESIDE, OpenFolder, open_folder
+from dragoman.workspace.known import Known
 from dragoman.workspace.states import (
     ChangeRecord,
     Conflict,
@@ -21,7 +22,7 @@ from dragoman.workspace.states import (
     RevertPlan,
     SnapshotLimits,
 )
-from dragoman.workspace.tree import Known, Looker
+from dragoman.workspace.tree import Looker
 
 Contents: TypeAlias = Callable[[FileState], bytes | None]
 Step: TypeAlias = Callable[[], str | None]  # → why something is left as it is

@@ -1,8 +1,17 @@
 -- What one workspace looked like at the last look, and what was done to it. One file a workspace.
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
--- The bytes of files and the targets of links, by their SHA-256. `packed`: compressed with zlib.
-CREATE TABLE objects (hash TEXT PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL);
+-- The bytes of files and the targets of links, by their SHA-256. `packed`: compressed with zlib. Or a part of
+-- a pack: where it begins there, and how long it is.
+CREATE TABLE objects (
+  hash TEXT PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL,
+  pack INTEGER, start INTEGER, length INTEGER
+);
+CREATE INDEX objects_by_pack ON objects (pack) WHERE pack IS NOT NULL;
+
+-- Many objects, compressed together with LZMA: versions of a file are nearly the same bytes. No number is given
+-- twice: who has read a pack knows what is in it.
+CREATE TABLE packs (id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB NOT NULL);
 
 -- The folder at the last look. A file whose status is still this one need not be read again.
 CREATE TABLE files (

@@ -1,85 +1,29 @@
-"""Looks through the folder: what is there now, told from what was there by the status of each file."""
+"""Looks through the folder: what is there now, compared with what was there by the status of each file."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
-from dragoman.workspace.folder import DEEPEST, OpenFolder, open_root
+from dragoman.workspace.folder import DEEPEST, OpenFolder, open_folder, open_root
 from dragoman.workspace.ignore import IgnoreReader, IgnoreRules
+from dragoman.workspace.known import NEVER, Known, Look, LookStopped
 from dragoman.workspace.objects import Status
 from dragoman.workspace.states import FileChange, FileState, SnapshotLimits
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from dragoman.workspace.watch import FolderWatch, Reported
 
 _FRESH = 100_000_000  # ns: a file that was changed so lately may change again without a new time
 _COARSE = 2_000_000_000  # the same on file systems that count in seconds
-_NEVER: Status = (0, 0, 0)  # a status that no file has: it is read again at the next look
 _TRIES = 3  # readings of a file that changes while it is read
-
-
-class LookStopped(Exception):
-    """The folder is too big. The text says how."""
 
 
 class _OutOfTime(Exception):
     """What was seen until now counts; the rest is for the next look."""
-
-
-@dataclass(slots=True)
-class Known:
-    """The folder at the last look. The name of a folder, with a slash at its end, to what is in it."""
-
-    folders: dict[str, dict[str, tuple[Status, FileState]]] = field(default_factory=dict)
-    count: int = 0
-    rules: dict[str, IgnoreRules] = field(default_factory=dict)  # of each folder, at the last look
-    hidden: dict[str, set[str]] = field(default_factory=dict)  # what they hid there
-    parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)
-
-    def find(self, path: str) -> FileState | None:
-        above, name = _split(path)
-        found = self.folders.get(above, {}).get(name)
-        return found[1] if found is not None else None
-
-    def set(self, path: str, state: FileState | None, status: Status = _NEVER) -> None:
-        above, name = _split(path)
-        inside = self.folders.setdefault(above, {})
-        self.count += (state is not None) - (name in inside)
-        if state is None:
-            inside.pop(name, None)
-        else:
-            inside[name] = (status, state)
-
-    def below(self, path: str) -> list[str]:
-        """Everything in a folder and below it."""
-        found: list[str] = []
-        waiting = [f"{path}/"]
-        while waiting:
-            here = waiting.pop()
-            for name, (_, state) in self.folders.get(here, {}).items():
-                found.append(here + name)
-                if state.kind == "folder":
-                    waiting.append(f"{here}{name}/")
-        return found
-
-
-@dataclass(slots=True)
-class Look:
-    """What a look found."""
-
-    changes: list[FileChange] = field(default_factory=list)
-    seen: list[tuple[str, FileState, Status]] = field(default_factory=list)  # to be remembered
-    dropped: list[str] = field(default_factory=list)  # to be forgotten
-    notes: list[str] = field(default_factory=list)
-    stopped: str = ""  # why not everything was seen: what was seen is right all the same
-    rules: IgnoreReader = field(default_factory=IgnoreReader)
 
 
 class Looker:
@@ -92,76 +36,104 @@ class Looker:
         limits: SnapshotLimits,
         keep: Callable[[bytes], str],
         skip: Sequence[str],
+        *,
+        watch: FolderWatch | None = None,
     ) -> None:
         self._root = root
         self._known = known
         self._limits = limits
         self._keep = keep
         self._skip = skip  # what is ours, with what is below: the store
+        self._watch = watch
         self._look = Look()
         self._end = 0.0
 
     def whole(self, earlier: IgnoreReader | None = None) -> Look:
         """Everything that is not ignored. LookStopped where that is too much."""
-        self._begin(earlier)
+        self._begin(IgnoreReader(earlier, self._known.parsed))
         root = open_root(self._root)
         try:
             self._folder(root, "", None, 0)
         except _OutOfTime:
-            self._look.stopped = f"looking through the folder took longer than {self._limits.seconds:g} s"
+            self._look.stopped = self._too_slow
         finally:
             root.close()
         return self._look
 
+    def reported(self, reported: Reported, rules: IgnoreReader) -> Look:
+        """What the system reports as changed since the last look, with the rules that held then; folders that
+        are among it, with everything below."""
+        self._begin(rules)
+        try:
+            for path in sorted(reported):  # a folder before those in it
+                known = self._known.rules.get(path)
+                if known is None:  # not there any more, or not ours
+                    continue
+                with suppress(OSError), open_folder(self._root, path.split("/")[:-1]) as folder:
+                    self._entries(folder, path, known, reported[path])
+        except _OutOfTime:
+            self._look.stopped = self._too_slow
+        return self._look
+
     def named(self, paths: Sequence[str], *, all_ignored: bool = False) -> Look:
         """These paths and the folders they are in. With `all_ignored` also what the rules leave out."""
-        self._begin(None)
+        self._begin(IgnoreReader(None, self._known.parsed))
         for path in dict.fromkeys(paths):
             steps = [step for step in path.split("/") if step not in ("", ".")]
             if ".." not in steps and "\0" not in path and len(steps) <= DEEPEST:  # else no path of ours
                 self._path(steps, all_ignored)
         return self._look
 
-    def _begin(self, earlier: IgnoreReader | None) -> None:
-        self._look = Look(rules=IgnoreReader(earlier, self._known.parsed))
+    @property
+    def _too_slow(self) -> str:
+        return f"looking through the folder took longer than {self._limits.seconds:g} s"
+
+    def _begin(self, rules: IgnoreReader) -> None:
+        self._look = Look(rules=rules)
         self._end = time.monotonic() + self._limits.seconds
 
     # ── a folder and what is below ────────────────────────────────────────────────────────────────
 
     def _folder(self, folder: OpenFolder, path: str, above: IgnoreRules | None, depth: int) -> None:
+        if self._watch is not None:
+            self._watch.add(path, folder.fd)
         inside = self._known.folders.get(path, {})
         with folder.scan() as scanned:
             entries = list(scanned)
         names = {entry.name for entry in entries}
         readers = self._look.rules
         rules = readers.root(folder, names) if above is None else readers.below(above, folder, path, names)
-        same = rules.same_as(self._known.rules.get(path))
+        known_rules = self._known.rules.get(path)
+        same = rules is known_rules or rules.same_as(known_rules)
+        if same and known_rules is not None:
+            rules = known_rules  # the very same, so that those below are, too
         was_hidden = self._known.hidden.get(path, set()) if same else set()
-        below: list[str] = []
         hidden: set[str] = set()
+        below: list[str] = []
         gone = inside.keys() - names
         for entry in entries:
             name = entry.name
-            if name in was_hidden:
-                hidden.add(name)
+            if was_hidden and (key := _hidden_as(name, entry.is_dir(follow_symlinks=False))) in was_hidden:
+                hidden.add(key)
                 continue
             try:
                 found = entry.stat(follow_symlinks=False)
             except OSError:
                 gone.add(name)
                 continue
-            known = inside.get(name)
-            is_folder = stat.S_ISDIR(found.st_mode)
-            if same and known is not None and not is_folder and known[0] == status_of(found):
+            if same and (known := inside.get(name)) is not None and known[0] == status_of(found):
+                if found.st_nlink > 1 and self._watch is not None:
+                    self._watch.add_linked(path, name)
                 continue
-            if not (same and known is not None) and self._hidden(rules, path + name, is_folder):
-                hidden.add(name)
-            elif not self._nameable(path + name) or not self._see(folder, path, name, found):
-                gone.add(name)
-            elif is_folder:
-                below.append(name)
+            match self._compare(folder, path, name, found, rules=rules, same=same):
+                case "hidden":
+                    hidden.add(_hidden_as(name, stat.S_ISDIR(found.st_mode)))
+                case "gone":
+                    gone.add(name)
+                case "folder":
+                    below.append(name)
         self._known.rules[path], self._known.hidden[path] = rules, hidden
-        for name in hidden & inside.keys():
+        for name in {key.rstrip("/") for key in hidden} & inside.keys():
             self._gone(path + name, hidden=True)
         for name in gone:
             self._gone(path + name)
@@ -169,14 +141,64 @@ class Looker:
         for name in below:
             self._down(folder, path, name, rules, depth)
 
+    def _entries(self, folder: OpenFolder, path: str, rules: IgnoreRules, names: Iterable[str]) -> None:
+        """Some entries of a folder, whose rules are those of the last look."""
+        hidden = self._known.hidden.setdefault(path, set())
+        for name in names:
+            try:
+                found = folder.status(name)
+            except OSError:
+                self._gone(path + name)
+                continue
+            key = _hidden_as(name, stat.S_ISDIR(found.st_mode))
+            if key in hidden:
+                continue
+            hidden -= {name, f"{name}/"}
+            match self._compare(folder, path, name, found, rules=rules, same=True):
+                case "hidden":
+                    hidden.add(key)
+                case "gone":
+                    self._gone(path + name)
+                case "folder":
+                    self._check_bounds()
+                    self._down(folder, path, name, rules, path.count("/"))
+                case "seen":
+                    pass
+        self._check_bounds()
+
+    def _compare(
+        self,
+        folder: OpenFolder,
+        path: str,
+        name: str,
+        found: os.stat_result,
+        *,
+        rules: IgnoreRules,
+        same: bool,
+    ) -> Literal["hidden", "gone", "folder", "seen"]:
+        """What an entry is now. `same`: the rules are those of the last look: what was seen is seen."""
+        is_folder = stat.S_ISDIR(found.st_mode)
+        known = same and name in self._known.folders.get(path, {})
+        if not known and self._hidden(rules, path + name, is_folder):
+            return "hidden"
+        if not self._nameable(path + name) or not self._see(folder, path, name, found):
+            return "gone"
+        if is_folder:
+            return "folder"
+        if found.st_nlink > 1 and self._watch is not None:
+            self._watch.add_linked(path, name)
+        return "seen"
+
     def _down(self, folder: OpenFolder, path: str, name: str, rules: IgnoreRules, depth: int) -> None:
         if depth >= DEEPEST:
             self._look.notes.append(f"{path}{name}: folders below are too deep to be recorded")
+            self._look.blind = True
             return
         try:
             down = folder.below(name)
         except OSError as error:
             self._look.notes.append(f"{path}{name}: it cannot be looked into ({error.strerror})")
+            self._look.blind = True
             return
         try:
             self._folder(down, f"{path}{name}/", rules, depth + 1)
@@ -245,6 +267,7 @@ class Looker:
         if before is not None and before.kind == "folder" and state.kind != "folder":
             for inner in sorted(self._known.below(whole), reverse=True):
                 self._gone(inner)
+            self._forget_folder(f"{whole}/")
         if before != state:
             self._look.changes.append(FileChange(whole, before, state))
         if known is None or known != (status, state):
@@ -257,7 +280,7 @@ class Looker:
     ) -> tuple[FileState, Status] | None:
         mode = stat.S_IMODE(found.st_mode)
         if stat.S_ISDIR(found.st_mode):
-            return FileState("folder", mode), _NEVER
+            return FileState("folder", mode), NEVER
         if stat.S_ISLNK(found.st_mode):
             with suppress(OSError):
                 target = os.fsencode(folder.target(name))
@@ -286,7 +309,7 @@ class Looker:
         if len(data) > most:
             return _opaque(after), status_of(after)
         mode = stat.S_IMODE(after.st_mode)
-        status = _steady(after) if status_of(before) == status_of(after) else _NEVER
+        status = _steady(after) if status_of(before) == status_of(after) else NEVER
         return FileState("file", mode, self._keep(data), len(data)), status
 
     def _gone(self, path: str, *, hidden: bool = False) -> None:
@@ -298,11 +321,16 @@ class Looker:
             for inner in sorted(self._known.below(path), reverse=True):
                 self._gone(inner, hidden=hidden)
         self._known.set(path, None)
-        for of_folders in (self._known.folders, self._known.rules, self._known.hidden):
-            of_folders.pop(f"{path}/", None)
+        self._forget_folder(f"{path}/")
         self._look.dropped.append(path)
         if not hidden:
             self._look.changes.append(FileChange(path, before, None))
+
+    def _forget_folder(self, path: str) -> None:
+        for of_folders in (self._known.folders, self._known.rules, self._known.hidden):
+            of_folders.pop(path, None)
+        if self._watch is not None:
+            self._watch.drop(path)
 
     def _hidden(self, rules: IgnoreRules, path: str, folder: bool) -> bool:
         ours = any(path == one or path.startswith(f"{one}/") for one in self._skip)
@@ -327,14 +355,14 @@ def _steady(found: os.stat_result) -> Status:
     """Its status, unless it was changed just now: it could change again, and its status stay the same."""
     status = status_of(found)
     room = _COARSE if status[0] % 1_000_000_000 == 0 else _FRESH
-    return _NEVER if status[0] > time.time_ns() - room else status
+    return NEVER if status[0] > time.time_ns() - room else status
+
+
+def _hidden_as(name: str, folder: bool) -> str:
+    """A rule may hide a folder, and not a file that takes its name."""
+    return f"{name}/" if folder else name
 
 
 def _opaque(found: os.stat_result) -> FileState:
     mark = f"{found.st_size}-{found.st_mtime_ns}-{found.st_ino}"
     return FileState("opaque", stat.S_IMODE(found.st_mode), mark, found.st_size)
-
-
-def _split(path: str) -> tuple[str, str]:
-    above, slash, name = path.rpartition("/")
-    return above + slash, name

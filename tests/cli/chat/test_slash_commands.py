@@ -185,3 +185,28 @@ def test_a_turn_of_another_program_is_followed_and_answered(stage: Path) -> None
     one.sees("The note is written.")
     other.sees("The note is written.")
     assert (one.leaves(), other.leaves()) == (0, 0)
+
+
+def test_a_conversation_works_in_another_folder_or_in_a_copy(stage: Path) -> None:
+    """R9, B3: the line below the prompt says where one is."""
+    (stage / "other").mkdir()
+    with (stage / "dragoman.toml").open("a", encoding="utf-8") as settings:
+        settings.write('\n[workspaces.other]\nfolder = "other"\n')
+    somebody = person(stage)
+    somebody.says("/workspace")
+    somebody.sees("others: other")
+    somebody.says("/workspace othr")
+    somebody.sees("did you mean other?")
+    somebody.says("/workspace other")
+    somebody.sees("tools work in ")
+    somebody.says("hello")
+    somebody.sees("How can I help?")
+    somebody.says("/fork folders")
+    somebody.sees("or /fork folder:")
+    somebody.says("/fork folder")
+    somebody.sees("works in a copy of the folder")
+    somebody.says("/workspace")
+    somebody.sees("/copies/conv_")
+    somebody.says("/workspace none")
+    somebody.sees("tools work in ")
+    assert somebody.leaves() == 0

@@ -93,11 +93,17 @@ switch (scene) {
   case "refuse": {
     await say("Add.");
     const asked = () => parts().findIndex((part) => part.approval && part.approval.approved === undefined);
-    await until(() => idle() && asked() >= 0);
-    const message = runtime.thread.getMessageByIndex(messages().length - 1);
     const reason = scene === "allow" ? undefined : "not today";
-    await message.getMessagePartByIndex(asked()).respondToToolApproval({ approved: scene === "allow", reason });
-    await until(answered);
+    let tried = 0;
+    await until(() => {
+      if (idle() && asked() >= 0 && Date.now() - tried > 3_000) {
+        // A click in the moment in which the client takes in the end of a stream is lost: a person clicks again.
+        tried = Date.now();
+        const message = runtime.thread.getMessageByIndex(messages().length - 1);
+        void message.getMessagePartByIndex(asked()).respondToToolApproval({ approved: scene === "allow", reason });
+      }
+      return answered();
+    });
     break;
   }
   case "reload":

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -99,6 +99,28 @@ async def test_of_a_patch_whole_files_may_be_left_out(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_text() == OLD
     assert not (tmp_path / "gone").exists()
     assert not (tmp_path / "new").exists()
+
+
+LETTERS = st.characters(exclude_characters="/\\:\0", exclude_categories=["Cs"])  # \ and C: may lead out
+ODD = st.text(LETTERS, min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
+
+
+@given(name=ODD)
+@example(name='"quoted" here')
+@example(name=" ends in a blank ")
+@example(name="tab\there\nand there\r")
+@example(name="\u2028 and \x85 break lines")
+@settings(max_examples=60, deadline=None)
+def test_a_patch_of_a_file_with_any_name_can_be_taken_in_parts(name: str) -> None:
+    """B2: names that would break a line are quoted, as git does it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_text(OLD)
+        arguments: Arguments = {"patch": diff_texts(name, OLD.encode(), NEW.encode()).text}
+        shown = preview_diff(apply_patch, arguments, Path(folder))
+        made = choose_hunks(apply_patch, arguments, Path(folder), shown, {0: None})
+        asyncio.run(told(Path(folder), apply_patch, **made))
+        assert file.read_text() == OLD.replace("line 3\n", "line three\n")
 
 
 def test_line_ends_stay_what_they_were(tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ async def settle_by_rules(
     """Those about which a person has to be asked: no rule, and no earlier answer, says anything."""
     services = runtime.services
     authority = Authority(
-        rules=services.rules, bounds=services.bounds, grants=await load_grants(services, conversation)
+        rules=services.rules,
+        bounds=services.bounds,
+        grants=await load_grants(services, conversation, _folder(runtime)),
     )
     asked = []
     for source in sources:
@@ -110,11 +112,16 @@ async def settle_by_rules(
     return asked
 
 
+def _folder(runtime: Runtime) -> str | None:
+    main = runtime.services.workspaces.main
+    return main.path if main is not None else None
+
+
 async def remember(runtime: Runtime, source: HeldSource, action: Action) -> None:
     """As every other "always": it is listed, and can be revoked."""
     rule = Rule(PERMISSION, literal(source.pattern), action)
     at = runtime.services.clock()
-    await runtime.store.add_grant(Grant(new_id("grant"), rule, None, at, None, runtime.services.folder))
+    await runtime.store.add_grant(Grant(new_id("grant"), rule, None, at, None, _folder(runtime)))
     runtime.services.grants.forget()
 
 

@@ -16,6 +16,7 @@ from dragoman.messages.message import Message
 from dragoman.turn.handles import TurnHandle
 
 LISTED = 20
+_OWN_FOLDER = "folder"
 
 
 async def rerun(session: Session, model: str) -> TurnHandle:
@@ -51,8 +52,12 @@ async def fork(session: Session, argument: str) -> None:
     info = await session.here.info()
     if info.leaf is None:
         raise BadRequest("there is nothing to copy yet")
-    session.chat = await session.runtime.fork(info.id, info.leaf)
-    session.notify(f"this is {session.chat.id}, a copy; {info.id} stays as it is")
+    if argument.strip() not in ("", _OWN_FOLDER):
+        raise BadRequest(f"say /fork, or /fork {_OWN_FOLDER}: then it works in a copy of the workspace")
+    own = bool(argument.strip())
+    session.chat = await session.runtime.fork(info.id, info.leaf, own_folder=own)
+    where = " that works in a copy of the folder" if own else ""
+    session.notify(f"this is {session.chat.id}, a copy{where}; {info.id} stays as it is")
 
 
 async def new(session: Session, argument: str) -> None:

@@ -9,11 +9,14 @@ from rich.text import Text
 
 from dragoman.cli.attachments import attach_file
 from dragoman.cli.chat.session import Session
+from dragoman.cli.chat.status import near_home
 from dragoman.cli.model_choice import note_about
 from dragoman.cli.terminal.cards import describe_file
 from dragoman.cli.terminal.text import one_line, plain, write_file
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import MODES
+
+_MAIN = "none"  # back to the folder of the program
 
 
 async def model(session: Session, name: str) -> None:
@@ -51,6 +54,18 @@ async def mode(session: Session, word: str) -> None:
         return session.notify(f"{now}; there are {', '.join(MODES)}")
     await session.change(mode=word)
     return session.notify(f"mode {word}")
+
+
+async def workspace(session: Session, name: str) -> None:
+    workspaces = session.runtime.services.workspaces
+    if not name:
+        now = await session.workspace()
+        others = ", ".join(workspaces.named) or "none: [workspaces.NAME] in dragoman.toml"
+        return session.notify(f"{near_home(now.folder) if now else 'no folder'}; others: {others}")
+    chosen = None if name == _MAIN else name
+    found = workspaces.find(chosen, session.chat.id if session.chat is not None else "")
+    await session.change(workspace=chosen)
+    return session.notify(f"tools work in {near_home(found.folder) if found else 'no folder'} here")
 
 
 async def tools(session: Session, switch: str) -> None:

@@ -33,14 +33,14 @@ async def _give(session: Session, argument: str, action: Action) -> None:
     rule = parse_rule(text, action, f"/{action}")
     if (near := near_permissions(session.runtime, rule)) is not None:
         raise BadRequest(f"no tool has the permission {rule.permission!r}: {near}")
-    services = session.runtime.services
+    services, workspace = session.runtime.services, await session.workspace()
     now = services.clock()
     grant = Grant(
         new_id("grant"),
         rule,
         None if scope else await session.id_for_grants(),
         now,
-        workspace=services.folder,
+        workspace=workspace.path if workspace is not None else None,
         expires=now + _HOUR if scope == "hour" else None,
     )
     for earlier in await session.runtime.grants():  # who says the opposite has thought again

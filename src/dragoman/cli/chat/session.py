@@ -24,7 +24,7 @@ from dragoman.cli.terminal.screen import DownloadProgress, Screen, said_line
 from dragoman.cli.terminal.text import plain
 from dragoman.cli.terminal.transcript import print_messages
 from dragoman.config.project_prompt import Template
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, NotFound
 from dragoman.messages import events as e
 from dragoman.messages.call_events import question_in
 from dragoman.messages.parts import File
@@ -33,6 +33,7 @@ from dragoman.store.store import TurnRow
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.handles import TurnHandle
 from dragoman.turn.settings import checked, unchecked
+from dragoman.workspace.workspaces import Workspace
 
 SHOWN = 6  # messages of a conversation that is opened
 
@@ -72,6 +73,14 @@ class Session:
 
     async def settings(self) -> dict[str, JsonValue]:
         return (await self.chat.info()).settings if self.chat is not None else self._settings
+
+    async def workspace(self) -> Workspace | None:
+        """The one that tools work in here. The runtime's own, where the one that was named is no more."""
+        workspaces, name = self.runtime.services.workspaces, (await self.settings()).get("workspace")
+        try:
+            return workspaces.find(str(name or ""), self.chat.id if self.chat is not None else "")
+        except NotFound:
+            return workspaces.main
 
     async def change(self, **settings: JsonValue) -> None:
         if self.chat is not None:
@@ -120,7 +129,15 @@ class Session:
         messages = await self.chat.messages() if self.chat is not None else ()
         spent = (await self.chat.info()).usage if self.chat is not None else None
         settings = await self.settings()
-        return read_status(self.runtime, settings, chosen=self.chosen.name, messages=messages, spent=spent)
+        workspace = await self.workspace()
+        return read_status(
+            self.runtime,
+            settings,
+            chosen=self.chosen.name,
+            folder=workspace.folder if workspace is not None else None,
+            messages=messages,
+            spent=spent,
+        )
 
     # ── a turn ────────────────────────────────────────────────────────────────────────────────────
 

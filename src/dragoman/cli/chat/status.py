@@ -55,6 +55,7 @@ def read_status(
     settings: dict[str, JsonValue],
     *,
     chosen: str,
+    folder: Path | None = None,
     messages: Sequence[Message] = (),
     spent: Usage | None = None,
 ) -> Status:
@@ -65,7 +66,7 @@ def read_status(
     return Status(
         model,
         mode,
-        _near_home(runtime.services.workspace or Path.cwd()),
+        near_home(folder or Path.cwd()),
         used=last.input + last.output if last is not None else 0,
         context=_context_of(runtime, model),
         cost=spent.cost if spent is not None else None,
@@ -79,7 +80,7 @@ def _context_of(runtime: Runtime, model: str) -> int | None:
         return None  # a model that is not there any more: whoever sends to it is told
 
 
-def _near_home(folder: Path) -> str:
+def near_home(folder: Path) -> str:
     path, home = folder.resolve(), Path.home()
     return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 

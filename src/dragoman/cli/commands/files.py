@@ -124,10 +124,9 @@ def show_blame(file: Path, settings: Settings, *, as_json: bool) -> None:
 async def _read_blame(file: Path, settings: Settings) -> tuple[list[BlamedLine], dict[str, str]]:
     """The lines, and what each turn was asked."""
     async with open_store(settings, workspace=True) as runtime:
-        history = runtime.histories.here
-        if history is None:
-            raise BadRequest("nothing is recorded here: [snapshots] are off")
-        lines = await runtime.way_back.blame(_path_inside(file, history.root))
+        workspace = runtime.services.workspaces.main
+        root = Path(workspace.path) if workspace is not None else Path.cwd()
+        lines = await runtime.way_back.blame(_path_inside(file, root))
         asked: dict[str, str] = {}
         for turn in {_turn(line) for line in lines} - {""}:
             try:

@@ -7,7 +7,7 @@ import sys
 
 import aiohttp
 
-from dragoman.cli.commands.serve import files_of
+from dragoman.cli.listening import files_of
 from dragoman.config.settings import Settings
 from dragoman.errors import BadRequest
 from dragoman.server.links import RunningServer, running_servers

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import uvicorn
 from mcp.server.lowlevel import Server
 
-from dragoman.cli.commands.serve import PORT, files_of, is_loopback, log_warnings
+from dragoman.cli.listening import PORT, files_of, is_loopback, log_warnings
 from dragoman.cli.model_choice import choose_model
 from dragoman.config.build import build_runtime
 from dragoman.config.project_prompt import templates

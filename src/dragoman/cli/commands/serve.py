@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import os
 import socket
 import sys
@@ -15,15 +14,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from dragoman.cli.listening import HOST, PORT, files_of, is_loopback, log_warnings
 from dragoman.cli.model_choice import ChosenModel, choose_model, prepared_ahead, unsuitable_groups
 from dragoman.cli.terminal.browser import open_privately
 from dragoman.cli.terminal.enter import on_enter
-from dragoman.config.build import Built, build_runtime, store_of, turns_of, workspace_of
-from dragoman.config.settings import Settings, data_folder
+from dragoman.config.build import Built, build_runtime, store_of, turns_of
+from dragoman.config.settings import Settings
+from dragoman.config.workspaces import workspace_of
 from dragoman.conversation.tree import LOCAL
 from dragoman.errors import ConfigError
 from dragoman.providers.local.weights import fetch
-from dragoman.redaction import RedactingFormatter, redact_text
+from dragoman.redaction import redact_text
 from dragoman.server.addresses import Proxies
 from dragoman.server.app import UPLOAD_LIMIT, server
 from dragoman.server.auth import Auth, load_secret
@@ -36,7 +37,6 @@ from dragoman.server.shapes import CurrentModel
 from dragoman.store.address import StoreAddress, StoreFile
 from dragoman.store.store import Store
 
-HOST, PORT = "127.0.0.1", 8721
 _BACKLOG = 1024  # connections that wait in the system to be accepted
 
 
@@ -46,12 +46,6 @@ def serve(settings: Settings) -> None:
     if settings.values.get("workers", {}).get("role") == "worker":
         raise ConfigError('a worker serves nobody: start it with "dragoman worker"')
     asyncio.run(_serve(settings))
-
-
-def log_warnings() -> None:
-    log = logging.StreamHandler()
-    log.setFormatter(RedactingFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[log])
 
 
 async def _serve(settings: Settings) -> None:
@@ -96,11 +90,6 @@ async def _serve(settings: Settings) -> None:
                 await serving.serve(sockets=[listener])
 
 
-def files_of(settings: Settings) -> Path:
-    """Where the servers of this machine that use the store say so."""
-    return store_of(settings).folder(data_folder())
-
-
 async def _secret(store: Store, folder: Path) -> bytes:
     """What sign-ins are signed with: one for all servers of a database, else one for this folder."""
     own = load_secret(folder / "secret")
@@ -143,13 +132,6 @@ def _bind(listener: socket.socket, host: str, port: int | None) -> None:
         except OSError as error:
             failure = error
     raise ConfigError(f"cannot listen on {host}, port {port}: {failure.strerror}") from failure
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _names(listener: socket.socket) -> set[str]:

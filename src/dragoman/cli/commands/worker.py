@@ -7,7 +7,8 @@ import signal
 
 from rich.console import Console
 
-from dragoman.cli.commands.serve import fetch_model, log_warnings, show_setup
+from dragoman.cli.commands.serve import fetch_model, show_setup
+from dragoman.cli.listening import log_warnings
 from dragoman.cli.model_choice import choose_model, unsuitable_groups
 from dragoman.config.build import build_runtime, turns_of
 from dragoman.config.settings import Settings

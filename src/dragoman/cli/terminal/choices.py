@@ -66,7 +66,7 @@ class NotAChoice(ValueError):
 
 def menu(question: Question) -> tuple[MenuItem, ...]:
     """What can be answered. Where no rule would help, none is offered."""
-    items = tuple(one for one in _MENUS[question.kind] if one is not PART or "\n@@ -" in question.diff)
+    items = tuple(one for one in _MENUS[question.kind] if one is not PART or question.in_parts)
     if question.kind == "approve" and not question.rules:
         return tuple(item for item in items if item not in _KEEPS_A_RULE)
     return items

@@ -107,6 +107,10 @@ def _referenced(folder: Path, table: Mapping[str, Any]) -> Iterator[Path]:
         yield from _named(folder, text)
     for workspace in _named(folder, table.get("workspace")):
         yield from (workspace / name for name in (*SKILLS, *PROMPTS))
+    others = table.get("workspaces")
+    for other in others.values() if isinstance(others, dict) else ():
+        for workspace in _named(folder, other.get("folder") if isinstance(other, dict) else None):
+            yield from (workspace / name for name in INSTRUCTIONS)
 
 
 def _named(folder: Path, text: object) -> Iterator[Path]:

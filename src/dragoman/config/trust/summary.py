@@ -17,10 +17,15 @@ from dragoman.tools.skills import parse_skill
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)")
 _NAME = re.compile(r"[\w-]+")
-_DESCRIBED = ("mcp", "mcp_file", "allow", "ask", "deny", "workspace", "store", "blobs", "retention", "mode")
+_DESCRIBED = (
+    *("mcp", "mcp_file", "allow", "ask", "deny", "workspace", "workspaces"),
+    *("store", "blobs", "retention", "mode"),
+)
 _OF_PROVIDER = ("base_url", "base_url_from", "keys")
 _OF_AGENT = ("allow", "mode")
+_OF_FORMATTER = ("files", "command")
 _OF_SERVER = ("command", "args", "url", "httpUrl", "serverUrl", "enabled", "disabled", "type", "transport")
+_DESCRIBED_WITHIN = {"providers": _OF_PROVIDER, "agents": _OF_AGENT, "formatters": _OF_FORMATTER}
 _NATIVE = (*EXTENSION_SUFFIXES, ".so", ".pyd")
 
 
@@ -107,6 +112,10 @@ def _servers_of_files(contents: FolderContents) -> tuple[dict[str, Any], list[st
 
 
 def _code(contents: FolderContents) -> Iterator[str]:
+    for name, table in _table(contents.settings, "formatters").items():
+        if isinstance(table, dict) and table.get("enabled") is not False:
+            program, files = " ".join(_texts(table.get("command"))), ", ".join(_texts(table.get("files")))
+            yield f"starts the program: {program}, on files that tools write: {files} (formatter {name})"
     for name, table in _table(contents.settings, "plugins").items():
         use = table.get("use") if isinstance(table, dict) else None
         yield f"runs the plugin {name}" + (f": {use}" if use else "")
@@ -138,6 +147,11 @@ def _rules(table: Mapping[str, Any]) -> Iterator[str]:
 def _places(table: Mapping[str, Any]) -> Iterator[str]:
     if "workspace" in table:
         yield f"lets tools work in the folder {table['workspace']}"
+    for name, other in _table(table, "workspaces").items():
+        if isinstance(other, dict):
+            yield f"lets tools work in the folder {other.get('folder')}, as {name}"
+            if other.get("prompt"):
+                yield f"tells the model in {name}: {other['prompt']}"
     if "store" in table:
         yield f"keeps conversations, and what you allowed in them, in {redact_text(str(table['store']))}"
     if "blobs" in table:
@@ -182,7 +196,7 @@ def _others(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in sorted(table.items()):
         if name in _DESCRIBED:
             continue
-        described = {"providers": _OF_PROVIDER, "agents": _OF_AGENT}.get(name)
+        described = _DESCRIBED_WITHIN.get(name)
         if described is None or not isinstance(value, dict):
             yield from _leaves({name: value})
             continue

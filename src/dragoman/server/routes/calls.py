@@ -9,6 +9,7 @@ from dragoman.errors import BadRequest, NotFound
 from dragoman.messages.parts import CallState, ToolCall, ToolResult, canonical
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
+from dragoman.turn.facts import CallChange
 
 router = APIRouter(tags=["turns"])
 
@@ -27,6 +28,21 @@ async def output(context: TheContext, person: Person, id: str) -> str:
     if found.result.blob is None:
         return found.result.text
     return (await context.runtime.store.blob(found.result.blob)).decode()
+
+
+@router.post("/calls/{id}/rerun", status_code=202)
+async def rerun(
+    context: TheContext,
+    person: Person,
+    id: str,
+    body: bodies.RerunCall = bodies.RerunCall(),  # noqa: B008 - nobody changes it
+) -> shapes.Begun:
+    """A new version of the answer that holds this call, which goes on from there."""
+    await context.call(id, person)
+    change = CallChange(id, body.arguments, body.result)
+    turn = await context.runtime.commands.rerun_call(change, options=body.turn_options())
+    context.publisher.changed((await context.runtime.store.turn(turn)).conversation)
+    return await context.begun(turn)
 
 
 @router.post("/calls/{id}/result", status_code=202)

@@ -112,7 +112,7 @@ async def delete_conversation(context: TheContext, person: Person, id: str) -> N
 async def fork(context: TheContext, person: Person, id: str, body: bodies.Fork) -> shapes.ConversationSummary:
     """A new conversation with the path to this message."""
     await context.conversation(id, person)
-    made = await context.runtime.fork(id, body.message)
+    made = await context.runtime.fork(id, body.message, own_folder=body.own_folder)
     context.publisher.changed(made.id)
     return await _line(context, made.id)
 

@@ -35,7 +35,8 @@ async def me(context: TheContext, person: Person) -> shapes.Me:
         services.mode,
         [agent_view(agent) for agent in services.agents.values()],
         shapes.UploadLimits(context.upload_limit, _rounds(services)),
-        services.workspace.resolve().name if services.workspace is not None else None,
+        services.workspaces.main.folder.resolve().name if services.workspaces.main is not None else None,
+        list(services.workspaces.named),
         signed_in=True,
         needs_password=context.needs_password,
     )

@@ -58,7 +58,8 @@ async def add_server(runtime: Runtime, own: OwnSettings, body: ConfirmedServer) 
             "what would run has to be looked at first, and confirmed as it was shown: do it again"
         )
     server, secrets = _planned(runtime, own, body)
-    source = McpSource(body.name, server, workspace=runtime.services.workspace)
+    main = runtime.services.workspaces.main
+    source = McpSource(body.name, server, workspace=main.folder if main is not None else None)
     await asyncio.to_thread(_write, own, body, secrets)
     try:
         runtime.services.toolbox.add(source)

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.errors import ToolFailed
 from dragoman.tools.builtin.edits import find_lines, indented_like
+from dragoman.workspace.diff import unquoted
 
 PatchKind: TypeAlias = Literal["add", "delete", "update"]
 
@@ -117,9 +118,9 @@ def _parse_unified(lines: list[str]) -> list[FilePatch]:
         elif line.startswith("+++ ") and old:
             found.append(_file_patch(old.pop(), _name(line[4:], "b/")))
         elif line.startswith("rename from ") and not due:
-            renamed = line[12:]
+            renamed = unquoted(line[12:])
         elif line.startswith("rename to ") and not due:
-            found.append(FilePatch(renamed, "update", to=line[10:]))
+            found.append(FilePatch(renamed, "update", to=unquoted(line[10:])))
         elif line == _NO_END and found:
             found[-1].ends = mark == "-"
         elif hunk is not None and not (line.startswith(_HEADS) and not due):
@@ -150,7 +151,7 @@ def _file_patch(old: str | None, new: str | None) -> FilePatch:
 
 
 def _name(text: str, prefix: str) -> str | None:
-    name = text.split("\t", maxsplit=1)[0].strip().strip('"')
+    name = unquoted(text.split("\t", maxsplit=1)[0].strip())
     return None if name == "/dev/null" else name.removeprefix(prefix)
 
 

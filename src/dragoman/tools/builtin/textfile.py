@@ -60,11 +60,19 @@ def seen_versions(versions: dict[str, str]) -> dict[str, JsonValue]:
     return {"versions": {"/".join(steps_of(path)): version for path, version in versions.items()}}
 
 
-def output_of_write(text: str, written: Sequence[tuple[str, bytes | None, bytes | None]]) -> ToolOutput:
-    """The text for the model; for people, the diff of each file: its path, what it was, what it is."""
+@dataclass(slots=True)
+class WriteOutput(ToolOutput):
+    """What a tool that wrote files says; and, of each file, its path, what it was and what it is."""
+
+    written: tuple[tuple[str, bytes | None, bytes | None], ...] = ()
+
+
+def output_of_write(text: str, written: Sequence[tuple[str, bytes | None, bytes | None]]) -> WriteOutput:
+    """The text for the model; for people, the diff of each file."""
     diffs = [diff_texts(path, old, new) for path, old, new in written if old != new]
     known = {path: version_of(new) for path, _, new in written if new is not None}
-    return ToolOutput(text, metadata={"diff": joined(diffs, _SHOWN), **seen_versions(known)})
+    metadata: dict[str, JsonValue] = {"diff": joined(diffs, _SHOWN), **seen_versions(known)}
+    return WriteOutput(text, metadata=metadata, written=tuple(written))
 
 
 def encoded(path: str, text: str) -> bytes:

@@ -49,8 +49,11 @@ async def _load(services: Services, turn: str) -> TurnLog:
 
 def _check_here(services: Services, turn: str, options: TurnOptions) -> None:
     """T14: the same folder, agent and model, or none."""
-    if options.workspace is not None and services.folder not in (None, options.workspace):
-        raise TurnSetAside(turn, f"it works in the folder {options.workspace}, and this program in another")
+    try:
+        services.workspace_of(options)
+    except NotFound as error:
+        why = f"it works in the folder {options.workspace}, and this program in another"
+        raise TurnSetAside(turn, why) from error
     settings = options.settings or {}
     try:
         agent = services.agent(options.agent or _text(settings.get("agent")))

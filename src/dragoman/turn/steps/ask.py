@@ -135,6 +135,7 @@ def _question(  # noqa: PLR0917 - what every question has
         schema=schema,
         result=result,
         diff=diff,
+        in_parts="\n@@ -" in diff and tool.keep_hunks is not None,
         fingerprint=tool.fingerprint,
         asked=log.now(),
     )

@@ -55,7 +55,7 @@ class CallContext:
             ask_model=self._ask_model,
             files=lambda: files_of_conversation(log),
             seen_version=self._seen_version,
-            workspace=self._prepared.services.workspace,
+            workspace=self._prepared.view.workspace,
             deps=self._prepared.view.deps,
         )
 
@@ -130,6 +130,7 @@ class CallContext:
             self._log.conversation,
             prepared.agent,
             prepared.mode,
+            workspace=prepared.workspace,
             tool=self._tool,
             outer=prepared.outer,
         )
@@ -138,9 +139,7 @@ class CallContext:
         """As it was when the calls of this reply were planned: for what is judged file by file."""
         prepared = self._prepared
         rules = [*prepared.services.rules, *prepared.agent.rules]
-        return Authority(
-            rules=rules, bounds=prepared.services.bounds, outer=prepared.outer, grants=self._grants
-        )
+        return Authority(rules=rules, bounds=prepared.bounds, outer=prepared.outer, grants=self._grants)
 
     # ── other models ──────────────────────────────────────────────────────────────────────────────
 

@@ -192,7 +192,7 @@ async def _asking(prepared: PreparedTurn, call: ToolCall, tool: Tool, ask: Ask) 
 
 async def _diff(prepared: PreparedTurn, tool: Tool, call: ToolCall) -> str:
     """Nothing where the call would fail: that is told when it does."""
-    workspace = prepared.services.workspace
+    workspace = prepared.view.workspace
     try:
         with previewing(prepared.log.conversation.id):
             return await in_thread(lambda: preview_diff(tool, call.arguments, workspace))
@@ -217,6 +217,7 @@ async def _authority(
         prepared.log.conversation,
         prepared.agent,
         prepared.mode,
+        workspace=prepared.workspace,
         tool=tool,
         outer=prepared.outer,
         grants=grants,

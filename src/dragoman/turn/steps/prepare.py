@@ -22,6 +22,7 @@ from dragoman.tools.permissions import hidden
 from dragoman.tools.tool import REVIEWS, Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
+from dragoman.turn.authority import bounds_in
 from dragoman.turn.client_tools import client_tools_of
 from dragoman.turn.handoff import NAME, agents_in, handoff_tool, keep_agent, rules_of
 from dragoman.turn.layers import options_of, system_layers, system_of
@@ -36,6 +37,7 @@ from dragoman.turn.steps.steering import take_in_steering
 from dragoman.turn.view import TurnView
 from dragoman.wire.options import merge_options, without_removed
 from dragoman.wire.wire import Model
+from dragoman.workspace.workspaces import Workspace
 
 T = TypeVar("T")
 
@@ -52,6 +54,7 @@ class PreparedTurn:
     agent: Agent
     model: Model
     mode: Mode
+    workspace: Workspace | None = None
     outer: list[Sequence[Rule]] = field(default_factory=list)  # of the turns on whose behalf this one runs
 
     def watch_events(self) -> None:
@@ -62,7 +65,11 @@ class PreparedTurn:
     @property
     def rules(self) -> list[Rule]:
         """Those of the settings, then those of the agent, then those that nobody gets around."""
-        return [*self.services.rules, *self.agent.rules, *self.services.bounds]
+        return [*self.services.rules, *self.agent.rules, *self.bounds]
+
+    @property
+    def bounds(self) -> list[Rule]:
+        return bounds_in(self.services, self.workspace)
 
     def review(self, tool: Tool) -> Review:
         """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
@@ -96,18 +103,20 @@ def assemble(services: Services, log: TurnLog, signals: Signals) -> PreparedTurn
     side_model = services.model(services.small_model) if services.small_model else None
     asked = options_of(services, agent, model, log.settings, options.options)
     known: Mapping[str, JsonValue] = getattr(model, "default_options", {})  # one's own may have none
+    workspace = services.workspace_of(options)
     view = TurnView(
         log,
         model,
         agent,
         before_side_request,
+        workspace=workspace.folder if workspace is not None else None,
         side_model=side_model,
         options=without_removed(merge_options(known, asked)),
         output=_output_of(services, log),
     )
     mode = mode_of(services, log, *earlier, agent)
     outer: list[Sequence[Rule]] = [*rules_of(services, earlier)]
-    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, outer)
+    return PreparedTurn(services, log, signals, hooks, view, agent, model, mode, workspace, outer)
 
 
 def _output_of(services: Services, log: TurnLog) -> Output[Any] | None:
@@ -129,18 +138,18 @@ async def find_deps(prepared: PreparedTurn) -> Any:
 
 
 async def hand_over(prepared: PreparedTurn) -> PreparedTurn:
-    """The same turn, for whoever it was handed to meanwhile."""
+    """The same turn, for whoever it was handed to meanwhile: by several, where an answer was copied."""
     services, log = prepared.services, prepared.log
     *earlier, agent = agents_in(services, log)
-    if agent is prepared.agent:
+    binding = [rules for rules in rules_of(services, earlier) if rules not in prepared.outer]
+    if agent is prepared.agent and not binding:
         return prepared
     await keep_agent(services, log)
     model = model_of(services, log, agent, handed=True)
     prepared.view.hand_to(agent, model)
     log.publish(Notice(f"{agent.name} goes on", "handoff"))
-    outer = [*prepared.outer, *rules_of(services, [prepared.agent])]
     mode = mode_of(services, log, *earlier, agent)
-    return replace(prepared, agent=agent, model=model, mode=mode, outer=outer)
+    return replace(prepared, agent=agent, model=model, mode=mode, outer=[*prepared.outer, *binding])
 
 
 def model_of(services: Services, log: TurnLog, agent: Agent, *, handed: bool = False) -> Model:
@@ -295,6 +304,7 @@ def _system_layers(prepared: PreparedTurn, offer: Offer) -> list[tuple[str, str]
         prepared.agent,
         prepared.model,
         prepared.log.settings,
+        workspace=prepared.workspace,
         sent=prepared.log.turn.options.system,
         rules=offer.rules,
     )

@@ -1,0 +1,48 @@
+"""Whether an answer fits the question it is given to, before anything comes of it."""
+
+from __future__ import annotations
+
+from dragoman.errors import BadRequest, ToolFailed
+from dragoman.messages.questions import VERDICTS, Answer, Question
+from dragoman.tools.repair import repair_arguments
+from dragoman.turn.services import Services
+from dragoman.turn.waiting_calls import waiting_tool
+
+
+async def check_answer(services: Services, asked: Question, answer: Answer) -> None:
+    """BadRequest where this does not answer that question."""
+    if not isinstance(answer, Answer):
+        raise BadRequest(f"{answer!r} is no answer: use allow_once(), reject() and the like")
+    if answer.verdict not in VERDICTS[asked.kind]:
+        words = ", ".join(sorted(VERDICTS[asked.kind]))
+        raise BadRequest(f"{answer.verdict!r} does not answer question {asked.id}: it takes {words}")
+    if answer.hash is not None and answer.hash != asked.hash:
+        raise BadRequest(f"question {asked.id} is about other arguments than the ones you answered")
+    offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
+    tool = await waiting_tool(services, asked) if answer.arguments is not None else None
+    if answer.arguments is not None and tool is not None:
+        try:
+            fitted, _ = repair_arguments(answer.arguments, tool.parameters)
+        except ToolFailed as error:
+            what = str(error).partition("\n")[2] or str(error)
+            raise BadRequest(f"the edited arguments do not fit: {what}") from error
+        edited = (*tool.always(fitted), *tool.always_wider(fitted))
+        offered |= {(rule.permission, rule.pattern) for rule in edited}
+    if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):
+        raise BadRequest(f"question {asked.id} does not offer that rule: it offers {_offers(asked)}")
+    if asked.choices and answer.verdict == "reply" and answer.value not in asked.choices:
+        raise BadRequest(f"choose one of: {', '.join(asked.choices)}")
+    if asked.kind == "review" and not isinstance(answer.value, str | None):
+        raise BadRequest("what is released instead of a result is a text")
+    wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
+    if wants_object and not isinstance(answer.value, dict):
+        raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+
+
+def _offers(asked: Question) -> str:
+    return "; ".join(map(str, (*asked.rules, *asked.wider))) or "none"
+
+
+def _names(asked: Question) -> list[str]:
+    properties = asked.schema.get("properties")
+    return list(properties) if isinstance(properties, dict) else []

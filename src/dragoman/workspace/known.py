@@ -1,0 +1,74 @@
+"""What is known of the folder since the last look, and what a look found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dragoman.workspace.ignore import IgnoreReader, IgnoreRules
+from dragoman.workspace.objects import Status
+from dragoman.workspace.states import FileChange, FileState
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NEVER: Status = (0, 0, 0)  # a status that no file has: it is read again at the next look
+
+
+class LookStopped(Exception):
+    """The folder is too big. The text says how."""
+
+
+@dataclass(slots=True)
+class Known:
+    """The folder at the last look. The name of a folder, with a slash at its end, to what is in it."""
+
+    folders: dict[str, dict[str, tuple[Status, FileState]]] = field(default_factory=dict)
+    count: int = 0
+    rules: dict[str, IgnoreRules] = field(default_factory=dict)  # of each folder, at the last look
+    hidden: dict[str, set[str]] = field(default_factory=dict)  # what they hid there; folders with a slash
+    parsed: dict[bytes, GitIgnoreSpec] = field(default_factory=dict)
+
+    def find(self, path: str) -> FileState | None:
+        above, name = _split(path)
+        found = self.folders.get(above, {}).get(name)
+        return found[1] if found is not None else None
+
+    def set(self, path: str, state: FileState | None, status: Status = NEVER) -> None:
+        above, name = _split(path)
+        inside = self.folders.setdefault(above, {})
+        self.count += (state is not None) - (name in inside)
+        if state is None:
+            inside.pop(name, None)
+        else:
+            inside[name] = (status, state)
+
+    def below(self, path: str) -> list[str]:
+        """Everything in a folder and below it."""
+        found: list[str] = []
+        waiting = [f"{path}/"]
+        while waiting:
+            here = waiting.pop()
+            for name, (_, state) in self.folders.get(here, {}).items():
+                found.append(here + name)
+                if state.kind == "folder":
+                    waiting.append(f"{here}{name}/")
+        return found
+
+
+@dataclass(slots=True)
+class Look:
+    """What a look found."""
+
+    changes: list[FileChange] = field(default_factory=list)
+    seen: list[tuple[str, FileState, Status]] = field(default_factory=list)  # to be remembered
+    dropped: list[str] = field(default_factory=list)  # to be forgotten
+    notes: list[str] = field(default_factory=list)
+    blind: bool = False  # some folders could not be looked into
+    stopped: str = ""  # why not everything was seen: what was seen is right all the same
+    rules: IgnoreReader = field(default_factory=IgnoreReader)
+
+
+def _split(path: str) -> tuple[str, str]:
+    above, slash, name = path.rpartition("/")
+    return above + slash, name

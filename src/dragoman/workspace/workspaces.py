@@ -1,0 +1,112 @@
+"""The folders that conversations may work in, by name, and what the model is told in each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from dragoman.errors import NotFound
+from dragoman.messages.questions import Rule
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+OWN = "@"  # ends the name of a copy that one conversation has for itself
+_OF = "-"  # in the folder of a copy, between its conversation and the name of the workspace; in no id
+
+
+@dataclass(slots=True, frozen=True)
+class Workspace:
+    """A folder that tools work in.
+
+    `prompt` is what the model is told where a turn works in it; `bounds` are rules about its files that
+    nobody gets around.
+    """
+
+    folder: Path
+    prompt: str = ""
+    bounds: tuple[Rule, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """As it is stored with turns and grants."""
+        return str(self.folder.resolve())
+
+
+class Workspaces:
+    """Those of a runtime: its own, which has no name, others by name, and copies that forks have.
+
+    Whoever names a workspace can reach no other folder than these: a copy is found by the conversation that
+    has it, never by its name.
+    """
+
+    def __init__(
+        self,
+        main: Workspace | None = None,
+        named: Mapping[str, Workspace] | None = None,
+        copies: Path | None = None,
+    ) -> None:
+        self.main = main
+        self.named = dict(named or {})
+        self._copies = copies
+
+    def __iter__(self) -> Iterator[Workspace]:
+        if self.main is not None:
+            yield self.main
+        yield from self.named.values()
+
+    def find(self, name: str | None, conversation: str) -> Workspace | None:
+        """What this name means in a conversation: for a task's, the one that all of it began in. NotFound."""
+        if name is None or not name.endswith(OWN):
+            return self._shared(name)
+        base = self._shared(name.removesuffix(OWN))
+        folder = self.place_for_copy(conversation, name)
+        if base is None or folder is None or not folder.is_dir():
+            why = "it was deleted, or never was: fork the conversation with a folder of its own"
+            raise NotFound("folder of the conversation", conversation, why)
+        return replace(base, folder=folder)
+
+    def again(self, name: str | None, path: str | None) -> Workspace | None:
+        """The one that a stored turn works in. NotFound where this name does not mean this folder here."""
+        if path is None or (self.main is None and not self.named):
+            return self.main
+        found = self._shared(name.removesuffix(OWN) if name else None)
+        if found is not None and name and name.endswith(OWN) and self._is_copy(Path(path), name):
+            return replace(found, folder=Path(path))
+        if found is None or found.path != path:
+            raise NotFound("workspace", path, "this program works in other folders")
+        return found
+
+    def place_for_copy(self, conversation: str, name: str | None) -> Path | None:
+        """Where a conversation has its copy of the workspace of this name. The folder tells of which one it
+        is: under another's name it would have another's bounds. None where there is no place for copies."""
+        base = (name or "").removesuffix(OWN)
+        return (
+            self._copies / (f"{conversation}{_OF}{base}" if base else conversation) if self._copies else None
+        )
+
+    def copy_of(self, conversation: str) -> Path | None:
+        """The folder that it has for itself. None where it has none."""
+        found = (one for one in self.copies() if one.name.partition(_OF)[0] == conversation)
+        return next(found, None)  # also of a workspace that is no longer among these
+
+    def copies(self) -> list[Path]:
+        """Every folder that a conversation has for itself."""
+        if self._copies is None or not self._copies.is_dir():
+            return []
+        return [folder for folder in self._copies.iterdir() if folder.is_dir() and not folder.suffix]
+
+    def _is_copy(self, folder: Path, name: str) -> bool:
+        if self._copies is None or folder.parent != self._copies.resolve():
+            return False
+        return folder.name.partition(_OF)[2] == name.removesuffix(OWN) and folder.is_dir()
+
+    def _shared(self, name: str | None) -> Workspace | None:
+        if not name:
+            return self.main
+        if name not in self.named:
+            near = get_close_matches(name, self.named, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.named) or 'none'}"
+            raise NotFound("workspace", name, hint)
+        return self.named[name]

@@ -1,0 +1,137 @@
+"""R9: workspaces in pairs with bounds, copies, tasks and forks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Runtime, Workspace
+from dragoman.errors import BadRequest, NotFound
+from dragoman.messages.parts import CallState
+from dragoman.messages.questions import Rule
+from dragoman.tools.builtin import BUILTIN
+from dragoman.turn.conversations import ConversationHandle
+from dragoman.wire.scripted import calls, says
+from tests.runtimes import calls_of, runtime_with
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, Path]:
+    made = {name: tmp_path / name for name in ("main", "site")}
+    for folder in made.values():
+        folder.mkdir()
+    (made["main"] / "keys.txt").write_text("secret\n")
+    return made
+
+
+def opened(tmp_path: Path, script: Any, **options: Any) -> Runtime:
+    return runtime_with(
+        tmp_path,
+        script,
+        tools=[BUILTIN["files"]()],
+        allow=["files.*", "task"],
+        workspace=Workspace(tmp_path / "main", bounds=(Rule("files.read", "keys.txt", "deny"),)),
+        workspaces={"site": tmp_path / "site"},
+        **options,
+    )
+
+
+async def forked(runtime: Runtime, workspace: str = "") -> ConversationHandle:
+    chat = await runtime.conversation(workspace=workspace)
+    await (await chat.send("hi")).result()
+    leaf = (await chat.info()).leaf
+    assert leaf is not None
+    return await runtime.fork(chat.id, leaf, own_folder=True)
+
+
+async def test_a_copy_is_bounded_as_the_folder_it_was_made_of(
+    tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    """P9 × B3: whoever calls it a copy of another folder finds none."""
+    script = [says("hello"), calls("read_file", path="keys.txt"), says("no")]
+    async with opened(tmp_path, script) as runtime:
+        fork = await forked(runtime)
+        with pytest.raises(NotFound, match="folder of the conversation"):
+            await fork.change(workspace="site@")
+        with pytest.raises(NotFound, match="folder of the conversation"):
+            await fork.send("go", workspace="site@")
+        done = await (await fork.send("go")).result()
+        assert [call.state for call in calls_of(done.messages)] == [CallState.REJECTED]
+
+
+async def test_a_conversation_goes_back_to_its_copy(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """R9 × B3: also that of a task, which works in the folder of whoever gave it."""
+    script = [
+        *(says("hello"), calls("task", agent="helper", request="say it"), says("said"), says("done")),
+        *(calls("write_file", path="a.txt", text="a\n"), says("written")),
+    ]
+    async with opened(tmp_path, script, agents=[Agent(name="helper")]) as runtime:
+        fork = await forked(runtime)
+        await fork.change(workspace="site")
+        await fork.change(workspace="@")
+        await (await fork.send("go")).result()
+        (task,) = [one for one in await runtime.store.within(fork.id) if one != fork.id]
+        inner = await runtime.conversation(task)
+        await inner.change(workspace="@")
+        await (await inner.send("write")).result()
+        assert not (folders["main"] / "a.txt").exists()
+
+
+async def test_a_copy_goes_with_its_conversation_also_where_its_workspace_is_gone(
+    tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    """B3 × R9: settings that no longer name the folder keep nobody's files."""
+    async with opened(tmp_path, [says("hello")]) as runtime:
+        fork = await forked(runtime, "site")
+        copy = runtime.services.workspaces.copy_of(fork.id)
+        assert copy is not None
+    async with runtime_with(tmp_path, [], workspace=folders["main"]) as later:
+        await later.delete(fork.id)
+    assert not copy.exists()
+
+
+async def test_a_folder_that_is_gone_cannot_be_copied(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """B3: that is said, and there is no fork."""
+    async with opened(tmp_path, [says("hello")]) as runtime:
+        folders["site"].rmdir()
+        with pytest.raises(BadRequest, match="cannot be copied"):
+            await forked(runtime, "site")
+        assert len(await runtime.conversations()) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are counted by /proc")
+async def test_copies_that_nobody_works_in_hold_no_files_open(
+    tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    """B3 × S3: a server with a thousand forks has a limit of open files, as any program."""
+    forks = 34
+    script = [says("hello"), *[calls("write_file", path="a.txt", text="a\n"), says("ok")] * forks]
+    async with opened(tmp_path, script) as runtime:
+        chat = await runtime.conversation()
+        await (await chat.send("hi")).result()
+        leaf = str((await chat.info()).leaf)
+        before = _open_files(tmp_path)
+        made = [await runtime.fork(chat.id, leaf, own_folder=True) for _ in range(forks)]
+        turns = []
+        for fork in made:
+            turns.append(await fork.send("go"))
+            await turns[-1].result()
+        assert _open_files(tmp_path) - before < 3 * forks // 2
+        assert [file.path for file in (await turns[0].diff()).files] == ["a.txt"]
+        await turns[0].revert()
+    async with opened(tmp_path, []) as later:
+        assert _open_files(tmp_path) <= before + 3
+        await later.delete(made[1].id)
+        assert _open_files(tmp_path) - before < 3 * forks // 2
+
+
+def _open_files(below: Path) -> int:
+    found = 0
+    for one in Path("/proc/self/fd").iterdir():
+        try:
+            found += str(one.readlink()).startswith(str(below))
+        except OSError:
+            continue  # the one that lists them
+    return found

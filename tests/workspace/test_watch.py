@@ -1,0 +1,223 @@
+"""B1: where the kernel reports what changed, the folder is not walked through, and nothing is missed."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from dragoman.workspace.folder import open_root
+from dragoman.workspace.known import Known
+from dragoman.workspace.states import SnapshotLimits
+from dragoman.workspace.watch import FolderWatch, covers
+from dragoman.workspace.whole import WholeLooks
+from tests.workspace.folders import history_of, picture, record
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "a.txt").write_text("one\n")
+    (root / "src" / "b.py").write_text("print(1)\n")
+    (root / "src" / "deep" / "c.py").write_text("print(2)\n")
+    return root
+
+
+class Watched:
+    """Looks at a folder as a history does, without one."""
+
+    def __init__(self, root: Path, trusted: float = 300.0) -> None:
+        self.known = Known()
+        self.looks = WholeLooks(root, SnapshotLimits(), (), watch_from=0, trusted=trusted)
+        self.changed()
+
+    def changed(self) -> list[str]:
+        look = self.looks.look(self.known, lambda data: sha256(data).hexdigest(), None)
+        return sorted(change.path for change in look.changes)
+
+
+@pytest.fixture
+def watch(root: Path) -> Iterator[FolderWatch]:
+    opened = open_root(root)
+    watch = FolderWatch(opened.fd)
+    watch.begin_walk()
+    watch.add("", opened.fd)
+    yield watch
+    watch.close()
+    opened.close()
+
+
+def test_what_was_done_is_reported_at_once_and_once(root: Path, watch: FolderWatch) -> None:
+    """B1: no waiting, and no thread."""
+    (root / "a.txt").write_text("two\n")
+    (root / "new").mkdir()
+    assert watch.peek() == {"": {"a.txt", "new"}}
+    assert watch.take() == {"": {"a.txt", "new"}}
+    assert watch.take() == {}
+
+
+def test_more_than_the_queue_holds_is_said_to_be_lost(root: Path, watch: FolderWatch) -> None:
+    """B1: then everything is looked at."""
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    if most > 100_000:
+        pytest.skip("the queue of this machine is too long to be filled in a test")
+    for number in range(most + 100):
+        os.utime(root / ("a.txt" if number % 2 else "src"))  # the same twice would be one report
+    assert watch.take() is None
+    (root / "a.txt").write_text("three\n")
+    assert watch.take() == {"": {"a.txt"}}
+
+
+def test_a_report_of_a_folder_covers_what_is_in_it() -> None:
+    """B1"""
+    reported = [{"": {"src"}}, {"lib/": {"x"}}]
+    assert covers(reported, "src/deep/c.py")
+    assert covers(reported, "lib/x")
+    assert not covers(reported, "lib/y")
+    assert not covers(reported, "lib")
+
+
+def _fill_at_once(root: Path) -> None:
+    (root / "made" / "in" / "one").mkdir(parents=True)
+    (root / "made" / "in" / "one" / "go").write_text("x")
+
+
+def _swap(root: Path) -> None:
+    (root / "src").rename(root / "old")
+    (root / "src").mkdir()
+    (root / "src" / "b.py").write_text("other\n")
+    (root / "old" / "deep" / "c.py").write_text("after the move\n")
+
+
+def _map(root: Path) -> None:
+    with (root / "a.txt").open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        memory[:3] = b"two"
+
+
+def _replace_by_file(root: Path) -> None:
+    shutil.rmtree(root / "src")
+    (root / "src").write_text("a file")
+
+
+def _out_and_in(root: Path) -> None:
+    (root / "src").rename(root.parent / "away")
+    (root.parent / "away" / "b.py").write_text("changed outside\n")
+    (root.parent / "away").rename(root / "src")
+
+
+WORKS: list[Callable[[Path], object]] = [_fill_at_once, _swap, _map, _replace_by_file, _out_and_in]
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_folders_that_move_and_fill_are_told_as_by_a_walk(root: Path, work: Callable[[Path], object]) -> None:
+    """B1: a watch set late, one that went along with its folder, bytes written as memory; and again."""
+    walked = shutil.copytree(root, root.parent / "walked" / "work")
+    watching, walking = history_of(root, watch_from=0), history_of(walked, watch_from=10**9)
+    for history in (watching, walking):
+        record(history, lambda: None)
+    told, expected = record(watching, lambda: work(root)), record(walking, lambda: work(walked))
+    assert told is not None
+    assert expected is not None
+    assert told.changes == expected.changes
+    assert picture(root) == picture(walked)
+    for place in list(picture(root)):  # whatever is there now is watched
+        if (root / place).is_file():
+            again = record(watching, lambda place=place: (root / place).write_text("once more"))  # type: ignore[misc]
+            assert again is not None
+            assert [change.path for change in again.changes] == [place]
+
+
+def test_a_file_with_two_names_is_always_looked_at(root: Path) -> None:
+    """B1: a write by the name that is outside is reported to nobody."""
+    outside = root.parent / "outside"
+    outside.hardlink_to(root / "a.txt")
+    watched = Watched(root)
+    outside.write_text("by another name\n")
+    assert watched.changed() == ["a.txt"]
+
+
+def test_ignore_rules_that_change_hold_from_the_next_call_on(root: Path) -> None:
+    """B1: also in a folder that the kernel watches, and in one that was made meanwhile."""
+    history = history_of(root, watch_from=0)
+    record(history, lambda: None)
+
+    def work() -> None:
+        (root / "src" / ".gitignore").write_text("*.log\n")
+        (root / "src" / "told.log").write_text("x")
+        (root / "new").mkdir()
+        (root / "new" / ".gitignore").write_text("*.log\n")
+
+    told = record(history, work)
+    assert told is not None
+    assert "src/told.log" in [change.path for change in told.changes]
+
+    def more() -> None:
+        for folder in ("src", "new"):
+            (root / folder / "hidden.log").write_text("x")
+            (root / folder / "seen").write_text("x")
+
+    told = record(history, more)
+    assert told is not None
+    assert [change.path for change in told.changes] == ["new/seen", "src/seen"]
+
+
+def test_what_a_person_excludes_in_their_clone_holds_at_once(root: Path) -> None:
+    """B1: the folder of the version control is not watched; its list is read at each look."""
+    (root / ".git" / "info").mkdir(parents=True)
+    history = history_of(root, watch_from=0)
+    record(history, lambda: None)
+    (root / ".git" / "info" / "exclude").write_text("*.log\n")
+    told = record(history, lambda: [(root / name).write_text("x") for name in ("a.log", "b")])
+    assert told is not None
+    assert [change.path for change in told.changes] == ["b"]
+
+
+@pytest.mark.parametrize("watch_from", [0, 10**9])
+def test_a_file_in_place_of_an_ignored_folder_is_seen(root: Path, watch_from: int) -> None:
+    """B1: a rule for folders hides no file of that name."""
+    (root / ".gitignore").write_text("build/\n")
+    (root / "build").mkdir()
+    history = history_of(root, watch_from=watch_from)
+    record(history, lambda: None)
+
+    def work() -> None:
+        (root / "build").rmdir()
+        (root / "build").write_text("a file")
+
+    told = record(history, work)
+    assert told is not None
+    assert [change.path for change in told.changes] == ["build"]
+
+
+def test_a_workspace_that_is_another_folder_by_now_is_walked_through(root: Path) -> None:
+    """B1: what is reported is reported of the folder that was opened."""
+    watched = Watched(root)
+    root.rename(root.parent / "before")
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "b.py").write_text("another\n")
+    assert watched.changed() == ["a.txt", "src/b.py", "src/deep", "src/deep/c.py"]
+
+
+def test_a_walk_finds_what_was_not_reported_and_the_kernel_is_asked_no_more(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B1: a second name that came, was written to and went between two looks."""
+    caplog.set_level("INFO")
+    watched = Watched(root, trusted=0.0)
+    outside = root.parent / "outside"
+    outside.hardlink_to(root / "a.txt")
+    outside.write_text("by another name\n")
+    outside.unlink()
+    assert watched.changed() == ["a.txt"]
+    assert "a.txt changed without a report" in caplog.text
+    (root / "src" / "b.py").write_text("seen by a walk\n")
+    assert watched.changed() == ["src/b.py"]
