@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
+from pathlib import Path
 
-from playwright.async_api import TimeoutError as TooLate
 from playwright.async_api import expect
 
 from tests.browser.plays import POEM
 from tests.browser.stage import MARKS, Person, Server
-from tests.patience import PATIENCE, eventually
+from tests.patience import eventually
 
 pytestmark = MARKS
 
 
+def nothing_at(file: Path) -> Path:
+    """All tests of a process share one folder: what another wrote there would not be overwritten unread."""
+    file.unlink(missing_ok=True)
+    return file
+
+
 async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person, server: Server) -> None:
     """B2, B3"""
-    file = server.config.with_name("draft.txt")
+    file = nothing_at(server.config.with_name("draft.txt"))
     await person.say("draft")
     await expect(person.by("question-diff")).to_contain_text("+second")
     assert not file.exists()
@@ -37,22 +41,14 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await eventually(lambda: file.exists() and file.read_text("utf-8") == "mine")
 
 
-async def choose(person: Person, menu: str, entry: str) -> None:
-    """From a menu under the answer. It closes where the answer is drawn anew, at the end of its turn."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            await person.answer.get_by_test_id(menu).click()
-            with suppress(TooLate):
-                return await person.by(entry).click(timeout=2_000)
-
-
 async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -> None:
     """B3: offered where files were written; what it does afterwards is done to its copy."""
-    file = server.config.with_name("draft.txt")
+    file = nothing_at(server.config.with_name("draft.txt"))
     await person.say("draft")
     await person.by("allow").click()
     await person.sees("It is written.")
-    await choose(person, "fork", "fork-folder")
+    await person.answer.get_by_test_id("fork").click()
+    await person.by("fork-folder").click()
     await expect(person.page.get_by_text("Back to the original")).to_be_visible()
     file.write_text("mine")
     (copy,) = server.config.parent.glob("**/snapshots/copies/conv_*/draft.txt")

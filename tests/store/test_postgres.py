@@ -123,7 +123,9 @@ async def test_a_server_that_crashes_and_comes_back_is_survived(tmp_path: Path, 
         while (await _state(runtime, turn.id)) != "completed":  # noqa: ASYNC110 - it is tried again now and then
             await asyncio.sleep(0.1)
         assert (await runtime.turn(turn.id).result()).text == "done"
+        reached.clear()
         again = await runtime.send("go")  # and it hears of writes again
+        await reached.wait()
         other = PostgresStore(postgres.url(schema_of(tmp_path)))
         await other.open()
         await other.post(again.id, "cancel", {"reason": "enough"})
