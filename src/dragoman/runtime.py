@@ -40,8 +40,9 @@ from dragoman.store.store import Found, Store
 from dragoman.store.transfer import export_conversation, import_conversation, markdown
 from dragoman.telemetry.observer import Telemetry
 from dragoman.tools.permissions import concerns, is_known_later, parse_rule
+from dragoman.tools.review import ReviewPolicy
 from dragoman.tools.thread import in_thread
-from dragoman.tools.tool import Review, Tool
+from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Source, Toolbox, grouped
 from dragoman.turn.agent import Agent
 from dragoman.turn.commands import Commands
@@ -102,7 +103,7 @@ class Runtime:
         options: Mapping[str, JsonValue] | None = None,
         mode: Mode = "auto",
         on_reject: Literal["continue", "stop"] = "continue",
-        review: Review = "never",
+        review: ReviewPolicy = "never",
         max_rounds: int = 10,
         max_tokens: int | None = None,
         max_cost: float | None = None,
@@ -234,10 +235,9 @@ class Runtime:
         """A misspelled denial protects nobody. What sources have is not known yet."""
         toolbox = self.services.toolbox
         known = {"loop", "hand_off", *(tool.permission for group in toolbox.groups for tool in group.tools)}
-        denials = [rule for rule in self.services.rules if rule.action == "deny" and not is_known_later(rule)]
-        if toolbox.sources:
-            return []
-        return [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
+        denials = [rule for rule in self.services.rules if rule.action == "deny" and not toolbox.sources]
+        idle = [rule for rule in denials if not any(concerns(rule, permission) for permission in known)]
+        return [rule for rule in idle if not is_known_later(rule.permission)]
 
     # ── conversations ─────────────────────────────────────────────────────────────────────────────
 

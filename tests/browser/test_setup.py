@@ -153,12 +153,14 @@ async def test_options_and_limits_are_set_for_one_conversation(owner: Person) ->
     await owner.by("setting-max_rounds").fill("3")
     await owner.by("setting-review").select_option("on_error")
     await owner.by("setting-dialect").select_option("hermes")
+    await owner.by("setting-review").select_option("by tool")
+    await owner.by("setting-review-patterns").fill("shell=always\nmcp.*=on_error")
     await owner.by("setting-private").fill("Berta=Berta Meier")
     await owner.by("setting-private").blur()
     wanted = {
         "options": {"temperature": 0.4, "top_p": 0.9},
         "max_rounds": 3,
-        "review": "on_error",
+        "review": {"shell": "always", "mcp.*": "on_error"},
         "dialect": "hermes",
         "private": {"Berta": "Berta Meier"},
     }

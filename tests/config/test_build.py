@@ -14,6 +14,7 @@ from dragoman.config.settings import Settings, load
 from dragoman.errors import ConfigError
 from dragoman.messages.events import CallAsked
 from dragoman.messages.parts import CallState
+from dragoman.tools.review import review_of
 from dragoman.turn.handles import TurnHandle
 from dragoman.wire.scripted import Script, calls, says
 from tests.runtimes import only_call
@@ -233,3 +234,23 @@ def test_a_misspelled_denial_is_an_error(tmp_path: Path, text: str) -> None:
     """P1: it would hold nothing back."""
     with pytest.raises(ConfigError, match=r"dragoman\.toml:\d+: deny: .* did you mean"):
         opened(tmp_path, text)
+
+
+def test_results_are_reviewed_by_patterns(tmp_path: Path) -> None:
+    """P5: built-in tools, too; what concerns nothing is told, and what is misspelled is an error."""
+    lines = [
+        'read_file = "always"',
+        '"files.write" = "on_error"',
+        '"mcp.x.*" = "always"',
+        'deploy = "always"',
+    ]
+    built = opened(tmp_path, "\n".join(["[review]", *lines]))
+    (warning,) = built.warnings
+    assert "review: no tool has the name or permission 'deploy'" in warning
+    services = built.runtime.services
+    found = {
+        one.name: review_of(one, services.review) for group in services.toolbox.groups for one in group.tools
+    }
+    assert (found["read_file"], found["glob"], found["edit_file"]) == ("always", "never", "on_error")
+    with pytest.raises(ConfigError, match=r"review: .*'fils\.\*', so it would .* did you mean 'files\.\*'"):
+        opened(tmp_path, '[review]\n"fils.*" = "always"\n')

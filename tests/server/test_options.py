@@ -134,6 +134,8 @@ async def test_a_conversation_sets_review_rounds_history_and_what_is_private(tmp
     ("settings", "words"),
     [
         ({"review": "sometimes"}, "'never', 'on_error' or 'always'"),
+        ({"review": {"shell": "sometimes"}}, "'never', 'on_error' or 'always'"),
+        ({"review": {" ": "always"}}, "a pattern is a tool's name or permission"),
         ({"max_rounds": -1}, "greater than or equal to 0"),
         ({"history": "all"}, "valid integer"),
         ({"private": {"name": ""}}, "each needs a name and a text"),

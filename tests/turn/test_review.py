@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman import (
-    release,
-    tool,
-    withhold,
-)
+from dragoman import BadRequest, ConfigError, release, tool, withhold
 from dragoman.messages.parts import CallState, ToolResult
 from dragoman.messages.questions import Answer
 from dragoman.wire.scripted import calls, says
@@ -100,3 +97,82 @@ async def test_a_review_survives_a_restart_and_the_tool_does_not_run_again(tmp_p
         call = only_call(await second.turn(turn.id).result())
     assert call.result == ToolResult("salary: 5000")
     assert ran == ["report"]
+
+
+# ── by pattern ────────────────────────────────────────────────────────────────────────────────────
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+@tool(permission="notes.read")
+def recall(fail: bool = False) -> str:
+    """Recall."""
+    if fail:
+        raise ValueError("forgotten")
+    return "remembered"
+
+
+@pytest.mark.parametrize(
+    ("settings", "conversation", "send", "reviewed"),
+    [
+        ("never", None, None, []),
+        ({"look": "always"}, None, None, ["look"]),
+        ({"notes.*": "always"}, None, None, ["recall", "recall"]),
+        ("never", {"*": "on_error"}, None, ["recall"]),
+        ("never", None, {"l??k": "always", "*": "never"}, ["look"]),
+        ({"look": "always"}, {"recall": "on_error"}, None, ["look", "recall"]),
+        ("never", {"*": "always"}, {"look": "always"}, ["look"]),  # a send says it anew for its turn
+        (
+            {"*": "always"},
+            "never",
+            {"*": "never"},
+            ["look", "recall", "recall"],
+        ),  # no less than settings
+    ],
+)
+async def test_results_are_reviewed_by_patterns_of_names_and_permissions(
+    tmp_path: Path, settings: Any, conversation: Any, send: Any, reviewed: list[str]
+) -> None:
+    """P5 × R9: the strictest of all that match."""
+    script = [calls("look") + calls("recall") + calls("recall", fail=True), says("ok")]
+    async with runtime_with(tmp_path, script, tools=[look, recall], allow=["*"], review=settings) as runtime:
+        chat = await runtime.conversation(review=conversation)
+        turn = await chat.send("go", review=send)
+        found = []
+        async for question in turn.asked():
+            assert question.kind == "review"
+            found.append(question.tool)
+            await turn.answer(question, release())
+        assert (await turn.result()).state == "completed"
+    assert sorted(found) == reviewed
+
+
+async def test_patterns_of_a_conversation_are_changed_one_by_one(tmp_path: Path) -> None:
+    """P5 × R9"""
+    async with runtime_with(tmp_path, []) as runtime:
+        chat = await runtime.conversation(review={"look": "always", "mcp.*": "on_error"})
+        await chat.change(review={"look": "never", "shell": "always"})
+        assert (await chat.info()).settings["review"] == {
+            "look": "never",
+            "mcp.*": "on_error",
+            "shell": "always",
+        }
+        await chat.change(review="always")
+        assert (await chat.info()).settings["review"] == "always"
+
+
+@pytest.mark.parametrize("wrong", ["sometimes", {"look": "sometimes"}, {"": "always"}, 3])
+async def test_what_says_nothing_about_results_is_refused(tmp_path: Path, wrong: Any) -> None:
+    """P5"""
+    with pytest.raises(ConfigError, match="review"):
+        runtime_with(tmp_path, [], review=wrong)
+    async with runtime_with(tmp_path, []) as runtime:
+        chat = await runtime.conversation()
+        with pytest.raises(BadRequest, match="review"):
+            await chat.send("go", review=wrong)
+        with pytest.raises(BadRequest, match="review"):
+            await chat.change(review=wrong)

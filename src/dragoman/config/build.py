@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.catalog import catalog_from
 from dragoman.config.durations import parse_duration
 from dragoman.config.formatters import formatters_of
-from dragoman.config.idle_rules import check_denials, find_idle_rules
+from dragoman.config.idle_rules import check_misspelled, find_idle_rules
 from dragoman.config.plugins import load_plugins
 from dragoman.config.project_prompt import ProjectPrompt, project_prompt
 from dragoman.config.settings import Settings, data_folder, user_file, user_folder
@@ -132,7 +132,7 @@ def build_runtime(
         **_runtime_options(values),
         **{"telemetry": telemetry_from_environment(), **more},
     )
-    check_denials(runtime)
+    check_misspelled(runtime)
     return Built(runtime, [*warnings, *find_idle_rules(runtime)], project_prompt(settings))
 
 

@@ -1,4 +1,4 @@
-"""Rules that concern no tool: a misspelled denial is an error, everything else is told."""
+"""Rules that concern no tool: a denial or review that is misspelled is an error, everything else is told."""
 
 from __future__ import annotations
 
@@ -10,38 +10,67 @@ from dragoman.messages.questions import Rule
 from dragoman.runtime import Runtime
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.permissions import concerns, is_known_later
+from dragoman.tools.review import concerns_tool
+from dragoman.tools.tool import Tool
+from dragoman.tools.toolbox import Group
 
 
-def check_denials(runtime: Runtime) -> None:
-    """A denial that is misspelled holds nothing back: ConfigError. One of another folder's tool may be idle
+def check_misspelled(runtime: Runtime) -> None:
+    """What is misspelled holds nothing back: ConfigError. What is about another folder's tool may be idle
     here, and is only told of."""
     known = _permissions(runtime)
+    for rule in _rules(runtime):
+        if rule.action == "deny" and not is_known_later(rule.permission) and not _is_about(rule, known):
+            said = f"{rule.origin or 'settings'}: deny: no tool has the permission"
+            _refuse_if_near(said, rule.permission, known)
+    names = known | {tool.name for tool in _tools(runtime)}
+    for pattern in _idle_reviews(runtime):
+        _refuse_if_near("settings: review: no tool has the name or permission", pattern, names)
+
+
+def _refuse_if_near(said: str, pattern: str, known: Iterable[str]) -> None:
     words = {word for one in known for word in (one, one.partition(".")[0])}
-    agents = runtime.services.agents.values()
-    for rule in (*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)):
-        if rule.action != "deny" or is_known_later(rule) or _is_about(rule, known):
-            continue
-        if near := get_close_matches(rule.permission.rstrip(".*"), words, n=1, cutoff=0.7):
-            tail = rule.permission[len(rule.permission.rstrip(".*")) :]
-            raise ConfigError(
-                f"{rule.origin or 'settings'}: deny: no tool has the permission {rule.permission!r}, so it "
-                f"would hold nothing back: did you mean {near[0] + tail!r}?"
-            )
+    bare = pattern.rstrip(".*")
+    if near := get_close_matches(bare, words, n=1, cutoff=0.7):
+        meant = near[0] + pattern[len(bare) :]
+        raise ConfigError(f"{said} {pattern!r}, so it would hold nothing back: did you mean {meant!r}?")
 
 
 def near_permissions(runtime: Runtime, rule: Rule) -> str | None:
     """What may have been meant by a rule that concerns no tool; None where it concerns one, or may do so:
     what servers of other programs have is not known yet."""
     known = _permissions(runtime)
-    if is_known_later(rule) or _is_about(rule, known):
+    if is_known_later(rule.permission) or _is_about(rule, known):
         return None
     near = get_close_matches(rule.permission, known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
 
 
+def _rules(runtime: Runtime) -> list[Rule]:
+    """Of the settings and of all agents."""
+    agents = runtime.services.agents.values()
+    return [*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)]
+
+
+def _groups(runtime: Runtime) -> list[Group]:
+    """Those that are here, and those that could be."""
+    return [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
+
+
+def _tools(runtime: Runtime) -> list[Tool]:
+    return [tool for group in _groups(runtime) for tool in group.tools]
+
+
 def _permissions(runtime: Runtime) -> set[str]:
-    groups = [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
-    return {tool.permission for group in groups for tool in group.tools} | {"skills", "loop"}
+    return {tool.permission for tool in _tools(runtime)} | {"skills", "loop"}
+
+
+def _idle_reviews(runtime: Runtime) -> list[str]:
+    """Patterns of `review` that concern none of them."""
+    policy, tools = runtime.services.review, _tools(runtime)
+    patterns = () if isinstance(policy, str) else policy
+    idle = [pattern for pattern in patterns if not any(concerns_tool(pattern, tool) for tool in tools)]
+    return [pattern for pattern in idle if not is_known_later(pattern)]
 
 
 def _is_about(rule: Rule, permissions: Iterable[str]) -> bool:
@@ -53,16 +82,17 @@ def find_idle_rules(runtime: Runtime) -> Iterator[str]:
 
     What servers of other programs have is not known yet, and is left out.
     """
-    groups = [*runtime.services.toolbox.groups, *(make() for make in BUILTIN.values())]
+    groups = _groups(runtime)
     permissions = _permissions(runtime)
     tools = {f"{group.name}.{tool.name}" for group in groups for tool in group.tools}
     names = {group.name for group in groups} | tools
-    agents = runtime.services.agents.values()
-    for rule in dict.fromkeys([*runtime.services.rules, *(rule for agent in agents for rule in agent.rules)]):
-        if not is_known_later(rule) and not _is_about(rule, permissions):
+    for rule in dict.fromkeys(_rules(runtime)):
+        if not is_known_later(rule.permission) and not _is_about(rule, permissions):
             yield f"no tool has the permission of the rule {str(rule)!r}: `dragoman tools` shows their words"
+    for pattern in _idle_reviews(runtime):
+        yield f"review: no tool has the name or permission {pattern!r}: `dragoman tools` shows their words"
     servers = tuple(f"{source.name}." for source in runtime.services.toolbox.sources)
-    for agent in agents:
+    for agent in runtime.services.agents.values():
         for name in agent.tools or ():
             if name not in names and not name.startswith(servers):
                 yield f"agent {agent.name}: there is no group or tool {name!r}"

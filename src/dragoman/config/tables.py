@@ -19,6 +19,7 @@ from dragoman.providers.tables import ProviderTable, TraitsTable, Variable
 from dragoman.store.blobs.place import check_place
 from dragoman.tools.mcp.servers import McpServer
 
+ReviewWord: TypeAlias = Literal["never", "on_error", "always"]
 ModeWord: TypeAlias = Literal["auto", "ask", "manual", "off"]
 Rules: TypeAlias = list[str]
 Positive: TypeAlias = Annotated[int, Field(gt=0)]
@@ -245,7 +246,8 @@ class ConfigTable(TypedDict, total=False):
     ]
     private: Annotated[dict[str, str], Field(description="names for texts that no provider may see")]
     review: Annotated[
-        Literal["never", "on_error", "always"], Field(description="results that a person sees first")
+        ReviewWord | dict[str, ReviewWord],
+        Field(description="results that a person sees first; a table says it of tools, by patterns"),
     ]
     small_model: Annotated[str, Field(description="the model for titles and summaries")]
     titles_by_model: Annotated[bool, Field(description="let the model title conversations")]

@@ -25,6 +25,9 @@ class Body(BaseModel):
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────
 
 Count = Annotated[int, Field(ge=0, strict=True)]
+Reviews = (
+    Review | Annotated[dict[str, Review], Field(examples=[{"shell": "always", "mcp.*": "on_error"}])]
+)  # for all tools, or by patterns of their names and permissions
 Switches = Annotated[
     dict[str, Annotated[bool, Strict()]], Field(examples=[{"files": False, "files.read_file": True}])
 ]
@@ -41,7 +44,7 @@ class ConversationSettings(TypedDict, total=False):
     system: Annotated[str | None, Field(description="a system prompt, after the general one")]
     options: Annotated[dict[str, JsonValue] | None, Field(description="of requests, such as temperature")]
     tools: Annotated[Switches | None, Field(description="groups and tools that are on or off")]
-    review: Annotated[Review | None, Field(description="results that a person sees before the model")]
+    review: Annotated[Reviews | None, Field(description="results that a person sees before the model")]
     max_rounds: Annotated[Count | None, Field(description="batches of calls in one turn; 0 means no tools")]
     continuations: Annotated[
         Count | None, Field(description="how often a reply that was cut off is asked to go on")
@@ -112,7 +115,7 @@ class TurnBody(Body):
     dialect: Annotated[
         str | None, Field(description="how calls are made: auto, native, or as text, such as xml_tag")
     ] = None
-    review: Annotated[Review | None, Field(description="results that a person sees before the model")] = None
+    review: Annotated[Reviews | None, Field(description="results that a person sees before the model")] = None
     max_rounds: Annotated[Count | None, Field(description="batches of calls; 0 means no tools")] = None
     continuations: Annotated[
         Count | None, Field(description="how often a reply that was cut off is asked to go on")

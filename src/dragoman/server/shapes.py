@@ -15,11 +15,12 @@ from dragoman.messages.questions import MODES, Action, Mode, Question, Rule
 from dragoman.messages.spending import Spending
 from dragoman.messages.usage import Usage
 from dragoman.providers.prices import Price
-from dragoman.tools.tool import REVIEWS
+from dragoman.tools.review import REVIEWS
 from dragoman.turn.settings import AUTO
 from dragoman.turn.trace import Totals, TurnTrace
 from dragoman.workspace.diff import FileDiff
 
+_REVIEW = {"type": "string", "enum": list(REVIEWS)}
 SETTINGS: dict[str, dict[str, Any]] = {
     "model": {"type": "string"},
     "agent": {"type": "string"},
@@ -27,7 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "system": {"type": "string"},
     "options": {"type": "object", "additionalProperties": {}},
     "tools": {"type": "object", "additionalProperties": {"type": "boolean"}},
-    "review": {"type": "string", "enum": list(REVIEWS)},
+    "review": {"anyOf": [_REVIEW, {"type": "object", "additionalProperties": _REVIEW}]},
     "max_rounds": {"type": "integer", "minimum": 0},
     "continuations": {"type": "integer", "minimum": 0},
     "history": {"type": "integer", "minimum": 0},

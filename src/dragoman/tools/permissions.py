@@ -35,13 +35,13 @@ def decide(permission: str, patterns: Sequence[str], rules: Sequence[Rule]) -> R
 
 def hidden(permission: str, rules: Sequence[Rule]) -> bool:
     """True where the last rule on a permission denies everything: the tool is then not even offered."""
-    last = next((rule for rule in reversed(rules) if _matches(rule.permission, permission)), None)
+    last = next((rule for rule in reversed(rules) if matches(rule.permission, permission)), None)
     return last is not None and last.action == "deny" and last.pattern == "*"
 
 
-def is_known_later(rule: Rule) -> bool:
-    """Whether it is about tools that come with a server, a message or an editor: none is there yet."""
-    return rule.permission.startswith(("mcp.", "client.", "mcp_server"))
+def is_known_later(permission: str) -> bool:
+    """Whether a pattern is about tools that come with a server, a message or an editor: none is there yet."""
+    return permission.startswith(("mcp.", "client.", "mcp_server"))
 
 
 def parse_rule(text: str, action: Action, origin: str = "") -> Rule:
@@ -66,17 +66,18 @@ def rules_in_words(rules: Iterable[Rule]) -> str:
 
 def concerns(rule: Rule, permission: str) -> bool:
     """Whether a rule says anything about a permission."""
-    return _matches(rule.permission, permission)
+    return matches(rule.permission, permission)
 
 
 def _last_match(permission: str, pattern: str, rules: Sequence[Rule]) -> Ruling:
     for rule in reversed(rules):
-        if _matches(rule.permission, permission) and _matches(rule.pattern, pattern):
+        if matches(rule.permission, permission) and matches(rule.pattern, pattern):
             return Ruling(rule.action, rule)
     return Ruling("ask")
 
 
-def _matches(pattern: str, text: str) -> bool:
+def matches(pattern: str, text: str) -> bool:
+    """`*` is any text, `?` one character."""
     if pattern.endswith(" *"):
         text += " "  # so that `git *` matches `git`, too
     return pattern == "*" or _compiled(pattern).fullmatch(text) is not None

@@ -32,8 +32,6 @@ Replay: TypeAlias = Literal["never", "ask", "safe"]
 Review: TypeAlias = Literal["never", "on_error", "always"]
 """Which results a person sees before the model does."""
 
-REVIEWS: tuple[Review, ...] = ("never", "on_error", "always")  # the stricter, the later
-
 Writes: TypeAlias = Literal["nothing", "named", "anything"]
 """What a call may change in the workspace: nothing, the paths that its patterns name, or anything."""
 

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict, Unpack
 from dragoman.errors import BadRequest
 from dragoman.messages.questions import Mode
 from dragoman.messages.request import OutputSpec, ToolSpec
-from dragoman.tools.tool import Review
+from dragoman.tools.review import ReviewPolicy
 from dragoman.turn.client_tools import check_client_tools
 from dragoman.turn.facts import TurnOptions
 from dragoman.turn.output import Output
@@ -33,7 +33,7 @@ class SendOptions(TypedDict, total=False):
     agent: str | None
     tools: Mapping[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
     dialect: str | None  # how calls are made: `auto`, `native`, or as text, such as `xml_tag`
-    review: Review | None  # which results a person sees before the model does
+    review: ReviewPolicy | None  # which results a person sees before the model does
     max_rounds: int | None
     continuations: int | None  # how often a reply that was cut off may go on
     history: int | None  # how many turns before this one the model is shown
@@ -63,7 +63,7 @@ def turn_options(output: OutputSpec | None = None, /, **said: Unpack[SendOptions
                 f"did you mean {near[0]}?" if near else f"there are {', '.join(SendOptions.__annotations__)}"
             )
             raise BadRequest(f"a send has no option {name!r}: {hint}")
-    over: dict[str, JsonValue] = {name: said[name] for name in _OVER if said.get(name) is not None}  # type: ignore[literal-required]
+    over: dict[str, Any] = {name: said[name] for name in _OVER if said.get(name) is not None}  # type: ignore[literal-required]
     return TurnOptions(
         model=said.get("model"),
         mode=said.get("mode"),

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.questions import MODES, Grant, Mode, Rule
 from dragoman.store.store import Store
-from dragoman.tools.tool import REVIEWS, Review
+from dragoman.tools.review import ReviewPolicy, wrong_with
 from dragoman.tools.toolbox import Toolbox
 from dragoman.turn.agent import NOBODY_IN_PARTICULAR, Agent
 from dragoman.turn.facts import TurnOptions
@@ -67,7 +67,7 @@ class Services:
     options: dict[str, JsonValue] = field(default_factory=dict)
     mode: Mode = "auto"
     on_reject: Literal["continue", "stop"] = "continue"
-    review: Review = "never"  # of every tool's results
+    review: ReviewPolicy = "never"  # which results a person sees first
     concurrency: int = 16  # calls of one turn that run at the same time
     workspaces: Workspaces = field(default_factory=Workspaces)
     deps: object = None  # what tools and plugins get where a send brings none
@@ -95,7 +95,7 @@ class Services:
             raise ConfigError(f"mode {self.mode!r}: it is one of {', '.join(MODES)}")
         if self.on_reject not in ("continue", "stop"):
             raise ConfigError(f"on_reject {self.on_reject!r}: it is 'continue' or 'stop'")
-        if self.review not in REVIEWS:
-            raise ConfigError(f"review {self.review!r}: it is one of {', '.join(REVIEWS)}")
+        if wrong := wrong_with(self.review):
+            raise ConfigError(wrong)
         if self.concurrency < 1:
             raise ConfigError(f"concurrency {self.concurrency}: at least one call must be able to run")

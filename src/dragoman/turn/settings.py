@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import UnionType
 from typing import cast
 
 from pydantic import JsonValue
@@ -12,17 +13,17 @@ from dragoman.dialects.dialect import NAMES, NATIVE
 from dragoman.errors import BadRequest
 from dragoman.messages.boundary import check_json
 from dragoman.messages.questions import MODES, Mode
-from dragoman.tools.tool import REVIEWS, Review
+from dragoman.tools.review import ReviewPolicy, wrong_with
 from dragoman.wire.options import merge_options
 
-_KINDS: dict[str, type] = {
+_KINDS: dict[str, type | UnionType] = {
     "model": str,
     "agent": str,
     "mode": str,
     "system": str,
     "options": dict,
     "tools": dict,
-    "review": str,
+    "review": str | dict,
     "max_rounds": int,
     "continuations": int,
     "history": int,
@@ -42,7 +43,7 @@ class ConversationOptions(TypedDict, total=False):
     system: str | None
     options: dict[str, JsonValue] | None
     tools: dict[str, bool] | None  # switches of groups (`files`) and tools (`files.read_file`)
-    review: Review | None
+    review: ReviewPolicy | None
     max_rounds: int | None
     continuations: int | None
     history: int | None
@@ -91,11 +92,11 @@ def checked(settings: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     for name, value in known(settings).items():
         kind = _KINDS[name]
         if not _is(value, kind):
-            raise BadRequest(f"the setting {name} is a {kind.__name__}, not {value!r}")
+            raise BadRequest(f"the setting {name} is a {getattr(kind, '__name__', kind)}, not {value!r}")
     if settings.get("mode", "auto") not in MODES:
         raise BadRequest(f"mode {settings['mode']!r}: it is one of {', '.join(MODES)}")
-    if settings.get("review", "never") not in REVIEWS:
-        raise BadRequest(f"review {settings['review']!r}: it is one of {', '.join(REVIEWS)}")
+    if wrong := wrong_with(settings.get("review", "never")):
+        raise BadRequest(wrong)
     if (dialect := settings.get("dialect")) is not None:
         check_dialect(str(dialect))
     private = settings.get("private")
@@ -114,7 +115,7 @@ def check_dialect(name: str) -> None:
         raise BadRequest(f"dialect {name!r}: it is one of {', '.join((AUTO, NATIVE, *NAMES))}")
 
 
-def _is(value: JsonValue, kind: type) -> bool:
+def _is(value: JsonValue, kind: type | UnionType) -> bool:
     if kind is int:  # a number of something
         return type(value) is int and value >= 0
     return isinstance(value, kind)

@@ -28,13 +28,7 @@ from dragoman.turn.services import Services
 from dragoman.turn.steps.prepare import mode_of
 
 _DEEPEST = 3  # tasks of tasks of tasks
-_INHERITED = (
-    "tools",
-    "private",
-    "review",
-    "dialect",
-    "workspace",
-)  # settings of the conversation that gives the task
+_INHERITED = ("tools", "private", "review", "dialect", "workspace")  # from the conversation above
 A_WEEK = 7 * 24 * 3600.0  # it may wait for a person; what it may use is limited by its agent
 
 

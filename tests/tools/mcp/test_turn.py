@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import allow_once, reject, reply
+from dragoman import allow_once, reject, reply, withhold
 from dragoman.messages.parts import CallState
 from dragoman.tools.mcp.servers import McpServer
 from dragoman.tools.mcp.source import McpSource
@@ -42,6 +42,20 @@ async def test_rules_name_servers_and_tools(tmp_path: Path) -> None:
     tools = [McpSource("it", raw())]
     result = await play(tmp_path, [calls("it_echo", text="x"), says("done")], allow=["mcp.it.*"], tools=tools)
     assert only_call(result).state is CallState.COMPLETED
+
+
+async def test_results_of_a_server_are_reviewed_by_a_pattern_of_its_tools(tmp_path: Path) -> None:
+    """P5"""
+
+    async def hold_back(turn: TurnHandle, event: Any) -> None:
+        assert event.kind == "review"
+        await turn.answer(event.question, withhold())
+
+    tools = [McpSource("it", raw())]
+    script = [calls("it_echo", text="x"), says("done")]
+    review: Any = {"mcp.it.*": "always", "mcp.other.*": "never"}
+    result = await play(tmp_path, script, answer=hold_back, tools=tools, review=review)
+    assert only_call(result).state is CallState.WITHHELD
 
 
 async def test_a_tool_that_changed_is_asked_about_again_whatever_the_rules_say(tmp_path: Path) -> None:

@@ -365,8 +365,9 @@ export interface components {
                 tools?: {
                     [key: string]: boolean;
                 };
-                /** @enum {string} */
-                review?: "never" | "on_error" | "always";
+                review?: ("never" | "on_error" | "always") | {
+                    [key: string]: "never" | "on_error" | "always";
+                };
                 max_rounds?: number;
                 continuations?: number;
                 history?: number;
@@ -423,7 +424,9 @@ export interface components {
                 [key: string]: boolean;
             } | null;
             /** @description results that a person sees before the model */
-            review?: ("never" | "on_error" | "always") | null;
+            review?: ("never" | "on_error" | "always") | {
+                [key: string]: "never" | "on_error" | "always";
+            } | null;
             /** @description batches of calls in one turn; 0 means no tools */
             max_rounds?: number | null;
             /** @description how often a reply that was cut off is asked to go on */
@@ -456,8 +459,9 @@ export interface components {
                 tools?: {
                     [key: string]: boolean;
                 };
-                /** @enum {string} */
-                review?: "never" | "on_error" | "always";
+                review?: ("never" | "on_error" | "always") | {
+                    [key: string]: "never" | "on_error" | "always";
+                };
                 max_rounds?: number;
                 continuations?: number;
                 history?: number;
@@ -565,7 +569,9 @@ export interface components {
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
-            review?: ("never" | "on_error" | "always") | null;
+            review?: ("never" | "on_error" | "always") | {
+                [key: string]: "never" | "on_error" | "always";
+            } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
             /** @description how often a reply that was cut off is asked to go on */
@@ -981,7 +987,9 @@ export interface components {
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
-            review?: ("never" | "on_error" | "always") | null;
+            review?: ("never" | "on_error" | "always") | {
+                [key: string]: "never" | "on_error" | "always";
+            } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
             /** @description how often a reply that was cut off is asked to go on */
@@ -1363,7 +1371,9 @@ export interface components {
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
-            review?: ("never" | "on_error" | "always") | null;
+            review?: ("never" | "on_error" | "always") | {
+                [key: string]: "never" | "on_error" | "always";
+            } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
             /** @description how often a reply that was cut off is asked to go on */
@@ -1422,7 +1432,9 @@ export interface components {
             /** @description how calls are made: auto, native, or as text, such as xml_tag */
             dialect?: string | null;
             /** @description results that a person sees before the model */
-            review?: ("never" | "on_error" | "always") | null;
+            review?: ("never" | "on_error" | "always") | {
+                [key: string]: "never" | "on_error" | "always";
+            } | null;
             /** @description batches of calls; 0 means no tools */
             max_rounds?: number | null;
             /** @description how often a reply that was cut off is asked to go on */

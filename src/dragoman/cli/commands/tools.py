@@ -22,11 +22,14 @@ from dragoman.redaction import redact_text
 from dragoman.tools.builtin import BUILTIN
 from dragoman.tools.mcp.source import McpSource
 from dragoman.tools.permissions import decide
+from dragoman.tools.review import review_of
 from dragoman.tools.tool import Tool
 from dragoman.tools.toolbox import Group, Toolbox
+from dragoman.turn.services import Services
 from dragoman.wire.scripted import ScriptedModel
 
 WORDS = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+_REVIEWED = {"never": "", "on_error": "  failures seen by you first", "always": "  results seen by you first"}
 COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 
 
@@ -49,9 +52,7 @@ def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
     services = built.runtime.services
     listed = asyncio.run(_read_groups(services.toolbox, check))
     if as_json:
-        groups: list[JsonValue] = [
-            _report(settings, services.toolbox, group, services.rules) for group in listed
-        ]
+        groups: list[JsonValue] = [_report(settings, services, group) for group in listed]
         model = chosen.name if chosen is not None else None
         left_out: list[JsonValue] = [*without]
         warnings: list[JsonValue] = [*map(redact_text, built.warnings)]
@@ -65,7 +66,7 @@ def list_tools(settings: Settings, *, check: bool, as_json: bool) -> None:
         console.print(Text(line, "dim"), soft_wrap=True)
     for group in listed:
         if group.tools or isinstance(_source(services.toolbox, group), McpSource):
-            _show(console, settings, services.toolbox, group, services.rules)
+            _show(console, settings, services, group)
     if without and chosen is not None:
         names = " and ".join(without)
         text = f"not offered: {names}: too many for {chosen.name}, unless you name them in `tools`"
@@ -131,11 +132,11 @@ def _describe_origin(group: Group, toolbox: Toolbox, settings: Settings) -> str:
     return f"{settings.folder / 'tools'}"
 
 
-def _report(settings: Settings, toolbox: Toolbox, group: Group, rules: Sequence[Rule]) -> JsonValue:
-    listed = [(tool, apply_rules(tool, rules, settings)) for tool in group.tools]
+def _report(settings: Settings, services: Services, group: Group) -> JsonValue:
+    listed = [(tool, apply_rules(tool, services.rules, settings)) for tool in group.tools]
     return {
         "name": group.name,
-        "from": _describe_origin(group, toolbox, settings),
+        "from": _describe_origin(group, services.toolbox, settings),
         "tools": [
             {
                 "name": tool.name,
@@ -144,7 +145,7 @@ def _report(settings: Settings, toolbox: Toolbox, group: Group, rules: Sequence[
                 "by": rule.by,
                 "exceptions": [*rule.exceptions],
                 "client": tool.client,
-                "review": tool.review,
+                "review": review_of(tool, services.review),
                 "description": tool.description,
             }
             for tool, rule in listed
@@ -152,20 +153,19 @@ def _report(settings: Settings, toolbox: Toolbox, group: Group, rules: Sequence[
     }
 
 
-def _show(
-    console: Console, settings: Settings, toolbox: Toolbox, group: Group, rules: Sequence[Rule]
-) -> None:
-    origin = one_line(_describe_origin(group, toolbox, settings), 300)
+def _show(console: Console, settings: Settings, services: Services, group: Group) -> None:
+    origin = one_line(_describe_origin(group, services.toolbox, settings), 300)
     console.print(Text.assemble((one_line(group.name), "bold"), (f"  {origin}", "dim")), soft_wrap=True)
     for tool in group.tools:
-        found = apply_rules(tool, rules, settings)
+        found = apply_rules(tool, services.rules, settings)
         line = Text(f"  {one_line(tool.name):<18} {one_line(tool.permission):<22} ")
         line.append(f"{WORDS[found.action]:<8}", COLOURS[found.action])
         line.append(f" {found.by}" if found.by else "", "dim")
+        line.append(_REVIEWED[review_of(tool, services.review)], "yellow")
         console.print(line, soft_wrap=True)
         for exception in found.exceptions:
             console.print(Text(f"    {exception}", "dim"), soft_wrap=True)
-    if not group.tools and isinstance(_source(toolbox, group), McpSource):
+    if not group.tools and isinstance(_source(services.toolbox, group), McpSource):
         console.print(Text("    --check starts it and lists its tools", "dim"))
 
 

@@ -12,9 +12,11 @@ from dragoman.redaction import redact_text
 from dragoman.server import shapes
 from dragoman.server.context import Person, TheContext
 from dragoman.tools.permissions import concerns
-from dragoman.tools.tool import Tool
-from dragoman.tools.toolbox import Group, Offer
+from dragoman.tools.review import review_of
+from dragoman.tools.tool import Review, Tool
+from dragoman.tools.toolbox import Group
 from dragoman.turn.agent import Agent
+from dragoman.turn.settings import unchecked
 
 router = APIRouter(tags=["tools"])
 
@@ -39,8 +41,14 @@ async def tools(
         source.name: redact_text(getattr(source, "error", "")) or None for source in services.toolbox.sources
     }
     rules = [*services.rules, *agent.rules]
+    offered = {id(tool): name for name, tool in offer.tools.items()}
+    review = unchecked(settings).get("review")
+
+    def view(tool: Tool) -> shapes.ToolView:
+        return _tool_view(tool, offered.get(id(tool)), rules, review_of(tool, services.review, review))
+
     return shapes.GroupList(
-        [_group_view(group, offer, states, problems, rules) for group in services.toolbox.groups]
+        [_group_view(group, [*map(view, group.tools)], states, problems) for group in services.toolbox.groups]
     )
 
 
@@ -51,21 +59,18 @@ async def agents(context: TheContext, person: Person) -> shapes.AgentList:
 
 def _group_view(
     group: Group,
-    offer: Offer,
+    tools: list[shapes.ToolView],
     states: Mapping[str, str | None],
     problems: Mapping[str, str | None],
-    rules: Sequence[Rule],
 ) -> shapes.GroupView:
     """`states` and `problems` are of the sources, by name: a group that comes from one has its name."""
-    offered = {id(tool): name for name, tool in offer.tools.items()}
-    views = [_tool_view(tool, offered.get(id(tool)), rules) for tool in group.tools]
     server = group.tools[0].server if group.tools else (group.name if group.name in states else None)
-    on = any(view.on for view in views)
+    on = any(tool.on for tool in tools)
     state, problem = states.get(group.name), problems.get(group.name)
-    return shapes.GroupView(group.name, group.rules, on, server, state, views, problem)
+    return shapes.GroupView(group.name, group.rules, on, server, state, tools, problem)
 
 
-def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule]) -> shapes.ToolView:
+def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule], review: Review) -> shapes.ToolView:
     return shapes.ToolView(
         tool.name,
         offered_as,
@@ -75,7 +80,7 @@ def _tool_view(tool: Tool, offered_as: str | None, rules: Sequence[Rule]) -> sha
         tool.client,
         tool.server,
         offered_as is not None,
-        tool.review,
+        review,
         tool.replay,
         [rule for rule in rules if concerns(rule, tool.permission)],
     )

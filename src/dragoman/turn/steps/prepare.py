@@ -19,7 +19,8 @@ from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
 from dragoman.tools.permissions import hidden
-from dragoman.tools.tool import REVIEWS, Review, Tool
+from dragoman.tools.review import review_of
+from dragoman.tools.tool import Review, Tool
 from dragoman.tools.toolbox import Offer
 from dragoman.turn.agent import Agent
 from dragoman.turn.authority import bounds_in
@@ -73,8 +74,7 @@ class PreparedTurn:
 
     def review(self, tool: Tool) -> Review:
         """Which of its results a person sees first: by the strictest of tool, settings and conversation."""
-        wanted = (tool.review, self.services.review, _setting(self.log, "review"))
-        return max((one for one in wanted if one in REVIEWS), key=REVIEWS.index)
+        return review_of(tool, self.services.review, _setting(self.log, "review"))
 
 
 @dataclass(slots=True, frozen=True)
