@@ -115,8 +115,8 @@ class SyncTurn(Generic[T]):
     def resume(self) -> bool:
         return self._loop.run(self._turn.resume())
 
-    def diff(self) -> WorkspaceDiff:
-        return self._loop.run(self._turn.diff())
+    def diff(self, call: str | None = None) -> WorkspaceDiff:
+        return self._loop.run(self._turn.diff(call))
 
     def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
         return self._loop.run(self._turn.revert(files_only=files_only, force=force))
@@ -231,8 +231,8 @@ class SyncConversation:
     def move_to(self, message: str) -> None:
         self._loop.run(self._chat.move_to(message))
 
-    def diff(self) -> WorkspaceDiff:
-        return self._loop.run(self._chat.diff())
+    def diff(self, message: str | None = None) -> WorkspaceDiff:
+        return self._loop.run(self._chat.diff(message))
 
     def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
         return self._loop.run(self._chat.revert_to(message, files_only=files_only, force=force))

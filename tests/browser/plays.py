@@ -144,6 +144,11 @@ PLAYS: dict[str, list[Line]] = {
     "diary": [calls("memo", title="home/diary"), says("Dear diary.")],
     "settings": [calls("write_file", path="dragoman.toml", text=""), says("As it was.")],
     "draft": [calls("write_file", path="draft.txt", text="first\nsecond\n"), says("It is written.")],
+    "two drafts": [
+        calls("write_file", path="one.txt", text="first\n"),
+        calls("write_file", path="two.txt", text="second\n"),
+        says("Both are written."),
+    ],
     "revise": [calls("apply_patch", patch=diff_texts(*REVISED).text), says("It is revised.")],
     "rounds": [*[calls("add", a=n, b=n) for n in range(5)], says("That is what I have.")],
     "forty": [

@@ -41,6 +41,24 @@ async def test_a_write_is_seen_allowed_taken_back_and_done_again(person: Person,
     await eventually(lambda: file.exists() and file.read_text("utf-8") == "mine")
 
 
+async def test_the_steps_of_a_turn_are_looked_at_one_by_one(person: Person, server: Server) -> None:
+    """B2"""
+    for name in ("one.txt", "two.txt"):
+        nothing_at(server.config.with_name(name))
+    await person.say("two drafts")
+    for _ in range(2):
+        await person.by("allow").click()
+    await person.sees("Both are written.")
+    await person.by("changes-button").click()
+    diff = person.by("turn-diff")
+    await expect(diff).to_contain_text("+first")
+    await expect(diff).to_contain_text("+second")
+    await person.by("step").select_option(label="Step 2 of 2")
+    await expect(diff).not_to_contain_text("+first")
+    await expect(diff).to_contain_text("+second")
+    await expect(person.by("revert")).to_be_hidden()
+
+
 async def test_a_fork_gets_a_folder_of_its_own(person: Person, server: Server) -> None:
     """B3: offered where files were written; what it does afterwards is done to its copy."""
     file = nothing_at(server.config.with_name("draft.txt"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,36 @@ async def test_a_turn_is_shown_taken_back_and_done_again(tmp_path: Path, work: P
         assert (await site.get(f"/api/conversations/{id}"))["leaf"] == leaf
         await site.post(f"/api/conversations/{id}/redo")
         assert (work / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_steps_and_calls_are_told_apart(tmp_path: Path, work: Path) -> None:
+    """B2: of a turn with two steps, one of which does two things at once."""
+    script = [
+        calls("write_file", path="b.txt", text="b\n") + calls("write_file", path="c.txt", text="c\n"),
+        calls("shell", command="echo two >> a.txt; rm b.txt"),
+        says("done"),
+    ]
+    async with served(tmp_path, script, tools=[files_group(), shell_group()], workspace=work) as site:
+        turn = await site.say("go")
+        await _over(site, turn)
+        id = (await site.get(f"/api/turns/{turn}"))["conversation"]
+        said, first, second, last = (await site.get(f"/api/conversations/{id}/tree"))["messages"]
+
+        async def changed(kind: str, one: dict[str, Any]) -> list[str]:
+            found = (await site.get(f"/api/{kind}/{one['id']}/diff"))["files"]
+            return [f"{file['status']} {file['path']}" for file in found]
+
+        assert await changed("messages", said) == ["modified a.txt", "added c.txt"]
+        assert await changed("messages", first) == ["added b.txt", "added c.txt"]
+        assert await changed("messages", second) == ["modified a.txt", "deleted b.txt"]
+        assert await changed("messages", last) == []
+        assert await changed("calls", second["parts"][0]) == ["modified a.txt", "deleted b.txt"]
+        assert "added b.txt" in await changed("calls", first["parts"][0])
+        assert (await site.ask("GET", "/api/calls/call_none/diff")).status == 404
+        fork = await site.post(f"/api/conversations/{id}/fork", {"message": last["id"]})
+        copies = (await site.get(f"/api/conversations/{fork['id']}/tree"))["messages"]
+        assert [await changed("messages", one) for one in copies] == [[], [], [], []]
+        assert await changed("calls", copies[1]["parts"][0]) == []
 
 
 async def test_conflicts_are_named_with_409(tmp_path: Path, work: Path) -> None:

@@ -57,8 +57,7 @@ class Snapshots(Plugin):
         return clean_up
 
     async def before_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
-        history = self._histories.at(turn.workspace)
-        if tool.writes == "nothing" or history is None:
+        if tool.writes == "nothing" or (history := self._histories.at(turn.workspace)) is None:
             return
         named = tool.writes == "named" or tool.preview is not None  # who shows a diff names its files
         paths = list(tool.patterns(call.arguments)) if named else None
@@ -77,8 +76,9 @@ class Snapshots(Plugin):
         self._tell(turn, notes or [])
 
     async def after_run(self, call: ToolCall, tool: Tool, turn: TurnView) -> None:
-        history = self._histories.at(turn.workspace)
-        if history is None or call.id not in self._begun.get(turn.id, ()):
+        if call.id not in self._begun.get(turn.id, ()):
+            return
+        if (history := self._histories.at(turn.workspace)) is None:
             return
         record = await self._attempt(turn, lambda: history.end(turn.id, call.id))
         self._begun[turn.id].discard(call.id)
@@ -89,8 +89,9 @@ class Snapshots(Plugin):
     async def after_tool(self, call: ToolCall, result: ToolResult, turn: TurnView) -> ToolResult | None:
         """The diff goes with the result, for people; the model does not read it."""
         record = self._records.pop((turn.id, call.id), None)
-        history = self._histories.at(turn.workspace)
-        if history is None or record is None or not record.changes or "diff" in result.metadata:
+        if record is None or not record.changes or "diff" in result.metadata:
+            return None
+        if (history := self._histories.at(turn.workspace)) is None:
             return None
         diffs = await self._attempt(turn, lambda: diff_of(record.changes, history.contents))
         if not diffs:

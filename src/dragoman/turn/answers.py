@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dragoman.errors import BadRequest, ToolFailed
+from dragoman.messages.parts import Arguments
 from dragoman.messages.questions import VERDICTS, Answer, Question
 from dragoman.tools.repair import repair_arguments
+from dragoman.tools.tool import Tool
 from dragoman.turn.services import Services
 from dragoman.turn.waiting_calls import waiting_tool
 
@@ -21,11 +23,7 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     offered = {(rule.permission, rule.pattern) for rule in (*asked.rules, *asked.wider)}
     tool = await waiting_tool(services, asked) if answer.arguments is not None else None
     if answer.arguments is not None and tool is not None:
-        try:
-            fitted, _ = repair_arguments(answer.arguments, tool.parameters)
-        except ToolFailed as error:
-            what = str(error).partition("\n")[2] or str(error)
-            raise BadRequest(f"the edited arguments do not fit: {what}") from error
+        fitted = fitting_arguments(answer.arguments, tool, "the edited arguments")
         edited = (*tool.always(fitted), *tool.always_wider(fitted))
         offered |= {(rule.permission, rule.pattern) for rule in edited}
     if any((rule.permission, rule.pattern) not in offered for rule in answer.rules):
@@ -37,6 +35,15 @@ async def check_answer(services: Services, asked: Question, answer: Answer) -> N
     wants_object = asked.kind == "tool" and asked.schema and answer.verdict == "reply"
     if wants_object and not isinstance(answer.value, dict):
         raise BadRequest(f"question {asked.id} wants an object with {', '.join(_names(asked))}")
+
+
+def fitting_arguments(arguments: Arguments, tool: Tool, which: str) -> Arguments:
+    """As the tool takes them. BadRequest where a person gave some that it does not take."""
+    try:
+        return repair_arguments(arguments, tool.parameters)[0]
+    except ToolFailed as error:
+        what = str(error).partition("\n")[2] or str(error)
+        raise BadRequest(f"{which} do not fit: {what}") from error
 
 
 def _offers(asked: Question) -> str:

@@ -150,9 +150,13 @@ class ConversationHandle:
         tree = await self.tree()
         await self._store.set_leaf(self.id, tree.tip(message), 0.0)
 
-    async def diff(self) -> WorkspaceDiff:
-        """What its turns did to the files of the workspace, less what was taken back."""
-        return await self._engine.way_back.diff_conversation(self.id)
+    async def diff(self, message: str | None = None) -> WorkspaceDiff:
+        """What its turns did to the files of the workspace, less what was taken back; or what the calls of
+        one reply did, which is a step of its turn."""
+        if message is None:
+            return await self._engine.way_back.diff_conversation(self.id)
+        await self._own(message)
+        return await self._engine.way_back.diff_message(message)
 
     async def revert_to(self, message: str, *, files_only: bool = False, force: bool = False) -> Reverted:
         """Go back to before a message, as `TurnHandle.revert` does to before a turn."""

@@ -255,9 +255,10 @@ class TurnHandle(Generic[T]):
 
     # ── the workspace ─────────────────────────────────────────────────────────────────────────────
 
-    async def diff(self) -> WorkspaceDiff:
-        """What its calls did to the files of the workspace."""
-        return await self._engine.way_back.diff_turn(self.id)
+    async def diff(self, call: str | None = None) -> WorkspaceDiff:
+        """What its calls did to the files of the workspace, or one of them."""
+        back = self._engine.way_back
+        return await (back.diff_turn(self.id) if call is None else back.diff_call(call))
 
     async def revert(self, *, files_only: bool = False, force: bool = False) -> Reverted:
         """Go back to before this turn, files and conversation, or files alone: what it and the turns after

@@ -11,13 +11,13 @@ from dataclasses import replace
 from itertools import takewhile
 
 from dragoman.conversation.tree import Tree
-from dragoman.errors import BadRequest, NotFound, ToolFailed, TurnBusy
+from dragoman.errors import BadRequest, NotFound, TurnBusy
 from dragoman.messages.events import MessageAdded
 from dragoman.messages.ids import new_id
 from dragoman.messages.message import Message
 from dragoman.messages.parts import CallState, Part, Summary, ToolCall, ToolResult
 from dragoman.store.store import Change, Store
-from dragoman.tools.repair import repair_arguments
+from dragoman.turn.answers import fitting_arguments
 from dragoman.turn.facts import (
     CallChange,
     CallFinished,
@@ -44,11 +44,7 @@ async def check_change(services: Services, change: CallChange) -> tuple[str | No
         raise BadRequest("a call that is made anew has its own result: give other arguments, or a result")
     found = services.toolbox.offer().find(call.tool)
     if change.arguments is not None and found is not None:
-        try:
-            repair_arguments(change.arguments, found[1].parameters)
-        except ToolFailed as error:
-            what = str(error).partition("\n")[2] or str(error)
-            raise BadRequest(f"the arguments do not fit: {what}") from error
+        fitting_arguments(change.arguments, found[1], "the arguments")
     return turn, message
 
 

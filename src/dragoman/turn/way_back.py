@@ -77,16 +77,41 @@ class WayBack:
 
     async def diff_turn(self, turn: str) -> WorkspaceDiff:
         """What its calls changed, all together."""
-        row = await self._store.turn(turn)
-        ours = [] if row.live else await self._of_conversation(row.conversation)
-        return await in_thread(lambda: self._diff_turn(turn, ours))
+        return await self._diff_turn(turn, None)
 
-    def _diff_turn(self, turn: str, settled_in: Sequence[WorkspaceHistory]) -> WorkspaceDiff:
-        for history in settled_in:
-            if history.is_there:
-                history.settle(turn)
-        found = self._histories.of_turn(turn)
-        return _diff(found, found.of_turns([turn])) if found is not None else WorkspaceDiff()
+    async def diff_message(self, message: str) -> WorkspaceDiff:
+        """What the calls of a reply changed: one step of its turn. Of a person's message, the whole turn."""
+        found = await self._store.message(message)
+        calls = {call.id for call in found.calls} if found.role == "assistant" else None
+        try:
+            return await self._diff_turn(found.turn or "", calls)
+        except NotFound:  # a fork or an import brought it
+            return WorkspaceDiff()
+
+    async def diff_call(self, call: str) -> WorkspaceDiff:
+        """What one call changed, with those that ran at the same time: nobody can tell them apart."""
+        await self._store.call(call)
+        try:
+            return await self._diff_turn((await self._store.turn_of_call(call)).id, {call})
+        except NotFound:  # a fork or an import brought it
+            return WorkspaceDiff()
+
+    async def _diff_turn(self, turn: str, calls: set[str] | None) -> WorkspaceDiff:
+        """Of these calls, or of all."""
+        row = await self._store.turn(turn)
+        settled_in = [] if row.live else await self._of_conversation(row.conversation)
+
+        def read() -> WorkspaceDiff:
+            for history in settled_in:
+                if history.is_there:
+                    history.settle(turn)
+            found = self._histories.of_turn(turn)
+            if found is None:
+                return WorkspaceDiff()
+            records = found.of_turns([turn])
+            return _diff(found, [one for one in records if calls is None or calls & set(one.calls)])
+
+        return await in_thread(read)
 
     async def diff_conversation(self, conversation: str) -> WorkspaceDiff:
         """What all its turns changed, less what was taken back."""

@@ -75,6 +75,8 @@ export const withdraw = (turn: string, message: number): Promise<void> =>
   remove(at`/api/turns/${turn}/steering/${String(message)}`);
 export const turn = (id: string): Promise<TurnInfo> => get(at`/api/turns/${id}`);
 export const turnDiff = (turn: string): Promise<DiffView> => get(at`/api/turns/${turn}/diff`);
+/** What one reply's calls did: a step of its turn. */
+export const stepDiff = (message: string): Promise<DiffView> => get(at`/api/messages/${message}/diff`);
 export const revertFiles = (turn: string, force: boolean): Promise<RevertView> =>
   post(at`/api/turns/${turn}/revert`, { files_only: true, force });
 export const redo = (id: string): Promise<RevertView> => post(at`/api/conversations/${id}/redo`, {});

@@ -197,6 +197,8 @@ export const en = {
   changes: "What was done to the files",
   wouldChange: "What it would do",
   changed: "What it did",
+  wholeTurn: "The whole turn",
+  stepOf: (place: number, all: number) => `Step ${place} of ${all}`,
   noChanges: "Nothing was done to the files.",
   takeBack: "Take this back",
   takeBackAnyway: "Take it back all the same",

@@ -193,6 +193,8 @@ export const zh: Words = {
   changes: "对文件的改动",
   wouldChange: "将要做的改动",
   changed: "所做的改动",
+  wholeTurn: "整个回合",
+  stepOf: (place: number, all: number) => `第 ${place} 步,共 ${all} 步`,
   noChanges: "没有改动文件。",
   takeBack: "撤销这些改动",
   takeBackAnyway: "仍然撤销",

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from dragoman.cli.acp.editor import Editor
-from dragoman.cli.acp.folders import AcpFlags, OpenWorkspace, Workspaces, whole_path
+from dragoman.cli.acp.folders import AcpFlags, EditorFolders, OpenWorkspace, whole_path
 from dragoman.cli.acp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -51,7 +51,7 @@ class AcpAgent:
     """One editor's connection."""
 
     def __init__(self, flags: AcpFlags, stack: AsyncExitStack) -> None:
-        self._workspaces = Workspaces(flags, stack)
+        self._workspaces = EditorFolders(flags, stack)
         self._sessions: dict[str, EditorSession] = {}
         self._peer: RpcPeer | None = None
         self._editor: Editor | None = None

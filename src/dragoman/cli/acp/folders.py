@@ -63,7 +63,7 @@ class OpenWorkspace:
         return list(dict.fromkeys([*first, self.chosen.name, *named]))[:_MOST_MODELS]
 
 
-class Workspaces:
+class EditorFolders:
     """Opens each folder once, and closes all of them in the end."""
 
     def __init__(self, flags: AcpFlags, stack: AsyncExitStack) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -49,11 +49,14 @@ def show_diff(what: str, settings: Settings, *, as_json: bool) -> None:
 
 async def _read_diff(what: str, settings: Settings) -> WorkspaceDiff:
     async with open_store(settings, workspace=True) as runtime:
-        turn = await _find_turn(runtime.store, what)
+        back, store = runtime.way_back, runtime.store
+        turn = await _find_turn(store, what)
         if turn is not None:
-            return await runtime.way_back.diff_turn(turn)
-        conversation = await find_conversation(runtime.store, what)
-        return await runtime.way_back.diff_conversation(conversation.id)
+            return await back.diff_turn(turn)
+        for diff in (back.diff_message, back.diff_call):
+            with suppress(NotFound):
+                return await diff(what)
+        return await back.diff_conversation((await find_conversation(store, what)).id)
 
 
 def revert(what: str, settings: Settings, *, files_only: bool, force: bool) -> None:

@@ -20,14 +20,17 @@ Force = Annotated[
 @app.command(rich_help_panel=PANEL, epilog="Example: `dragoman diff turn_9x3k2m7qw1r5t8v0 > work.patch`")
 def diff(
     what: Annotated[
-        str, typer.Argument(metavar="[TURN|CONVERSATION]", help="An id, or `last` for the latest turn.")
+        str,
+        typer.Argument(
+            metavar="[ID]", help="Of a turn, a reply, a call or a conversation; `last` is the latest turn."
+        ),
     ] = "last",
     store: Store = None,
     workspace: Workspace = None,
     config: Config = None,
     json: AsJson = False,
 ) -> None:
-    """What a turn, or a whole conversation, did to the files of the workspace, as a unified diff.
+    """What a turn did to the files of the workspace, as a unified diff; or one step or call of it, or all.
 
     In colours and a pager at a terminal; else a text that `git apply` takes.
     """

@@ -20,6 +20,20 @@ async def diff_of_turn(context: TheContext, person: Person, id: str) -> shapes.D
     return _view(await context.runtime.way_back.diff_turn(id))
 
 
+@router.get("/messages/{id}/diff")
+async def diff_of_message(context: TheContext, person: Person, id: str) -> shapes.DiffView:
+    """What the calls of a reply did to the files: one step of its turn."""
+    await context.message(id, person)
+    return _view(await context.runtime.way_back.diff_message(id))
+
+
+@router.get("/calls/{id}/diff")
+async def diff_of_call(context: TheContext, person: Person, id: str) -> shapes.DiffView:
+    """What a call did to the files, with those that ran at the same time."""
+    await context.call(id, person)
+    return _view(await context.runtime.way_back.diff_call(id))
+
+
 @router.get("/conversations/{id}/diff")
 async def diff_of_conversation(context: TheContext, person: Person, id: str) -> shapes.DiffView:
     """What all its turns did to the files, less what was taken back."""
