@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from dragoman.conversation.tree import Conversation, Tree
 from dragoman.errors import BadRequest, NotFound, StoreUnavailable, TurnBusy
-from dragoman.messages.message import Message
 from dragoman.store.store import Store
 from dragoman.tools.thread import in_thread
 from dragoman.tools.workspace import read_inside, steps_of
+from dragoman.turn.points import Point, point_in, records_after
 from dragoman.workspace.blame import BlamedLine, blame
 from dragoman.workspace.copies import copy_folder, remove_copy, take_back
 from dragoman.workspace.diff import FileDiff, diff_of, joined
@@ -51,20 +51,6 @@ class Reverted:
     notes: list[str] = field(default_factory=list)  # what was left as it is
     leaf: str | None = None  # where the conversation stands now
     moved: bool = False  # whether it stood elsewhere before
-
-
-@dataclass(slots=True, frozen=True)
-class _Point:
-    """A place in a conversation: what comes after it, and the message before it."""
-
-    conversation: str
-    turn: str
-    turns: frozenset[str]  # that began after it, or go through it
-    calls: frozenset[str]
-    after: frozenset[str]  # messages
-    leaf: str | None
-    first_call: str | None = None  # where it lies within a reply: before this call
-    reply_calls: frozenset[str] = frozenset()  # of that reply
 
 
 class WayBack:
@@ -151,7 +137,7 @@ class WayBack:
         else:
             own = [message for message in tree if message.turn == turn]
             first = [message for message in own if message.parent == row.message] or own[:1]
-        return await self._revert(self._point(tree, turn, first), files_only, force)
+        return await self._revert(point_in(tree, turn, first), files_only, force)
 
     async def revert_message(
         self, message: str, *, files_only: bool = False, force: bool = False
@@ -159,7 +145,7 @@ class WayBack:
         """To before a message: a person's, or a reply."""
         found = await self._store.message(message)
         tree = await self._tree(found.conversation)
-        return await self._revert(self._point(tree, found.turn or "", [found]), files_only, force)
+        return await self._revert(point_in(tree, found.turn or "", [found]), files_only, force)
 
     async def revert_call(self, call: str, *, files_only: bool = False, force: bool = False) -> Reverted:
         """To before a call; the conversation, to before the reply that holds it."""
@@ -167,7 +153,7 @@ class WayBack:
         tree = await self._tree(conversation)
         for message in tree:
             if any(one.id == call for one in message.calls):
-                point = self._point(tree, message.turn or "", [message], first_call=call)
+                point = point_in(tree, message.turn or "", [message], first_call=call)
                 return await self._revert(point, files_only, force)
         raise NotFound("call", call)
 
@@ -204,7 +190,7 @@ class WayBack:
         if target is None:
             raise BadRequest("there is no place for copies: name one with snapshot_folder")
         tree = await self._tree(conversation)
-        point = self._point(tree, "", [tree[id] for id in tree.children(message)])
+        point = point_in(tree, "", [tree[id] for id in tree.children(message)])
         history = self._histories.at(workspace.folder)
         limits, skip = self._histories.limits, self._histories.left_out
 
@@ -213,7 +199,7 @@ class WayBack:
             if history is None or not history.is_there:
                 return []
             return take_back(
-                target, _after(point, history.of_conversation(conversation)), history.contents, limits
+                target, records_after(point, history.of_conversation(conversation)), history.contents, limits
             )
 
         for left in await in_thread(copy):
@@ -271,7 +257,7 @@ class WayBack:
         first = self._histories.at(own) if own is not None else None
         return [*([first] if first is not None else []), *self._opened()]
 
-    async def _revert(self, point: _Point, files_only: bool, force: bool) -> Reverted:
+    async def _revert(self, point: Point, files_only: bool, force: bool) -> Reverted:
         for row in await self._store.turns(point.conversation):
             if row.live and row.id in point.turns:
                 raise TurnBusy(row.id)
@@ -297,7 +283,7 @@ class WayBack:
         return done
 
     def _with_records(
-        self, histories: Sequence[WorkspaceHistory], point: _Point
+        self, histories: Sequence[WorkspaceHistory], point: Point
     ) -> Sequence[WorkspaceHistory]:
         """Those that tell of these turns; the first, where none does. What is recorded in another folder is
         not ours to change."""
@@ -331,21 +317,6 @@ class WayBack:
         messages, _ = await self._store.messages(conversation)
         return Tree(messages)
 
-    @staticmethod
-    def _point(tree: Tree, turn: str, first: Sequence[Message], first_call: str | None = None) -> _Point:
-        after = _below(tree, [message.id for message in first])
-        messages = [tree[id] for id in after]
-        return _Point(
-            first[0].conversation if first else "",
-            turn,
-            frozenset(message.turn for message in messages if message.turn is not None),
-            frozenset(call.id for message in messages for call in message.calls),
-            frozenset(after),
-            first[0].parent if first else None,
-            first_call,
-            frozenset(call.id for message in first for call in message.calls),
-        )
-
 
 async def root_of(store: Store, conversation: Conversation) -> str:
     """The conversation that a task's one began in, at last: it works in the same folder."""
@@ -355,34 +326,10 @@ async def root_of(store: Store, conversation: Conversation) -> str:
 
 
 def _revert_files(
-    history: WorkspaceHistory, point: _Point, force: bool, leaf: tuple[str | None, str | None] | None
+    history: WorkspaceHistory, point: Point, force: bool, leaf: tuple[str | None, str | None] | None
 ) -> ChangeRecord:
-    records = _after(point, history.of_conversation(point.conversation))
+    records = records_after(point, history.of_conversation(point.conversation))
     return history.revert(records, conversation=point.conversation, turn=point.turn, force=force, leaf=leaf)
-
-
-def _below(tree: Tree, tops: Iterable[str]) -> list[str]:
-    """These messages and all that follow them, on every branch."""
-    found = list(tops)
-    for id in found:
-        found += tree.children(id)
-    return found
-
-
-def _after(point: _Point, records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """What was done after a point, and what was taken back of that."""
-    wanted = [one for one in records if one.kind == "calls" and point.calls & set(one.calls)]
-    if point.first_call is not None:
-        start = min((one.id for one in wanted if point.first_call in one.calls), default=None)
-        if start is None:  # a call that changed nothing has no record: what came after its reply counts
-            wanted = [one for one in wanted if not point.reply_calls & set(one.calls)]
-        wanted = [one for one in wanted if start is None or one.id >= start]
-    ids = {one.id for one in wanted}
-    for record in records:
-        if record.kind == "revert" and ids & set(record.reverts):
-            wanted.append(record)
-            ids.add(record.id)
-    return sorted(wanted, key=lambda one: one.id)
 
 
 def _to_redo(records: Sequence[ChangeRecord]) -> ChangeRecord | None:

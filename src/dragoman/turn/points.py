@@ -1,0 +1,64 @@
+"""Places in a conversation that one can go back to, and what was done after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dragoman.conversation.tree import Tree
+from dragoman.messages.message import Message
+from dragoman.workspace.states import ChangeRecord
+
+
+@dataclass(slots=True, frozen=True)
+class Point:
+    """What comes after it, and the message before it."""
+
+    conversation: str
+    turn: str
+    turns: frozenset[str]  # that began after it, or go through it
+    calls: frozenset[str]
+    after: frozenset[str]  # messages
+    leaf: str | None
+    first_call: str | None = None  # where it lies within a reply: before this call
+    reply_calls: frozenset[str] = frozenset()  # of that reply
+
+
+def point_in(tree: Tree, turn: str, first: Sequence[Message], first_call: str | None = None) -> Point:
+    """Before these messages; with a call, before that call of the first."""
+    after = _below(tree, [message.id for message in first])
+    messages = [tree[id] for id in after]
+    return Point(
+        first[0].conversation if first else "",
+        turn,
+        frozenset(message.turn for message in messages if message.turn is not None),
+        frozenset(call.id for message in messages for call in message.calls),
+        frozenset(after),
+        first[0].parent if first else None,
+        first_call,
+        frozenset(call.id for message in first for call in message.calls),
+    )
+
+
+def _below(tree: Tree, tops: Iterable[str]) -> list[str]:
+    """These messages and all that follow them, on every branch."""
+    found = list(tops)
+    for id in found:
+        found += tree.children(id)
+    return found
+
+
+def records_after(point: Point, records: Sequence[ChangeRecord]) -> list[ChangeRecord]:
+    """What was done after a point, and what was taken back of that."""
+    wanted = [one for one in records if one.kind == "calls" and point.calls & set(one.calls)]
+    if point.first_call is not None:
+        start = min((one.id for one in wanted if point.first_call in one.calls), default=None)
+        if start is None:  # a call that changed nothing has no record: what came after its reply counts
+            wanted = [one for one in wanted if not point.reply_calls & set(one.calls)]
+        wanted = [one for one in wanted if start is None or one.id >= start]
+    ids = {one.id for one in wanted}
+    for record in records:
+        if record.kind == "revert" and ids & set(record.reverts):
+            wanted.append(record)
+            ids.add(record.id)
+    return sorted(wanted, key=lambda one: one.id)
