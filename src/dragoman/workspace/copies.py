@@ -29,15 +29,24 @@ def copy_folder(source: Path, target: Path, limits: SnapshotLimits, skip: Sequen
     left_out = {path.resolve() for path in skip}
     unfinished = target.with_name(target.name + _UNFINISHED)
     try:
-        _check_size(source, limits, left_out)  # somebody may delete files meanwhile
+        _check_size(source, limits, left_out)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _remove_abandoned(target.parent)
         shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.copytree(source, unfinished, symlinks=True, ignore=_ignoring(left_out))
+        _copy_all(source, unfinished, left_out)
         unfinished.rename(target)
     except (OSError, shutil.Error) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise BadRequest(f"{source} cannot be copied: {_first(error)}") from error
+
+
+def _copy_all(source: Path, target: Path, left_out: set[Path]) -> None:
+    """What somebody deletes meanwhile is not there any more, and no reason to stop."""
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=_ignoring(left_out))
+    except shutil.Error as error:
+        if left := [fault for fault in error.args[0] if os.path.lexists(fault[0])]:
+            raise shutil.Error(left) from error
 
 
 def take_back(
@@ -55,7 +64,8 @@ def remove_copy(folder: Path) -> None:
 def _check_size(source: Path, limits: SnapshotLimits, left_out: set[Path]) -> None:
     size = 0
     for files, entry in enumerate(_entries(source, left_out), start=1):
-        size += entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
+        with suppress(FileNotFoundError):  # somebody may delete files meanwhile
+            size += entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
         if files > limits.files or size > MOST_BYTES:
             raise BadRequest(
                 f"{source} is too big to be copied: it has more than {limits.files:,} files, "
@@ -66,7 +76,7 @@ def _check_size(source: Path, limits: SnapshotLimits, left_out: set[Path]) -> No
 def _entries(folder: Path, left_out: set[Path]) -> Iterator[os.DirEntry[str]]:
     waiting = [folder]
     while waiting:
-        with suppress(PermissionError), os.scandir(waiting.pop()) as found:
+        with suppress(PermissionError, FileNotFoundError), os.scandir(waiting.pop()) as found:
             for entry in found:
                 if Path(entry.path) in left_out:
                     continue
