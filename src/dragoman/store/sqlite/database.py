@@ -19,7 +19,7 @@ from dragoman.store.sqlite.faults import translate
 from dragoman.store.sqlite.migrate import connect, look, migrate
 from dragoman.store.sqlite.owner import Owner
 from dragoman.store.sqlite.queries import queries
-from dragoman.store.sqlite.readers import READERS, Readers
+from dragoman.store.sqlite.readers import Readers
 from dragoman.store.sqlite.writer import Writer
 
 T = TypeVar("T")
@@ -59,10 +59,10 @@ class SqliteDatabase(SqlDatabase):
         raise AttributeError(name)
 
     async def open(self) -> None:
-        writer, readers, watch, self._owner = await asyncio.to_thread(self._connect)
+        writer, watch, self._owner = await asyncio.to_thread(self._connect)
         self._owner_name = self._owner.name
         self._writer = Writer(writer, self.path)
-        self._readers = Readers(readers, self.path)
+        self._readers = Readers(self._connection, self.path)
         self._watch = watch
         await self.has_new_writes()
 
@@ -102,31 +102,26 @@ class SqliteDatabase(SqlDatabase):
     def _migrate(self) -> None:
         with self._opening():
             self._make_file()
-            with closing(connect(self.path, busy_timeout=self._busy_timeout)) as db:
+            with closing(self._connection()) as db:
                 migrate(db)
 
-    def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection], sqlite3.Connection, Owner]:
+    def _connection(self) -> sqlite3.Connection:
+        return connect(self.path, busy_timeout=self._busy_timeout)
+
+    def _connect(self) -> tuple[sqlite3.Connection, sqlite3.Connection, Owner]:
         with self._opening():
             if not self._migrates:
                 refuse_missing(look(self.path))
             self._make_file()
             with ExitStack() as undo:
-
-                def connected() -> sqlite3.Connection:
-                    connection = connect(self.path, busy_timeout=self._busy_timeout)
-                    return undo.enter_context(closing(connection))
-
-                writer = connected()
+                writer = undo.enter_context(closing(self._connection()))
                 if self._migrates:
                     migrate(writer)
-                readers = [connected() for _ in range(READERS)]
-                for reader in readers:
-                    reader.execute("PRAGMA query_only = ON")
-                watch = connected()
+                watch = undo.enter_context(closing(self._connection()))
                 self.files.mkdir(mode=0o700, exist_ok=True)
                 owner = Owner(self.files / "owners", lease=self._lease)
                 undo.pop_all()
-        return writer, readers, watch, owner
+        return writer, watch, owner
 
     def _make_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

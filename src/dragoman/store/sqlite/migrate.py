@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from dragoman.errors import ConfigError
 from dragoman.store.sql.schema import SchemaState, schema_state
-from dragoman.store.sqlite.queries import MIGRATIONS, migrations
+from dragoman.store.sqlite.queries import MIGRATIONS, migrations, schema
 
 _AGAIN = 0.005  # seconds
 
 
 def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     """A connection that any thread may use, one at a time."""
-    db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
+    at = f"{path.absolute().as_uri()}?mode=rw"  # a file that is gone is not made anew, empty
+    db = sqlite3.connect(at, uri=True, check_same_thread=False, isolation_level=None, timeout=busy_timeout)
     db.row_factory = sqlite3.Row
     db.text_factory = _text
     _use_wal(db, patience=busy_timeout)
@@ -45,17 +47,26 @@ def _text(raw: bytes) -> str:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the file to today's schema, a step at a time, each in a transaction of its own."""
-    version = _state(db).version
-    for number, script in migrations():
-        if number > version:
-            done = f"INSERT INTO schema_version VALUES ({number})"
-            try:
-                db.executescript(f"BEGIN IMMEDIATE;\n{script}\n{done};\nCOMMIT;")
-            except sqlite3.OperationalError:
-                db.rollback()
-                if _version(db) < number:  # else another process was faster
-                    raise
+    """Bring the file to today's schema, a step at a time, each in a transaction; a new file at once."""
+    steps = migrations()
+    if not _state(db).version:
+        _step(db, schema(), [number for number, _ in steps])
+    for number, script in steps:
+        _step(db, script, [number])
+
+
+def _step(db: sqlite3.Connection, script: str, numbers: Sequence[int]) -> None:
+    """Unless that is done."""
+    before = _version(db)
+    if before >= numbers[-1]:
+        return
+    done = f"INSERT INTO schema_version VALUES {', '.join(f'({number})' for number in numbers)}"
+    try:
+        db.executescript(f"BEGIN IMMEDIATE;\n{script}\n{done};\nCOMMIT;")
+    except sqlite3.OperationalError:
+        db.rollback()
+        if _version(db) == before:  # else another process was faster
+            raise
 
 
 def look(path: Path) -> SchemaState:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from dragoman.errors import EngineError
@@ -19,16 +20,16 @@ READERS = 4
 
 
 class Readers:
-    """Runs reads in threads. What was committed before a read begins, it sees."""
+    """Runs reads in threads, each with a connection that is made when it is first needed. What was committed
+    before a read begins, it sees."""
 
-    def __init__(self, connections: Sequence[sqlite3.Connection], path: Path) -> None:
-        self._connections = connections
+    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path) -> None:
+        self._connect = connect
+        self._connections: list[sqlite3.Connection] = []
         self._path = path
         self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()
-        for connection in connections:
-            self._free.put(connection)
-        self._threads = ThreadPoolExecutor(len(connections), thread_name_prefix="dragoman-reader")
-        self._slow = asyncio.Semaphore(max(1, len(connections) // 2))
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="dragoman-reader")
+        self._slow = asyncio.Semaphore(READERS // 2)
         self._closed = False
 
     async def run(self, read: Callable[[sqlite3.Connection], T]) -> T:
@@ -43,15 +44,28 @@ class Readers:
 
     async def close(self) -> None:
         self._closed = True
-        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._threads.shutdown()
         for connection in self._connections:
-            await asyncio.to_thread(connection.close)
+            connection.close()
 
     def _run(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        connection = self._free.get()
         try:
-            return read(connection)
+            connection = self._next()
+            try:
+                return read(connection)
+            finally:
+                self._free.put(connection)
         except sqlite3.DatabaseError as error:
             raise translate(error, self._path) from error
-        finally:
-            self._free.put(connection)
+
+    def _next(self) -> sqlite3.Connection:
+        """One that no other thread uses: there are never more than threads."""
+        with suppress(Empty):
+            return self._free.get_nowait()
+        connection = self._connect()
+        self._connections.append(connection)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
