@@ -188,6 +188,7 @@ class SyncConversation:
         *,
         output_type: OutputType[T],
         deps: object = None,
+        beside: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn[T]: ...
     @overload
@@ -197,6 +198,7 @@ class SyncConversation:
         *,
         output_type: None = None,
         deps: object = None,
+        beside: bool = False,
         **options: Unpack[SendOptions],
     ) -> SyncTurn: ...
     def rerun(self, message: str, **options: Any) -> SyncTurn[Any]:

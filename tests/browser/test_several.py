@@ -23,16 +23,17 @@ alpha = {}
 beta = {}
 broken = {}
 slow = {}
+slower = {}
 """
 
 
 def speak(body: Body) -> Reply:
-    """Each model says its name; beta adds before, broken refuses, slow takes a while."""
+    """Each model says its name; beta adds before, broken refuses, the slow ones take a while."""
     name = body["model"].rpartition("/")[2]
     last = body["messages"][-1]["role"]
     if name == "broken":
         return Answer(400, {"error": {"message": "out of order"}})
-    if name == "slow":
+    if name in ("slow", "slower"):
         return says("word " * 500, waits=0.2)
     if name == "beta" and last != "tool":
         return calls("add", a=2, b=3)
@@ -84,30 +85,40 @@ async def test_each_makes_a_version_and_they_are_compared(browser: Browser, tmp_
         await expect(person.by("versions")).to_contain_text("4/4")
 
 
-async def test_they_are_seen_while_they_stream_and_a_stop_is_for_all(
-    browser: Browser, tmp_path: Path
-) -> None:
-    """T6 × T10: what comes after one that was stopped is not asked."""
+async def test_they_answer_at_once_and_each_can_be_stopped(browser: Browser, tmp_path: Path) -> None:
+    """T6 × T10: one that takes long holds no other up, and is stopped alone."""
     async with asked(browser, tmp_path) as person:
         await choose(person, "slow", "alpha")
         sides = person.by("compared")
+        await expect(sides.last).to_contain_text("I am alpha.", timeout=60_000)
         await expect(sides.first).to_contain_text("word word", timeout=60_000)
         await expect(sides.first).to_have_attribute("data-live", "true")
-        await expect(sides.last).to_contain_text("stage/alpha")
-        await expect(sides.last).to_contain_text("Waits until the one before is done.")
+        await person.by("stop-one").click()
+        await expect(sides.first).to_have_attribute("data-live", "false")
+        await person.page.keyboard.press("Escape")
+        await expect(person.by("versions")).to_contain_text("/3")
+
+
+async def test_a_stop_is_for_all(browser: Browser, tmp_path: Path) -> None:
+    """T6 × T10"""
+    async with asked(browser, tmp_path) as person:
+        await choose(person, "slow", "slower")
+        sides = person.by("compared")
+        for side in (sides.first, sides.last):
+            await expect(side).to_contain_text("word word", timeout=60_000)
         await person.page.keyboard.press("Escape")
         await person.by("stop").click()
+        await expect(person.by("stop")).to_be_hidden()
         await expect(person.by("stopped")).to_be_visible()
         await person.by("compare-versions").click()
-        await expect(sides.last).to_contain_text("word word")
-        await person.page.keyboard.press("Escape")
-        await expect(person.by("versions")).to_contain_text("2/2")
+        for side in (sides.first, sides.last):
+            await expect(side).to_have_attribute("data-live", "false")
 
 
 async def test_the_choice_is_chinese_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     phone = {"viewport": {"width": 380, "height": 740}, "locale": "zh-CN"}
     async with asked(browser, tmp_path, **phone) as person:
-        await expect(person.by("several")).to_contain_text("依次作答")
+        await expect(person.by("several")).to_contain_text("同时作答")
         assert await faults(person) == []
         await choose(person, "alpha", "beta")
         await expect(person.by("compared").last).to_contain_text("I am beta.", timeout=60_000)

@@ -173,6 +173,8 @@ class Edit(MessageBody, TurnBody):
 class Rerun(TurnBody):
     """How an answer is made once more. What is left out is as it was for the one it repeats."""
 
+    beside: Annotated[bool, Field(description="also while another answer to it is being made")] = False
+
 
 class RerunCall(TurnBody):
     """How a call is made once more: with other arguments, or as if it had given this. Neither: as it was."""

@@ -36,7 +36,8 @@ class TurnRow:
 class Start:
     """A turn that is to begin: with a new message, or (`message` None) once more at one that is there.
 
-    A message whose parent is None hangs on the conversation's leaf, unless `root` is set.
+    A message whose parent is None hangs on the conversation's leaf, unless `root` is set. With `beside`, an
+    answer may be made once more while others are.
     """
 
     turn: str
@@ -47,6 +48,7 @@ class Start:
     again: str | None = None
     root: bool = False
     queue: bool = False
+    beside: bool = False
 
 
 @dataclass(slots=True, frozen=True)

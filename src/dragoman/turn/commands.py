@@ -97,15 +97,21 @@ class Commands:
         return await self._start(old.conversation, again, inputs, message=new, root=old.parent is None)
 
     async def rerun(
-        self, message: str, *, options: TurnOptions | None = None, inputs: TurnInputs = NO_INPUTS
+        self,
+        message: str,
+        *,
+        options: TurnOptions | None = None,
+        inputs: TurnInputs = NO_INPUTS,
+        beside: bool = False,
     ) -> str:
-        """A new version of an answer, or the first one where a user message has none. What is not said anew
-        in `options` is as it was for the send that is repeated."""
+        """A new version of an answer, or the first one where a user message has none; with `beside`, also
+        while another is being made. What is not said anew in `options` is as it was for the send that is
+        repeated."""
         old = await self._store.message(message)
         messages, _ = await self._store.messages(old.conversation)
         question = Tree(messages).question_of(message)
         again = await self._as_before(old.turn or question.turn, options)
-        return await self._start(old.conversation, again, inputs, again=question)
+        return await self._start(old.conversation, again, inputs, again=question, beside=beside)
 
     async def rerun_call(self, change: CallChange, *, options: TurnOptions | None = None) -> str:
         """A new version of the answer that holds a call: the same up to this one, which is made with other
@@ -137,6 +143,7 @@ class Commands:
         again: Message | None = None,
         root: bool = False,
         queue: bool = False,
+        beside: bool = False,
     ) -> str:
         if inputs.deps is not None and self._driver.hands_out:
             raise ConfigError("deps of one send cannot go to another process: give the runtime make_deps")
@@ -157,7 +164,7 @@ class Commands:
         assert asked is not None
         fact = TurnStarted(asked.id, options, at)
         body = FACT.dump(fact)
-        start = Start(turn, conversation, body, at, message, again.id if again else None, root, queue)
+        start = Start(turn, conversation, body, at, message, again.id if again else None, root, queue, beside)
         beginning = asyncio.create_task(self._begin(start, fact, inputs))
         await asyncio.shield(beginning)  # who is cancelled here has begun it: it must not lie there unowned
         return turn

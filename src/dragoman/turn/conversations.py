@@ -104,13 +104,16 @@ class ConversationHandle:
         *,
         output_type: OutputType[T] | None = None,
         deps: object = None,
+        beside: bool = False,
         **options: Unpack[SendOptions],
     ) -> TurnHandle[T]:
-        """A new version of an answer. What `options` leave out is as it was for the send it repeats."""
+        """A new version of an answer. What `options` leave out is as it was for the send it repeats. With
+        `beside`, it is made also while another is: one question to several models at once."""
         await self._own(message)
         output = output_of(output_type)
         wanted = turn_options(output.spec if output else None, **options)
-        turn = await self._engine.commands.rerun(message, options=wanted, inputs=TurnInputs(deps, output))
+        inputs = TurnInputs(deps, output)
+        turn = await self._engine.commands.rerun(message, options=wanted, inputs=inputs, beside=beside)
         return TurnHandle(turn, self._engine, output)
 
     async def rerun_call(

@@ -19,6 +19,7 @@ import type {
   QuestionList,
   QueuedTurn,
   QueueView,
+  Rerun,
   RerunCall,
   Result,
   RevertView,
@@ -61,8 +62,8 @@ export const bring = (exported: unknown): Promise<Summary> => post("/api/import"
 export const send = (id: string, parts: Said, options: NewTurn = {}): Promise<Begun> =>
   post(at`/api/conversations/${id}/turns`, { parts, ...options });
 export const edit = (message: string, parts: Said): Promise<Begun> => post(at`/api/messages/${message}/edit`, { parts });
-export const rerun = (message: string, model?: string): Promise<Begun> =>
-  post(at`/api/messages/${message}/rerun`, model ? { model } : {});
+export const rerun = (message: string, how: Pick<Rerun, "model" | "beside"> = {}): Promise<Begun> =>
+  post(at`/api/messages/${message}/rerun`, how);
 /** A new version of the answer that holds the call, from there on. Neither arguments nor a result: the same once more. */
 export const rerunCall = (call: string, change: Pick<RerunCall, "arguments" | "result">): Promise<Begun> =>
   post(at`/api/calls/${call}/rerun`, change);

@@ -1395,6 +1395,11 @@ export interface components {
              * @default []
              */
             client_tools?: components["schemas"]["ToolSpec"][];
+            /**
+             * @description also while another answer to it is being made
+             * @default false
+             */
+            beside?: boolean;
         };
         /** @description How a call is made once more: with other arguments, or as if it had given this. Neither: as it was. */
         RerunCall: {

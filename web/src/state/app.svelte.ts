@@ -162,9 +162,10 @@ class App {
     view.put({ ...emptyMessage(id, view.id, parent, "user", begun.turn), parts: parts.map(whole) });
   }
 
+  /** Several turns, where several models answer at once. */
   async stop(): Promise<void> {
-    const turn = this.current?.running;
-    if (turn) await attempt(() => api.cancel(turn.id));
+    const turns = this.current?.live ?? [];
+    await attempt(() => Promise.all(turns.map((turn) => api.cancel(turn.id))));
   }
 
   // ── a conversation as a whole ─────────────────────────────────────────────────────────────────────

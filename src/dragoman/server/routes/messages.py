@@ -30,6 +30,6 @@ async def rerun(
 ) -> shapes.Begun:
     """A new version of an answer."""
     old = await context.message(id, person)
-    turn = await context.runtime.commands.rerun(id, options=body.turn_options())
+    turn = await context.runtime.commands.rerun(id, options=body.turn_options(), beside=body.beside)
     context.publisher.changed(old.conversation)
     return await context.begun(turn)

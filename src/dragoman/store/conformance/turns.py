@@ -83,6 +83,17 @@ class TurnConformance(Suite):
             with refused(TurnBusy, "turn_2"):
                 await store.start(scene.start(3))
 
+    async def test_an_answer_is_made_beside_another_and_the_leaf_stays(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await scene.replied(store)
+            leaf = (await store.conversation("conv_1")).leaf
+            beside = Start("turn_2", "conv_1", "{}", 1.0, again="msg_1", beside=True)
+            assert await store.start(beside) is not None
+            assert [turn.message for turn in await store.live_turns("conv_1")] == ["msg_1", "msg_1"]
+            assert (await store.conversation("conv_1")).leaf == leaf
+            with refused(TurnBusy, "turn_1"):
+                await store.start(scene.start(3))
+
     async def test_of_two_that_begin_at_once_one_is_refused(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
             await scene.begun(one)

@@ -116,6 +116,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         if message is not None and message.parent is None and not start.root:
             message = replace(message, parent=conversation.leaf)
         at = start.again if message is None else message.parent
+        leaf = message.id if message is not None else start.again
         if at is not None:
             self._own_message(db, start.conversation, at)
             key = {"conversation": start.conversation, "message": at}
@@ -125,15 +126,16 @@ class SqlTurns(SqlConversations, SqlQuestions):
                 if line is not None:
                     self._enqueue(db, start, message, line["id"])
                     return None
-            elif busy is not None:
+            elif busy is not None and not start.beside:
                 raise TurnBusy(busy["id"])
+            elif busy is not None:
+                leaf = conversation.leaf  # on the one that came first
         if message is not None:
             self._add_message(db, message)
-        first = message.id if message is not None else start.again
         turn = {
             "id": start.turn,
             "conversation": start.conversation,
-            "message": first,
+            "message": message.id if message is not None else start.again,
             "state": "preparing",
             "owner": self._owner_name,
             "created": start.at,
@@ -141,7 +143,7 @@ class SqlTurns(SqlConversations, SqlQuestions):
         db.execute(self._sql["add_turn"], turn)
         db.execute(self._sql["take_out_of_archive"], {"id": start.conversation})
         db.execute(self._sql["add_fact"], {"turn": start.turn, "seq": 1, "epoch": 1, "body": start.fact})
-        grown = {"id": start.conversation, "at": start.at, "from": conversation.leaf, "to": first}
+        grown = {"id": start.conversation, "at": start.at, "from": conversation.leaf, "to": leaf}
         db.execute(self._sql["grow_conversation"], grown)
         begun = turn_of(db.execute(self._sql["turn"], {"id": start.turn}).fetchone())
         return Started(begun, conversation, message, row["revision"] + 1)
