@@ -26,6 +26,7 @@ from dragoman.messages.spending import Dimension, Spending
 from dragoman.parameters import AnyModel
 from dragoman.runtime import Runtime
 from dragoman.store.store import Found
+from dragoman.turn.context_use import ContextUse
 from dragoman.turn.conversations import ConversationHandle
 from dragoman.turn.facts import Fact
 from dragoman.turn.handles import TurnHandle
@@ -71,6 +72,9 @@ class SyncTurn(Generic[T]):
 
     def snapshot(self) -> Snapshot:
         return self._loop.run(self._turn.snapshot())
+
+    def context(self) -> ContextUse:
+        return self._loop.run(self._turn.context())
 
     def trace(self) -> TurnTrace:
         return self._loop.run(self._turn.trace())

@@ -379,6 +379,7 @@ allow = ["add", "secret", "look", "nap", "count", "picture", "big", "task", "bro
 title = "Stage"
 base_url = "{url}"
 local = true
+models.model.context = 20_000
 
 [agents.helper]
 description = "writes notes"

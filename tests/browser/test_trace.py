@@ -5,6 +5,7 @@ from __future__ import annotations
 from playwright.async_api import expect
 
 from tests.browser.stage import MARKS, Person
+from tests.browser.test_setup import violations
 
 pytestmark = MARKS
 
@@ -43,3 +44,15 @@ async def test_the_waterfall_fits_on_a_phone_in_either_light(person: Person) -> 
         assert await person.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await person.page.keyboard.press("Escape")
     await expect(person.by("trace")).to_have_count(0)
+
+
+async def test_what_fills_the_context_is_told(person: Person) -> None:
+    """O3: by who brought it, the largest first."""
+    await person.say("big")
+    await person.sees("That was much.")
+    await person.by("context").click()
+    use = person.by("context-use")
+    await expect(use.get_by_test_id("context-share").first).to_contain_text("big")
+    await expect(use).to_contain_text("System prompts")
+    await expect(use).to_contain_text("What you said")
+    assert await violations(person) == []

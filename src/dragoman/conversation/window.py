@@ -31,6 +31,15 @@ def window(
     )
 
 
+def recent_turns(path: Sequence[Message], turn: str, count: int | None) -> Sequence[Message]:
+    """The path, or of it this turn and so many before."""
+    if count is None:
+        return path
+    earlier = list(dict.fromkeys(message.turn for message in path if message.turn != turn))
+    kept = {*(earlier[-count:] if count else ()), turn}
+    return [message for message in path if message.turn in kept]
+
+
 def trail(messages: Sequence[Message]) -> str:
     """The tool use of a turn as one text, to stand in front of its answer."""
     return "".join(_line(call) for message in messages for call in message.calls)

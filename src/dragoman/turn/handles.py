@@ -17,6 +17,7 @@ from dragoman.messages.parts import Arguments, Part, ToolResult
 from dragoman.messages.questions import Answer, Question
 from dragoman.store.store import Store
 from dragoman.turn.commands import Commands
+from dragoman.turn.context_use import ContextUse, context_use
 from dragoman.turn.drivers.driver import Driver
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.layers import RequestLayers, layers_of
@@ -188,6 +189,10 @@ class TurnHandle(Generic[T]):
     async def request(self) -> RequestLayers:
         """What its requests hold before plugins change them: prompt, options and tools, and who gave each."""
         return await layers_of(self._engine.services, self.id)
+
+    async def context(self) -> ContextUse:
+        """What filled the model's context in its last request, and how much of it."""
+        return await context_use(self._engine.services, self.id)
 
     async def trace(self) -> TurnTrace:
         """What took how long, what waited for whom, what was tried again, and why each call ran."""

@@ -68,6 +68,9 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     somebody.sees("How can I help?")
     somebody.says("think")
     somebody.sees("I have thought about it.")
+    somebody.says("/context")
+    somebody.sees("of 20,000")
+    somebody.sees("descriptions of tools")
     somebody.says("/undo")
     somebody.sees("back before “think”")
     somebody.says("/fork")
@@ -82,6 +85,8 @@ def test_one_can_go_back_copy_and_change_conversations(stage: Path) -> None:
     somebody.sees("How can I help?")
     somebody.says("/cost")
     somebody.sees("tokens in")
+    somebody.says("/context")
+    somebody.sees("nothing was said here yet")
     somebody.says("/oepn x")
     somebody.sees("did you mean /open?")
     assert somebody.leaves() == 0

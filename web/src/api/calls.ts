@@ -4,6 +4,7 @@ import { at, get, patch, post, put, remove, text, upload } from "./client";
 import type {
   Begun,
   Cancelled,
+  ContextUse,
   ConversationChange,
   Decision,
   DiffView,
@@ -107,6 +108,8 @@ export const decisionOf = (permission: string, pattern: string): Promise<RuleDec
   get(at`/api/rules/decision?permission=${permission}&pattern=${pattern}`);
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
+/** What filled the model's context in the last request of a turn. */
+export const context = (turn: string): Promise<ContextUse> => get(at`/api/turns/${turn}/context`);
 export const trace = (turn: string): Promise<TraceView> => get(at`/api/turns/${turn}/trace`);
 export const usage = (): Promise<UsageReport> => get("/api/usage?by=day,model");
 

@@ -336,6 +336,25 @@ export interface components {
             description?: string;
             value?: components["schemas"]["JsonValue"];
         };
+        /** @description `name` says whose: a layer of the prompt, a tool. `tokens` are estimated by length. */
+        ContextShare: {
+            /** @enum {string} */
+            kind: "prompt" | "tools" | "person" | "answers" | "thoughts" | "calls" | "files" | "summary";
+            name: string;
+            tokens: number;
+        };
+        /**
+         * @description Of the last request of a turn, before plugins changed it. `counted` tells whether `used` is what the
+         *     provider counted, and no estimate. `context` is None where nobody knows what the model takes.
+         */
+        ContextUse: {
+            turn: string;
+            model: string;
+            context: number | null;
+            used: number;
+            counted: boolean;
+            shares: components["schemas"]["ContextShare"][];
+        };
         /** @description What is to be different. In `settings`, null takes one away. */
         ConversationChange: {
             title?: string | null;
@@ -2098,6 +2117,8 @@ export type ClientTool = components['schemas']['ClientTool'];
 export type CompactionTrace = components['schemas']['CompactionTrace'];
 export type ConfirmedServer = components['schemas']['ConfirmedServer'];
 export type ContextEntry = components['schemas']['ContextEntry'];
+export type ContextShare = components['schemas']['ContextShare'];
+export type ContextUse = components['schemas']['ContextUse'];
 export type ConversationChange = components['schemas']['ConversationChange'];
 export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];

@@ -1,5 +1,6 @@
 /** The page in English. Its keys are the contract: another language that lacks one does not compile. */
 
+import type { ContextShare } from "../api/generated";
 import type { Mode } from "../api/types";
 import { calls, many } from "./en/calls";
 
@@ -143,6 +144,21 @@ export const en = {
   allOf: (provider: string) => `All of ${provider}…`,
   contextOf: (tokens: string) => `${tokens} tokens of context`,
   priceOf: (input: string, output: string) => `${input} in, ${output} out per million`,
+  contextTitle: "What fills the context",
+  contextWhat: "What",
+  contextTokens: "Tokens, about",
+  andMore: (count: number) => `and ${count} more`,
+  contextHint: "Of the last request, estimated by length. What plugins added or took away is not in it.",
+  contextKinds: {
+    prompt: "System prompts",
+    tools: "Descriptions of tools",
+    person: "What you said",
+    answers: "Answers",
+    thoughts: "Thoughts",
+    calls: "Calls and results",
+    files: "Files",
+    summary: "Summary of what came before",
+  } as Record<ContextShare["kind"], string>,
   contextUsed: (used: string, of: string) => `Context: ${used} of ${of} tokens`,
   earlierMessages: (count: number) => `${count} earlier`,
   copyOf: (title: string) => `${title} (copy)`,
@@ -243,6 +259,7 @@ export const en = {
   continueTurn: "Continue it",
   closeTurn: "Close it",
   goOn: "Go on",
+  goOnRounds: (rounds: number) => (rounds === 1 ? "1 more round" : `${rounds} more rounds`),
   goOnText: "Go on.",
   emptyAnswer: "The model answered with nothing.",
   alerts: { note: "Note", tip: "Tip", important: "Important", warning: "Warning", caution: "Caution" },

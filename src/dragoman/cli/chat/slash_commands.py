@@ -61,6 +61,7 @@ COMMANDS: dict[str, Command] = {
     "grants": Command("/grants [revoke N]", "what you allowed and denied; take it back", rules.grants),
     "queue": Command("/queue [drop N]", "what waits for its turn", turns.queue),
     "compact": Command("/compact", "sum up what was said, with your next message", turns.compact),
+    "context": Command("/context", "what fills the model's context, and how much", turns.context),
     "trace": Command("/trace", "what took how long in the last turn, and why it ran", turns.trace),
     "cost": Command("/cost", "tokens and money spent in this conversation", here.cost),
     "thoughts": Command("/thoughts", "show what the model thinks, or only its first line", here.thoughts),

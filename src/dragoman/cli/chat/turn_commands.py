@@ -1,16 +1,32 @@
-"""`/compact`, `/queue` and `/trace`: makes this conversation shorter, shows what waits and what took long."""
+"""`/compact`, `/context`, `/queue` and `/trace`: what fills the context, what waits, what took long."""
 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from rich.text import Text
 
 from dragoman.cli.chat.session import Session
 from dragoman.cli.commands.waterfall import show_waterfall
 from dragoman.cli.terminal.text import one_line
-from dragoman.errors import BadRequest
+from dragoman.errors import BadRequest, NotFound
 from dragoman.plugins.compaction import Compaction
+from dragoman.turn.context_use import ShareKind
+from dragoman.turn.handles import TurnHandle
+
+_BAR = 20  # characters
+_NAMED = 3
+SHARES: dict[ShareKind, str] = {
+    "prompt": "prompts",
+    "tools": "descriptions of tools",
+    "person": "what you said",
+    "answers": "answers",
+    "thoughts": "thoughts",
+    "calls": "calls and results",
+    "files": "files",
+    "summary": "the summary",
+}
 
 
 async def compact(session: Session, argument: str) -> None:
@@ -43,7 +59,30 @@ async def queue(session: Session, argument: str) -> None:
 
 async def trace(session: Session, argument: str) -> None:
     """Of the last turn: what took how long, and why each call ran."""
-    turns = [message.turn for message in await session.here.messages() if message.turn is not None]
-    if not turns:
-        raise BadRequest("nothing was said here yet")
-    show_waterfall(await session.here.turn(turns[-1]).trace(), time.time())
+    show_waterfall(await (await _last_turn(session)).trace(), time.time())
+
+
+async def context(session: Session, argument: str) -> None:
+    """What filled the last request, the largest first, and who brought most of it."""
+    use = await (await _last_turn(session)).context()
+    of = f" of {use.context:,} ({use.used / use.context:.0%})" if use.context else ""
+    session.notify(f"{'' if use.counted else 'about '}{use.used:,} tokens{of} for {one_line(use.model)}")
+    for kind, shares in use.by_kind():
+        tokens = sum(share.tokens for share in shares)
+        part = tokens / use.used
+        bar = "█" * max(1, round(part * _BAR))
+        names = ", ".join(one_line(share.name, 40) for share in shares[:_NAMED] if share.name)
+        more = f" and {len(shares) - _NAMED} more" if len(shares) > _NAMED else ""
+        line = f"  {tokens:>9,} {part:>5.0%}  {bar:<{_BAR}}  {SHARES[kind]}"
+        session.console.print(Text.assemble(line, (f"  {names}{more}" if names else "", "dim")))
+
+
+async def _last_turn(session: Session) -> TurnHandle:
+    """What a fork or an import brought has messages, and no turns."""
+    turns = dict.fromkeys(
+        message.turn for message in await session.here.messages() if message.turn is not None
+    )
+    for turn in reversed(turns):
+        with suppress(NotFound):
+            return session.here.turn((await session.runtime.store.turn(turn)).id)
+    raise BadRequest("nothing was said here yet")

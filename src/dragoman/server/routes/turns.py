@@ -17,6 +17,7 @@ from dragoman.server.stream import EventStream, follow_turn
 from dragoman.server.stream_events import TurnEvent
 from dragoman.server.views import state_of
 from dragoman.store.store import TurnRow
+from dragoman.turn.context_use import ContextUse
 from dragoman.turn.facts import FACT, Fact
 from dragoman.turn.load_trace import load_trace
 from dragoman.turn.machine import replay
@@ -54,6 +55,14 @@ async def facts(context: TheContext, person: Person, id: str) -> list[dict[str, 
     """Everything that happened in it, in order: what `dragoman explain` prints."""
     await context.turn(id, person)
     return [FACT.to_json(fact) for fact in await _facts(context, id)]  # type: ignore[misc]  # JSON objects
+
+
+@router.get("/turns/{id}/context")
+async def context_of_turn(context: TheContext, person: Person, id: str) -> ContextUse:
+    """What filled the model's context in its last request, and how much of it: estimated by length, less what
+    plugins did."""
+    await context.turn(id, person)
+    return await context.runtime.turn(id).context()
 
 
 @router.get("/turns/{id}/trace")

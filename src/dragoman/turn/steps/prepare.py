@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from dragoman.conversation.window import window
+from dragoman.conversation.window import recent_turns, window
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.events import Event, Notice
 from dragoman.messages.ids import new_id
-from dragoman.messages.message import Message
 from dragoman.messages.parts import ToolCall
 from dragoman.messages.questions import MODES, Mode, Rule
 from dragoman.messages.request import Request
@@ -184,7 +183,7 @@ async def build_request(prepared: PreparedTurn) -> RequestReady:
     offer, talks = offer_of(prepared), prepared.view.talks
     request = Request(
         model=prepared.model.name,
-        messages=window(_recent(log, _setting(log, "history"))),
+        messages=window(recent_turns(log.path, log.id, _setting(log, "history"))),
         system=system_of(_system_layers(prepared, offer)) if talks else "",
         tools=offer.specs(),
         tool_choice="auto" if offer.tools else None,
@@ -318,15 +317,6 @@ def _dialect(log: TurnLog) -> str | None:
 
 def _setting(log: TurnLog, name: str) -> Any:
     return log.settings.get(name)
-
-
-def _recent(log: TurnLog, turns: int | None) -> Sequence[Message]:
-    """The path, or of it this turn and so many before."""
-    if turns is None:
-        return log.path
-    earlier = list(dict.fromkeys(message.turn for message in log.path if message.turn != log.id))
-    kept = {*(earlier[-turns:] if turns else ()), log.id}
-    return [message for message in log.path if message.turn in kept]
 
 
 def _watch(plugin: Plugin, view: TurnView, event: Event) -> None:

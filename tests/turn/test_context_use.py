@@ -1,0 +1,57 @@
+"""O3: what fills a model's context."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman import tool
+from dragoman.errors import ProviderError
+from dragoman.wire.scripted import calls, fails, says
+from tests.runtimes import runtime_with
+
+
+@tool
+def fetch(letters: int) -> str:
+    """Fetch much."""
+    return "x" * letters
+
+
+async def test_who_brought_how_much_of_the_last_request(tmp_path: Path) -> None:
+    """O3: the shares are those of what was sent, and sum up to what was counted."""
+    script = [calls("fetch", letters=8000), says("ok"), says("again")]
+    async with runtime_with(
+        tmp_path, script, tools=[fetch], context=9000, system="Be short. " * 40
+    ) as runtime:
+        chat = await runtime.conversation()
+        first = await chat.send("word " * 100)
+        await first.result()
+        use = await first.context()
+        assert (use.turn, use.model, use.context, use.counted) == (first.id, "scripted/model", 9000, True)
+        assert [share.tokens for share in use.shares] == sorted(
+            (one.tokens for one in use.shares), reverse=True
+        )
+        assert (use.shares[0].kind, use.shares[0].name) == ("calls", "fetch")
+        kinds = {(one.kind, one.name) for one in use.shares}
+        assert {("prompt", "settings"), ("tools", "fetch"), ("person", "")} <= kinds
+        assert ("answers", "") not in kinds  # what came of the request was not in it
+        assert abs(sum(one.tokens for one in use.shares) - use.used) <= len(use.shares)
+
+        without = await chat.send("and?", history=0, tools={"tools": False})
+        await without.result()
+        kinds = {(one.kind, one.name) for one in (await without.context()).shares}
+        assert ("calls", "fetch") not in kinds
+        assert ("tools", "fetch") not in kinds
+
+
+async def test_before_a_reply_it_is_estimated(tmp_path: Path) -> None:
+    """O3 × T1: also of a turn that failed, and of a model of which nobody knows what it takes."""
+    async with runtime_with(tmp_path, [fails("out of order")]) as runtime:
+        turn = await runtime.send("word " * 400)
+        with pytest.raises(ProviderError):
+            await turn.result()
+        use = await turn.context()
+        assert (use.context, use.counted) == (None, False)
+        assert 500 <= use.used <= 700
+        assert use.shares[0].kind == "person"
