@@ -79,6 +79,8 @@ async def test_a_wider_rule_is_chosen_and_remembered(person: Person) -> None:
         timeout=60_000,
     )
     await person.by("rule-choice").select_option(label="memos.write for “work/*”")
+    await expect(person.by("covered")).to_contain_text("It would have covered")
+    await expect(person.by("covered").locator("code").first).to_have_text("work/plan")
     await person.by("for-longer").click()
     await person.by("allow-always").click()
     await person.sees("Planned.")

@@ -14,7 +14,8 @@ from dragoman import Runtime
 from dragoman.providers.catalog import load_catalog
 from dragoman.providers.models import Models
 from dragoman.server.page import BUILT
-from dragoman.wire.scripted import says
+from dragoman.tools.builtin import shell_group
+from dragoman.wire.scripted import calls, says
 from tests.loopback import loopback
 from tests.server.site import Site, served, serving
 
@@ -30,6 +31,23 @@ async def test_rules_are_listed_with_their_origin_and_tried_out(tmp_path: Path) 
         assert (await site.get("/api/rules/decision?permission=web"))["rule"] is None
         groups = (await site.get("/api/tools"))["groups"]
         assert all(tool["ruled"] is not None for group in groups for tool in group["tools"])
+
+
+async def test_what_a_rule_would_have_covered_is_told_before_it_is_made(tmp_path: Path) -> None:
+    """P11: of one's own conversations, each thing that was touched once."""
+    lines = ("git status", "git log", "git status", "ls")
+    first, *others = [calls("shell", command=line) for line in lines]
+    script = [sum(others, first), says("ok")]
+    async with served(tmp_path, script, tools=[shell_group()], allow=["shell"], workspace=tmp_path) as site:
+        turn = await site.say("look")
+        await site.until(f"/api/turns/{turn}/events", "turn.end")
+        found = await site.get("/api/rules/covered?rule=shell:git%20*")
+        assert (found["looked_at"], found["covered"]) == (4, 3)
+        assert sorted(call["patterns"] for call in found["calls"]) == [["git log"], ["git status"]]
+        assert (await site.get("/api/rules/covered?rule=shell:ls&rule=shell:git%20*"))["covered"] == 4
+        assert (await site.get("/api/rules/covered?rule=files.*:git*"))["covered"] == 0
+        for wrong in ("", "?rule=", "?rule=:x", f"?rule={'x' * 3000}"):
+            assert (await site.ask("GET", f"/api/rules/covered{wrong}")).status == 422, wrong
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import type {
   Begun,
   Cancelled,
   ContextUse,
+  CoveredCalls,
   ConversationChange,
   Decision,
   DiffView,
@@ -32,7 +33,7 @@ import type {
   TraceView,
   TurnInfo,
 } from "./generated";
-import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Summary, TextPart, Tree, UsageReport } from "./types";
+import type { ConversationSettings, FilePart, Grant, Group, Me, Prompt, Question, Rule, Summary, TextPart, Tree, UsageReport } from "./types";
 
 export type Said = (Pick<TextPart, "type" | "text"> | FilePart)[];
 
@@ -106,6 +107,9 @@ export const modelsOf = (provider: string): Promise<ModelList> => get(at`/api/mo
 export const rules = async (): Promise<RuleView[]> => (await get<RuleList>("/api/rules")).items;
 export const decisionOf = (permission: string, pattern: string): Promise<RuleDecision> =>
   get(at`/api/rules/decision?permission=${permission}&pattern=${pattern}`);
+/** Which calls of one's last conversations these rules would have covered. */
+export const coveredBy = (rules: Rule[]): Promise<CoveredCalls> =>
+  get(`/api/rules/covered?${new URLSearchParams(rules.map(({ permission, pattern }) => ["rule", `${permission}:${pattern}`]))}`);
 export const grants = async (): Promise<Grant[]> => (await get<GrantList>("/api/grants")).items;
 export const revoke = (grant: string): Promise<void> => remove(at`/api/grants/${grant}`);
 /** What filled the model's context in the last request of a turn. */

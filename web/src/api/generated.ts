@@ -505,6 +505,15 @@ export interface components {
             archived: boolean;
             tags: string[];
         };
+        /**
+         * @description Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
+         *     which touched the same.
+         */
+        CoveredCalls: {
+            looked_at: number;
+            covered: number;
+            calls: components["schemas"]["PastCall"][];
+        };
         Credentials: {
             password: string;
         };
@@ -1069,6 +1078,12 @@ export interface components {
             arguments: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
+        };
+        PastCall: {
+            conversation: string;
+            call: string;
+            tool: string;
+            patterns: string[];
         };
         /** @description Dollars for a million tokens. */
         Price: {
@@ -2124,6 +2139,7 @@ export type ConversationChanged = components['schemas']['ConversationChanged'];
 export type ConversationDeleted = components['schemas']['ConversationDeleted'];
 export type ConversationSettings = components['schemas']['ConversationSettings'];
 export type ConversationSummary = components['schemas']['ConversationSummary'];
+export type CoveredCalls = components['schemas']['CoveredCalls'];
 export type Credentials = components['schemas']['Credentials'];
 export type CurrentModel = components['schemas']['CurrentModel'];
 export type DaySpent = components['schemas']['DaySpent'];
@@ -2167,6 +2183,7 @@ export type Notice = components['schemas']['Notice'];
 export type Origin = components['schemas']['Origin'];
 export type Page = components['schemas']['Page'];
 export type PartialCall = components['schemas']['PartialCall'];
+export type PastCall = components['schemas']['PastCall'];
 export type Price = components['schemas']['Price'];
 export type Problem = components['schemas']['Problem'];
 export type Prompt = components['schemas']['Prompt'];

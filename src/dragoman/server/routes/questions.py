@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import StringConstraints
 
 from dragoman.errors import NotFound
 from dragoman.messages.questions import Answer, Question
 from dragoman.server import bodies, shapes
 from dragoman.server.context import Person, TheContext
-from dragoman.tools.permissions import decide, rules_in_words
+from dragoman.tools.permissions import decide, parse_rule, rules_in_words
+from dragoman.turn.past_calls import CoveredCalls, calls_covered_by
 
 router = APIRouter(tags=["questions"])
 
@@ -98,6 +100,20 @@ async def decision(
     ]
     found = decide(permission, (pattern,) if pattern else (), [*context.runtime.services.rules, *granted])
     return shapes.RuleDecision(found.action, found.rule)
+
+
+@router.get("/rules/covered")
+async def covered(
+    context: TheContext,
+    person: Person,
+    rule: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=2200)]],
+        Query(min_length=1, max_length=20, examples=[["shell:git *"]]),
+    ],
+) -> CoveredCalls:
+    """Which calls of your last conversations these rules, as PERMISSION:PATTERN, would have covered."""
+    rules = [parse_rule(text, "allow") for text in rule]
+    return await calls_covered_by(context.runtime.services, rules, user=person)
 
 
 @router.delete("/grants/{id}", status_code=204)

@@ -139,6 +139,7 @@ export const calls = {
   editBack: "Back to the original",
   asForm: "Form",
   asJson: "JSON",
+  wouldHaveCovered: (covered: number, all: number) => `It would have covered ${covered} of your last ${all === 1 ? "call" : `${all} calls`}${covered ? ":" : "."}`,
   longerCovers: "Beyond this once, the answer covers",
   ruleAll: (permission: string) => `${permission} for everything`,
   ruleFor: (permission: string, pattern: string) => `${permission} for “${pattern}”`,

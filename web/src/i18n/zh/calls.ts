@@ -134,6 +134,7 @@ export const calls: typeof english = {
   editBack: "恢复原样",
   asForm: "表单",
   asJson: "JSON",
+  wouldHaveCovered: (covered: number, all: number) => `在你最近的 ${all} 次调用中，它会适用于 ${covered} 次${covered ? "：" : "。"}`,
   longerCovers: "若不止这一次，则适用于",
   ruleAll: (permission) => `一切 ${permission}`,
   ruleFor: (permission, pattern) => `对“${pattern}”的 ${permission}`,

@@ -1,0 +1,62 @@
+"""What a rule would have covered: calls of a person's last conversations, to look at before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.errors import DragomanError
+from dragoman.messages.questions import Rule
+from dragoman.tools.permissions import decide
+from dragoman.turn.services import Services
+
+_CONVERSATIONS = 20
+_CALLS = 1000
+_SHOWN = 20
+
+
+@dataclass(slots=True, frozen=True)
+class PastCall:
+    conversation: str
+    call: str
+    tool: str
+    patterns: tuple[str, ...]  # what it touched
+
+
+@dataclass(slots=True, frozen=True)
+class CoveredCalls:
+    """Of so many calls that were looked at, so many are covered; `calls` are the newest of these, no two of
+    which touched the same."""
+
+    looked_at: int
+    covered: int
+    calls: tuple[PastCall, ...]
+
+
+async def calls_covered_by(services: Services, rules: Sequence[Rule], *, user: str | None) -> CoveredCalls:
+    """Whatever the rules say: denying rules cover, too."""
+    allowing = [replace(rule, action="allow") for rule in rules]
+    found = await _past_calls(services, user)
+    covered = [
+        one for permission, one in found if decide(permission, one.patterns, allowing).action == "allow"
+    ]
+    unlike = {(one.tool, one.patterns): one for one in reversed(covered)}
+    return CoveredCalls(len(found), len(covered), tuple([*unlike.values()][::-1][:_SHOWN]))
+
+
+async def _past_calls(services: Services, user: str | None) -> list[tuple[str, PastCall]]:
+    """The newest first, each with the permission of its tool. Tools that are not here any more have none."""
+    offer = services.toolbox.offer()
+    found: list[tuple[str, PastCall]] = []
+    for conversation in await services.store.conversations(user=user, limit=_CONVERSATIONS):
+        messages, _ = await services.store.messages(conversation.id)
+        for call in reversed([call for message in messages for call in message.calls]):
+            meant = offer.find(call.tool)
+            if meant is None or len(found) >= _CALLS:
+                continue
+            try:
+                patterns = tuple(meant[1].patterns(call.arguments))
+            except (DragomanError, LookupError, TypeError, ValueError):  # arguments that never fitted
+                continue
+            found.append((meant[1].permission, PastCall(conversation.id, call.id, call.tool, patterns)))
+    return found
