@@ -18,7 +18,7 @@ PYTEST := $(BIN)/pytest --dist worksteal
 # Where make can, what one check prints stays together.
 SYNC   := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots eval-local sbom audit clean
+.PHONY: help run test unit sweep matrix checks lint types imports page page-types page-checks browser postgres format facts fuzz soak chaos upgrade cluster bench compared bench-fleet bench-media bench-snapshots bench-page eval-local sbom audit clean
 .DEFAULT_GOAL := help
 
 help:            ## show this list
@@ -139,6 +139,9 @@ bench-media: $(READY)    ## fifty pictures of ten megabytes in a conversation: w
 
 bench-snapshots: $(READY)        ## what recording the workspace costs: 50,000 files, and a thousand turns
 	@$(BIN)/python benchmarks/snapshots.py
+
+bench-page: $(READY) $(PAGE) browser     ## how quick the page is with much to show, in a real browser
+	@$(BIN)/python benchmarks/page.py
 
 eval-local: $(READY)    ## how often the model in the box calls the right tool, with its adapter and without
 	@ls .bench/bfcl/*.whl >/dev/null 2>&1 || $(BIN)/python -m pip download --quiet --no-deps --dest .bench/bfcl "bfcl-eval==2026.3.23" \

@@ -18,7 +18,7 @@ from dragoman.cli.main import run
 from tests.forks import FORKS
 from tests.patience import PATIENCE
 
-PROGRAM = (sys.executable, "-m", "dragoman.cli.main")
+PROGRAM = (sys.executable, "-m", "dragoman")
 
 
 @dataclass(frozen=True)

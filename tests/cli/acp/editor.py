@@ -17,7 +17,7 @@ from acp.client.connection import ClientSideConnection
 from tests.cli.program import clean_environment
 from tests.loopback import Loopback
 
-PROGRAM = (sys.executable, "-m", "dragoman.cli.main", "acp")
+PROGRAM = (sys.executable, "-m", "dragoman", "acp")
 
 
 @dataclass
