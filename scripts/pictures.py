@@ -1,0 +1,230 @@
+"""`python scripts/pictures.py`: makes the pictures of README and docs anew. Needs Chromium.
+
+A real server and a real browser; the model is a play on loopback, in which a bug is found and mended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from PIL import Image
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+SIZE = {"width": 1180, "height": 820}
+PHONE = {"width": 390, "height": 780}
+SMALLER = 820  # pixels across, of the moving one
+HOLD = 700  # milliseconds of a frame
+LAST = 3500
+
+CONFIG = """\
+model = "stage/claude-sonnet-4-5"
+store = "{store}"
+tools = ["files", "shell"]
+allow = ["files.read", "shell"]
+[providers.stage]
+base_url = "{url}"
+local = true
+title = "Anthropic"
+models."claude-sonnet-4-5".context = 200_000
+"""
+
+PARSER = '''\
+def parse(line: str) -> tuple[str, int]:
+    """`apples 3` → ("apples", 3)"""
+    name, count = line.split()
+    return name, int(count)
+
+
+def total(lines: list[str]) -> int:
+    return sum(parse(line)[1] for line in lines)
+'''
+MENDED = "    return sum(parse(line)[1] for line in lines if line.strip())"
+QUESTION = "total() fails when the list has an empty line in it. Can you fix that and run it once?"
+CHECK = """python3 -c 'from parser import total; print(total(["apples 3", "", "pears 4"]))'"""
+ANSWER = """\
+Done. `parse` was right to refuse an empty line; `total` should not have given it one:
+
+- **parser.py**: `total` skips lines that are empty or blank.
+- I ran it with `["apples 3", "", "pears 4"]`, and it says **7**.
+"""
+
+
+# ── the play ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _frame(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return b"data: " + json.dumps({"id": "1", "choices": [choice]}).encode() + b"\n\n"
+
+
+def _call(tool: str, **arguments: object) -> list[bytes]:
+    function = {"name": tool, "arguments": json.dumps(arguments)}
+    return [_frame({"tool_calls": [{"index": 0, "id": f"call_{tool}", "function": function}]}, "tool_calls")]
+
+
+def _usage(letters: int) -> bytes:
+    usage = {"prompt_tokens": 2900 + letters, "completion_tokens": 120, "total_tokens": 3020 + letters}
+    return b"data: " + json.dumps({"id": "1", "choices": [], "usage": usage}).encode() + b"\n\n"
+
+
+def _line(done: int, version: str) -> list[bytes]:
+    """What the model says after so many results."""
+    if done == 0:
+        return [_frame({"content": "I look at it first."}), *_call("read_file", path="parser.py")]
+    if done == 1:
+        old = MENDED.replace(" if line.strip()", "")
+        return _call("edit_file", path="parser.py", edits=[{"old": old, "new": MENDED}], version=version)
+    if done == 2:
+        return _call("shell", command=CHECK)
+    return [*(_frame({"content": piece}) for piece in re.findall(r"[\s\S]{1,6}", ANSWER)), _frame({}, "stop")]
+
+
+async def _answer(request: web.Request) -> web.StreamResponse:
+    messages = (await request.json())["messages"]
+    results = [str(one["content"]) for one in messages if one["role"] == "tool"]
+    version = re.search(r"version[^\w]*([\w-]+)", results[0]) if results else None
+    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await response.prepare(request)
+    for piece in _line(len(results), version.group(1) if version else ""):
+        await response.write(piece)
+        await asyncio.sleep(0.03)
+    await response.write(_usage(len(str(messages)) // 4) + b"data: [DONE]\n\n")
+    return response
+
+
+@asynccontextmanager
+async def _model() -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_post("/chat/completions", _answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def _served(folder: Path, model: str) -> AsyncIterator[str]:
+    """The link to sign in with."""
+    work = folder / "shop"
+    work.mkdir()
+    (work / "parser.py").write_text(PARSER, "utf-8")
+    (work / "dragoman.toml").write_text(CONFIG.format(url=model, store=folder / "chat.db"), "utf-8")
+    command = (sys.executable, "-m", "dragoman", "serve", "--port", "0", "--trust")
+    process = await asyncio.create_subprocess_exec(*command, cwd=work, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        async for line in process.stdout:
+            if found := re.search(rb"http://\S+token=\S+", line):
+                yield found.group().decode()
+                break
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+# ── the camera ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Film:
+    """Frames, one after another, each for a while."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._frames: list[tuple[Image.Image, int]] = []
+
+    async def take(self, milliseconds: int = HOLD) -> None:
+        whole = Image.open(io.BytesIO(await self._page.screenshot()))
+        height = round(whole.height * SMALLER / whole.width)
+        self._frames.append(
+            (whole.convert("RGB").resize((SMALLER, height), Image.Resampling.LANCZOS), milliseconds)
+        )
+
+    def save(self, path: Path) -> None:
+        first, *others = [image for image, _ in self._frames]
+        durations = [duration for _, duration in self._frames]
+        first.save(
+            path, save_all=True, append_images=others, duration=durations, loop=0, quality=72, method=6
+        )
+
+
+async def _signed_in(browser: Browser, link: str, **look: Any) -> Page:
+    page = await browser.new_page(**look)
+    await page.goto(link)
+    await expect(page.get_by_test_id("composer-text")).to_be_visible(timeout=30_000)
+    return page
+
+
+async def _play(page: Page, film: Film | None = None) -> None:
+    """Up to the question about the edit."""
+
+    async def take(milliseconds: int = HOLD) -> None:
+        if film is not None:
+            await page.mouse.move(5, 400)
+            await film.take(milliseconds)
+
+    await take()
+    field = page.get_by_test_id("composer-text")
+    for end in (18, 45, len(QUESTION)):
+        await field.fill(QUESTION[:end])
+        await take(350)
+    await field.press("Enter")
+    await expect(page.get_by_test_id("question-diff")).to_be_visible(timeout=30_000)
+    await page.wait_for_timeout(800)
+    await take(2600)
+
+
+async def _end(page: Page, film: Film) -> None:
+    await page.get_by_test_id("allow").hover()
+    await film.take(500)
+    await page.get_by_test_id("allow").click()
+    await page.mouse.move(5, 400)
+    for _ in range(5):
+        await page.wait_for_timeout(450)
+        await film.take(450)
+    await expect(page.get_by_test_id("answer").last).to_contain_text("it says 7", timeout=30_000)
+    await page.wait_for_timeout(900)
+    await film.take(LAST)
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        async with _model() as model, async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            for picture, look in (
+                ("page-dark", {"viewport": SIZE, "color_scheme": "dark", "device_scale_factor": 2}),
+                ("page-phone", {"viewport": PHONE, "device_scale_factor": 2, "has_touch": True}),
+                ("page", {"viewport": SIZE, "device_scale_factor": 2}),
+            ):
+                folder = Path(name) / picture
+                folder.mkdir()
+                async with _served(folder, model) as link:
+                    page = await _signed_in(browser, link, **look)
+                    film = Film(page) if picture == "page" else None
+                    await _play(page, film)
+                    if film is None:
+                        await page.screenshot(path=IMAGES / f"{picture}.png")
+                    else:
+                        await _end(page, film)
+                        film.save(IMAGES / "page.webp")
+                    await page.close()
+            await browser.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
