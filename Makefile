@@ -60,11 +60,16 @@ test: $(READY) $(NPM) $(PAGE) browser postgres    ## every check and every test
 
 checks: types page-checks lint imports    # the long ones first
 
-# The browser tests drive the system's Chromium. As root on Debian it is installed; elsewhere they are skipped.
+# The browser tests drive the system's Chromium, and the main way its Firefox. As root on Debian they are installed;
+# elsewhere these tests are skipped.
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
 	  then echo "installing Chromium …"; (apt-get update && apt-get install --yes chromium) >/dev/null; \
 	  else echo "there is no Chromium: the browser tests are skipped"; fi
+	@command -v firefox-esr firefox >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	  then echo "installing Firefox …"; (apt-get update && apt-get install --yes --no-install-recommends firefox-esr) >/dev/null \
+	    || echo "Firefox could not be installed: its test is skipped"; \
+	  else echo "there is no Firefox: its test is skipped"; fi
 
 # The store in PostgreSQL is tested on a server that the tests start themselves, from the system's programs.
 postgres:

@@ -1,5 +1,6 @@
 /** The words of the language chosen. Another language than English is loaded when it is needed. */
 
+import { late } from "../parts/late";
 import { settings } from "../state/settings.svelte";
 import { en, type Words } from "./en";
 
@@ -14,6 +15,6 @@ export const t = (): Words => loaded;
 
 export async function speak(): Promise<void> {
   const language = wanted();
-  loaded = language === "zh" ? (await import("./zh")).zh : en;
+  loaded = language === "zh" ? ((await late(import("./zh")))?.zh ?? en) : en;
   document.documentElement.lang = language === "zh" ? "zh-Hans" : "en";
 }

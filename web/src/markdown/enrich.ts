@@ -3,6 +3,7 @@
 import { t } from "../i18n/words.svelte";
 import { copyText } from "../parts/clipboard";
 import { settings } from "../state/settings.svelte";
+import { late } from "../parts/late";
 import { whenNear } from "../parts/near";
 
 const HIGHLIGHT_LIMIT = 60_000;
@@ -44,9 +45,10 @@ async function colour(block: HTMLElement): Promise<void> {
     (code) => code.parentElement?.dataset.language && (code.textContent?.length ?? 0) < HIGHLIGHT_LIMIT,
   );
   if (!codes.length) return;
-  const { highlight } = await import("./highlight");
+  const loaded = await late(import("./highlight"));
+  if (!loaded) return;
   for (const code of codes) {
-    const coloured = highlight(code.textContent ?? "", code.parentElement?.dataset.language ?? "");
+    const coloured = loaded.highlight(code.textContent ?? "", code.parentElement?.dataset.language ?? "");
     if (coloured !== null && code.isConnected) code.innerHTML = coloured; // the highlighter escapes what it reads
   }
 }
@@ -54,17 +56,17 @@ async function colour(block: HTMLElement): Promise<void> {
 async function formulas(block: HTMLElement): Promise<void> {
   const found = block.querySelectorAll<HTMLElement>(".math");
   if (!found.length) return;
-  const { renderMath } = await import("./katex");
+  const loaded = await late(import("./katex"));
   for (const element of found) {
-    if (element.isConnected) renderMath(element);
+    if (element.isConnected) loaded?.renderMath(element);
   }
 }
 
 async function diagrams(block: HTMLElement): Promise<void> {
   const found = [...block.querySelectorAll<HTMLElement>('pre[data-language="mermaid"]')];
   if (!found.length) return;
-  const { showDiagram } = await import("./diagram");
-  for (const pre of found) await showDiagram(pre);
+  const loaded = await late(import("./diagram"));
+  for (const pre of found) await loaded?.showDiagram(pre);
 }
 
 function image(placeholder: HTMLElement): void {

@@ -1,0 +1,137 @@
+"""The system's Firefox, driven by WebDriver BiDi, which it speaks itself: a person's hands and eyes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tests.patience import PATIENCE
+
+FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
+_LISTENS = re.compile(rb"WebDriver BiDi listening on (ws://\S+)")
+_PREFERENCES = """\
+user_pref("browser.shell.checkDefaultBrowser", false);
+user_pref("browser.aboutwelcome.enabled", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("app.update.enabled", false);
+"""
+_MIDDLE = """(() => {
+  const found = [...document.querySelectorAll(%s)].at(-1);
+  if (!found) return "";
+  found.scrollIntoView({block: "center"});
+  const box = found.getBoundingClientRect();
+  return JSON.stringify({x: Math.round(box.x + box.width / 2), y: Math.round(box.y + box.height / 2)});
+})()"""
+
+
+@dataclass
+class FirefoxPage:
+    """One tab."""
+
+    _socket: aiohttp.ClientWebSocketResponse
+    context: str = ""
+    complaints: list[str] = field(default_factory=list)  # of the page's own scripts
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    async def command(self, method: str, **params: Any) -> Any:
+        number = next(self._numbers)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        async for said in self._socket:
+            message = json.loads(said.data)
+            if message.get("method") == "log.entryAdded" and message["params"]["type"] == "javascript":
+                self.complaints.append(message["params"]["text"])
+            if message.get("id") == number:
+                assert message["type"] == "success", message
+                return message["result"]
+        raise ConnectionError("Firefox is gone")
+
+    async def open(self, url: str) -> None:
+        await self.command("browsingContext.navigate", context=self.context, url=url, wait="complete")
+
+    async def reload(self) -> None:
+        await self.command("browsingContext.reload", context=self.context, wait="complete")
+
+    async def evaluate(self, expression: str) -> Any:
+        wanted = {"expression": expression, "target": {"context": self.context}, "awaitPromise": True}
+        answer = await self.command("script.evaluate", **wanted)
+        assert answer["type"] == "success", answer
+        return answer["result"].get("value")
+
+    async def sees(self, text: str) -> None:
+        """Soon, anywhere in the page."""
+        await self._soon(f"document.body.textContent.includes({json.dumps(text)})")
+
+    async def _soon(self, expression: str) -> Any:
+        """What it is when it is something."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if found := await self.evaluate(expression):
+                    return found
+                await asyncio.sleep(0.1)
+
+    async def click(self, testid: str) -> None:
+        """The last one of that name, when it is there."""
+        middle = await self._soon(_MIDDLE % json.dumps(f"[data-testid={testid}]:not([disabled])"))
+        move = {"type": "pointerMove", **json.loads(middle)}
+        press = [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
+        await self._act("pointer", [move, *press])
+
+    async def type(self, text: str) -> None:
+        """Key by key, where the cursor is. `\\ue007` is Enter."""
+        keys = [{"type": way, "value": key} for key in text for way in ("keyDown", "keyUp")]
+        await self._act("key", keys)
+
+    async def _act(self, kind: str, actions: list[dict[str, Any]]) -> None:
+        source = {"type": kind, "id": kind, "actions": actions}
+        await self.command("input.performActions", context=self.context, actions=[source])
+
+
+@asynccontextmanager
+async def firefox(profile: Path) -> AsyncIterator[FirefoxPage]:
+    """A new one, with nothing remembered."""
+    assert FIREFOX is not None
+    _make_profile(profile)
+    process = await asyncio.create_subprocess_exec(
+        *(FIREFOX, "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env={"HOME": str(profile), "PATH": "/usr/bin:/bin", "MOZ_DISABLE_CONTENT_SANDBOX": "1"},
+    )
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{await _address(process)}/session", max_msg_size=0) as socket,
+        ):
+            page = FirefoxPage(socket)
+            await page.command("session.new", capabilities={})
+            await page.command("session.subscribe", events=["log.entryAdded"])
+            tree = await page.command("browsingContext.getTree")
+            page.context = tree["contexts"][0]["context"]
+            yield page
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def _make_profile(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "user.js").write_text(_PREFERENCES, "utf-8")
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE):
+        async for line in process.stderr:
+            if found := _LISTENS.search(line):
+                return found.group(1).decode()
+    raise ConnectionError("Firefox did not start")
