@@ -187,7 +187,11 @@ VALUES: dict[str, JsonValue] = {
     "metadata": {"team": "red"},
     "truncation": "auto",
 }
-MODELS = {"anthropic_messages": "claude-sonnet-4-5", "gemini": "gemini-3-pro"}
+MODELS = {
+    "anthropic_messages": "claude-sonnet-4-5",
+    "gemini": "gemini-3-pro",
+    "bedrock_converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+}
 CASES = [(wire, option) for wire, made in WIRES.items() for option in sorted(made().options)]
 
 

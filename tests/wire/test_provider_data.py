@@ -201,6 +201,7 @@ def test_h4_half_a_character_in_such_a_field_does_no_harm(wire: str) -> None:
         "openai_responses": b'{"type": "response.note", "note": "\\ud83d"}',
         "anthropic_messages": b'{"type": "note", "note": "\\ud83d"}',
         "gemini": b'{"candidates": [], "note": "\\ud83d"}',
+        "bedrock_converse": b'{"metadata": {"note": "\\ud83d"}}',
     }
     events = [*WIRES[wire]().decoder("msg_r").feed(frames[wire])]
     (seen,) = (event for event in events if isinstance(event, ProviderData))

@@ -35,7 +35,14 @@ from dragoman.providers.local.weights import Progress
 from dragoman.providers.prices import cost_of
 from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
-from dragoman.wire import anthropic_messages, gemini, openai_chat, openai_images, openai_responses
+from dragoman.wire import (
+    anthropic_messages,
+    bedrock_converse,
+    gemini,
+    openai_chat,
+    openai_images,
+    openai_responses,
+)
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
 from dragoman.wire.auth.token import TokenAuth, TokenSource
 from dragoman.wire.endpoint import Endpoint
@@ -64,6 +71,7 @@ WIRES: dict[str, Callable[..., Wire]] = {
     "openai_responses": openai_responses.WIRE,
     "anthropic_messages": anthropic_messages.WIRE,
     "gemini": gemini.WIRE,
+    "bedrock_converse": bedrock_converse.WIRE,
 }
 
 

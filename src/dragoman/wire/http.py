@@ -26,12 +26,13 @@ from dragoman.trace_context import trace_headers
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.auth.auth import Outgoing
 from dragoman.wire.bodies import is_large, write, write_large
+from dragoman.wire.body_fields import fields_of
 from dragoman.wire.downloads import LARGEST, fetch_made
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.exchange import Exchange, client_error, read_bounded
 from dragoman.wire.files import Attachments
 from dragoman.wire.forms import write_form
-from dragoman.wire.learned import Learned, fields_of, may_teach
+from dragoman.wire.learned import Learned, may_teach
 from dragoman.wire.network import environment_proxy, exact_url, trust
 from dragoman.wire.options import Extra, check_options, own_fields, with_extra, with_tool_choice
 from dragoman.wire.pictures import NO_LIMITS, FileLimits, has_pillow, is_too_large
