@@ -11,7 +11,7 @@ import pytest
 from dragoman.dialects.dialect import NAMES
 from dragoman.errors import ConfigError, NotFound
 from dragoman.providers.catalog import Catalog, Provider, Traits, load_catalog
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.auth.key import NO_KEY
 from dragoman.wire.endpoint import ENDPOINTS, SHAPES
 

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from dragoman.errors import ConfigError, NotFound
 from dragoman.messages.parts import CallState, File, Part, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.attachments import AttachmentReader
 from dragoman.wire.bodies import LARGE, PIECE, is_large, write, write_large
 from dragoman.wire.endpoint import ENDPOINTS, Endpoint

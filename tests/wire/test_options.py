@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from dragoman.errors import BadRequest
 from dragoman.messages.parts import CallState, Text, ToolCall, ToolResult
 from dragoman.messages.request import Request, RequestMessage, ToolSpec
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.options import (
     COMMON,
     Extra,

@@ -13,7 +13,8 @@ from dragoman.messages.fold import Draft, fold
 from dragoman.messages.parts import Citation, Text
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.keys import Keys
-from dragoman.providers.models import WIRES, Models
+from dragoman.providers.models import Models
+from dragoman.providers.wires import WIRES
 from tests.loopback import delta, loopback, stream, usage
 from tests.runtimes import events_of
 from tests.wire.replies import Reply, decode, sse

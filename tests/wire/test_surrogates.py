@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.providers.models import WIRES
+from dragoman.providers.wires import WIRES
 from dragoman.wire.arguments import parse_arguments
 from dragoman.wire.surrogates import is_whole, join_halves, split_half
 from tests.wire.cuts import cuts

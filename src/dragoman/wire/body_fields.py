@@ -70,6 +70,11 @@ def named_field(message: str, fields: Iterable[str]) -> str | None:
     return min(found)[2] if found else None
 
 
+def is_optional(name: str) -> bool:
+    """Whether a request makes sense without this field."""
+    return bool(name) and name not in _NEEDED and name != "toolConfig"
+
+
 def _place(message: str, name: str) -> int | None:
     last = name.rpartition(".")[2]
     spelled = re.sub(r"_|(?<=[a-z])(?=[A-Z])", "[_ ]?", re.escape(last).replace(r"\_", "_"))

@@ -8,7 +8,7 @@ is sent again without it, and so are all that follow.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
@@ -17,7 +17,7 @@ from dragoman.errors import ProviderError
 from dragoman.messages.media import IN_WORDS, Modality, modality
 from dragoman.messages.parts import Text
 from dragoman.messages.request import Request, RequestMessage
-from dragoman.wire.body_fields import drop_field, loosen_tools, named_field
+from dragoman.wire.body_fields import drop_field, is_optional, loosen_tools, named_field
 from dragoman.wire.files import files_of, without_files
 
 MOST_LESSONS = 8  # of one request
@@ -153,6 +153,29 @@ def _is_of_field(message: str) -> bool:
     return _REFUSES.search(message) is not None and _OF_VALUE.search(message) is None
 
 
+_FLAGS = {
+    "no_system": "takes no system prompt: it is put in front of the first message",
+    "no_tools": "has no calls of its own: it is asked to write them as text",
+    "no_schema": "does not take a schema for its answer: it is asked for in words",
+    "no_strict": "does not take the schemas of these tools as strict: they are sent without that",
+}
+
+
+def in_words(word: str) -> str:
+    """A lesson for a person, behind the name of the model."""
+    kind, _, name = word.partition(" ")
+    match kind:
+        case "rename":
+            return f"does not take {name}: {_LIMITS.get(name, 'another name')} is sent in its place"
+        case "lacks":
+            shown = next((words for one, words in IN_WORDS.items() if one == name), name)
+            return f"cannot be shown {shown}: a line of text stands in their place"
+        case "drop":
+            return f"does not take {name}: it is left out"
+        case _:
+            return _FLAGS.get(word, word)
+
+
 @dataclass(slots=True)
 class Learned:
     """What is known of one model beside the catalog. Shared by all turns that ask it."""
@@ -176,27 +199,58 @@ class Learned:
         if request.output is not None and not self.no_schema and _SCHEMA.search(error.message):
             self.no_schema = True
             self.lessons += 1
-            return "does not take a schema for its answer: it is asked for in words"
+            return _FLAGS["no_schema"]
         text = self._of_request(error.message, request, may_write_calls) or self._of_fields(error, wire)
         self.lessons += text is not None
         return text
+
+    @property
+    def words(self) -> frozenset[str]:
+        """All of it, each lesson in words that can be written down: `drop temperature`."""
+        return frozenset(
+            {
+                *(name for name in _FLAGS if getattr(self, name)),
+                *(f"drop {name}" for name in self.dropped),
+                *(f"rename {old}" for old in self.renamed),
+                *(f"lacks {kind}" for kind in self.lacks),
+            }
+        )
+
+    def recall(self, words: Iterable[str]) -> tuple[str, ...]:
+        """Take up what was learned before. Returns it in words for a person; what makes no sense is passed
+        over."""
+        told: list[str] = []
+        for word in words:
+            kind, _, name = word.partition(" ")
+            if word in _FLAGS:
+                setattr(self, word, True)
+            elif kind == "drop" and is_optional(name):
+                self.dropped = self.dropped | {name}
+            elif kind == "rename" and name in _LIMITS:
+                self.renamed = {**self.renamed, name: _LIMITS[name]}
+            elif kind == "lacks" and name in _NOT_SHOWN:
+                self.lacks.update(one for one in _NOT_SHOWN if one == name)
+            else:
+                continue
+            told.append(in_words(word))
+        return tuple(told)
 
     def _of_request(self, message: str, request: Request, may_write_calls: bool) -> str | None:
         if _TOOLS.search(message):
             if not may_write_calls or not request.tools or self.no_tools:
                 return None
             self.no_tools = True
-            return "has no calls of its own: it is asked to write them as text"
+            return _FLAGS["no_tools"]
         if _SYSTEM.search(message) and request.system and not self.no_system:
             self.no_system = True
-            return "takes no system prompt: it is put in front of the first message"
+            return _FLAGS["no_system"]
         if is_broken_file(message):
             return None
         held = {modality(file) for file in files_of(request)} - self.lacks
         for kind, words in _NOT_SHOWN.items():
             if kind in held and words.search(message):
                 self.lacks.add(kind)
-                return f"cannot be shown {IN_WORDS[kind]}: a line of text stands in their place"
+                return in_words(f"lacks {kind}")
         return None
 
     def _of_fields(self, error: ProviderError, wire: str) -> str | None:
@@ -204,7 +258,7 @@ class Learned:
             if self.no_strict or not {"tools", "toolConfig.tools"} & error.sent:
                 return None
             self.no_strict = True
-            return "does not take the schemas of these tools as strict: they are sent without that"
+            return _FLAGS["no_strict"]
         sent = error.sent - {"max_tokens"} if wire == "anthropic_messages" else error.sent
         names: tuple[str, ...] = ()
         if _ENCRYPTED.search(error.message):
@@ -223,9 +277,9 @@ class Learned:
         (first, *_) = names
         if first in _LIMITS and first not in self.renamed.values():
             self.renamed = {**self.renamed, first: _LIMITS[first]}
-            return f"does not take {first}: {_LIMITS[first]} is sent in its place"
+            return in_words(f"rename {first}")
         self.dropped = self.dropped.union(names)
-        return f"does not take {', '.join(names)}: it is left out"
+        return in_words(f"drop {', '.join(names)}")
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────────
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dragoman.cli.commands.decode import report
 from dragoman.cli.main import app
-from dragoman.providers.models import wire
+from dragoman.providers.wires import wire
 from tests.cli.program import program
 from tests.loopback import DONE, call_piece, delta, sse, usage
 from tests.wire.replies import framed

@@ -14,7 +14,7 @@ from dragoman.cli.terminal.text import print_json
 from dragoman.errors import ProviderError
 from dragoman.messages import events as e
 from dragoman.messages.usage import Usage
-from dragoman.providers.models import wire
+from dragoman.providers.wires import wire
 from dragoman.wire.endpoint import ENDPOINTS
 from dragoman.wire.framing import FRAMINGS, Framing
 from dragoman.wire.transport_errors import garbled, is_no_stream, no_event, no_stream
