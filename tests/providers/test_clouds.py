@@ -130,9 +130,7 @@ async def test_keys_of_a_profile_are_used_where_none_are_in_the_environment(tmp_
         async with models_at(served, "bedrock", environment) as models:
             assert await text_of(models, CLAUDE_NAME) == "Hello"
         async with models_at(served, "bedrock", {**environment, "AWS_PROFILE": "home"}) as models:
-            with pytest.raises(
-                ConfigError, match=r"AWS_PROFILE is 'home'.*export-credentials --profile home"
-            ):
+            with pytest.raises(ConfigError, match=r"AWS_PROFILE is 'home'.*list-profiles"):
                 models(CLAUDE_NAME)
 
 
@@ -357,8 +355,8 @@ async def test_a_token_that_is_ready_is_used_as_it_is() -> None:
     [
         ({"token_uri": "http://tokens.example/token"}, "tokens that is not https://"),
         (
-            {"type": "external_account"},
-            "type 'external_account' cannot be used here: take the key of a service",
+            {"type": "gdch_service_account"},
+            "type 'gdch_service_account' cannot be used here: take the key of a service",
         ),
         ({"type": None}, "type None cannot be used here"),
     ],

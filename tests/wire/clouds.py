@@ -67,7 +67,7 @@ CLAUDE_FRAMES = b"".join(map(chunk, CLAUDE))
 # ── Amazon's signature, computed from the bytes that came ─────────────────────────────────────────
 
 
-def expected_signature(request: web.Request, body: bytes, region: str) -> str:
+def expected_signature(request: web.Request, body: bytes, region: str, service: str = "bedrock") -> str:
     """What the Authorization header has to be, by Amazon's rules. Only what was signed is used."""
     sent = request.headers["Authorization"]
     names = sent.partition("SignedHeaders=")[2].partition(",")[0]
@@ -79,7 +79,7 @@ def expected_signature(request: web.Request, body: bytes, region: str) -> str:
         [request.method, "/".join(steps), "&".join(sorted(query.split("&"))), head, names, hashed]
     )
     at = request.headers["X-Amz-Date"]
-    scope = f"{at[:8]}/{region}/bedrock/aws4_request"
+    scope = f"{at[:8]}/{region}/{service}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = f"AWS4{SECRET}".encode()
     for step in scope.split("/"):

@@ -39,7 +39,8 @@ from dragoman.providers.served import LAST_RESORT, ServedModel
 from dragoman.providers.sign_in import reach
 from dragoman.providers.wires import wire_for
 from dragoman.wire.attachments import AttachmentReader, ReadBlob
-from dragoman.wire.auth.token import TokenAuth, TokenSource
+from dragoman.wire.auth.aws_identity import AwsIdentity
+from dragoman.wire.auth.token import TokenAuth
 from dragoman.wire.endpoint import Endpoint
 from dragoman.wire.http import HttpClient, HttpModel
 from dragoman.wire.learned import Learned
@@ -90,7 +91,7 @@ class Models:
         self._models: dict[str, ServedModel] = {}
         self._chains: dict[str, ModelChain] = {}
         self._servers: dict[str, LlamaServer] = {}
-        self._tokens: dict[TokenSource, TokenAuth] = {}
+        self._identities: dict[object, TokenAuth | AwsIdentity] = {}
         self._learned: dict[str, Learned] = {}
         self._uploads: dict[str, Uploads] = {}  # by provider
         self._former_uploads: list[Uploads] = []  # of keys and addresses that are others by now
@@ -309,14 +310,14 @@ class Models:
         return self._uploads[provider.name]
 
     def _reach(self, provider: Provider) -> Endpoint:
-        """The provider's endpoint. Models of one account use one access token."""
+        """The provider's endpoint. Models of one account use one access token, or the same keys."""
         try:
             endpoint = reach(provider, self.keys)
         except ConfigError as error:
             raise _NotSetUp(str(error)) from error
-        if not isinstance(endpoint.auth, TokenAuth):
+        if not isinstance(endpoint.auth, TokenAuth | AwsIdentity):
             return endpoint
-        return replace(endpoint, auth=self._tokens.setdefault(endpoint.auth.source, endpoint.auth))
+        return replace(endpoint, auth=self._identities.setdefault(endpoint.auth.key, endpoint.auth))
 
 
 def _does(traits: Traits, type: ModelType) -> bool:
