@@ -1539,6 +1539,15 @@ FUNCTIONARY = [
     Reply("arguments that are none", "<|recipient|>read_file\n<|content|>{oops", (), "", ("read_file",)),
 ]
 
+GROK = [
+    Reply(
+        "one call",
+        'I look.\n<xai:function_call name="read_file">\n<parameter name="path">a</parameter>\n</xai:function_call>',
+        (_read("a"),),
+        "I look.",
+    ),
+]
+
 SOLAR = [
     Reply(
         "a thought, and two calls",
@@ -1657,6 +1666,12 @@ LOOSE = [
             'functions.read_file({"path": "a"})',
             'read_file(path="a")',
             'read_file\n{"path": "a"}',  # GLM 4
+            'read_file{"path": "a"}',  # Mistral, where a server leaves out the tokens
+            'read_file[ARGS]{"path": "a"}',
+            'functions.read_file:0{"path": "a"}',  # Kimi, likewise
+            '[{"read_file": {"path": "a"}}]',  # Apertus, likewise
+            '<function=read_file{"path": "a"}</function>',  # Llama, now and then
+            '<xai:function_call name="read_file"><parameter name="path">a</parameter></xai:function_call>',
             'read_file\n{"path": "a"}<|observation|>',
             '>>>read_file\n{"path": "a"}',  # Functionary
             "Action: read_file(path='a')",  # UI-TARS
@@ -1685,6 +1700,9 @@ LOOSE = [
             'An example:\n\n```json\n{"tool": "read_file", "args": {"path": "a"}}\n```\nSee?',
             'Write `<tool>{"name": "read_file", "arguments": {"path": "a"}}</tool>` for it.',
             '{"tool": "hammer", "args": {"size": 3}}',
+            '{"action": "search"}',
+            "read_file [1] reads a file.",
+            "search {a, b} for it",
             "<answer>It is 3.</answer>",  # behind no thought
         )
     ),
@@ -1699,6 +1717,13 @@ LOOSE = [
         f"Like so:\n```json\n{_PARIS}\n```",
     ),
     Reply("one list behind the other", '[get_time()]\n[read_file(path="a")]', (TIME, _read("a"))),
+    Reply("a box", "It is <|begin_of_box|>3<|end_of_box|>.", (), "It is 3."),
+    Reply(
+        "Apriel",
+        "Here are my reasoning steps:\nHm.\n[BEGIN FINAL RESPONSE]\nIt is 3.\n[END FINAL RESPONSE]\n<|end|>",
+        (),
+        "It is 3.",
+    ),
     Reply("an answer that is marked", "<think>Hm.</think>\n<answer>\nIt is 3.\n</answer>\n", (), "It is 3."),
     Reply(
         "a response that is marked", "Hm.\n</think>\n\n<response>\nIt is 3.\n</response>\n", (), "It is 3."
@@ -1790,6 +1815,7 @@ REPLIES: dict[str, list[Reply]] = {
     "minicpm": MINICPM,
     "step": _invoked(_STEP),
     "muse": MUSE,
+    "grok": GROK,
     "minimax_m3": MINIMAX_M3,
     "gemma": GEMMA,
     "functiongemma": _gemma("<start_function_call>", "<end_function_call>", "<escape>"),

@@ -75,6 +75,14 @@ MUSE = InvokeTags(  # Muse Glimmer
     thoughts={"to=self<|message|>": "<|eom|>"},
 )
 
+GROK = InvokeTags(  # Grok, where it writes them as text
+    call='<xai:function_call name="',
+    call_end="</xai:function_call>",
+    argument='<parameter name="',
+    argument_end="</parameter>",
+    between="\n",
+)
+
 INVOKE_DIALECTS = (
     Invoke("deepseek_dsml", DEEPSEEK_DSML),
     Invoke("minimax", MINIMAX),
@@ -82,4 +90,5 @@ INVOKE_DIALECTS = (
     Invoke("minicpm", MINICPM),
     Invoke("step", STEP),
     Invoke("muse", MUSE),
+    Invoke("grok", GROK),
 )

@@ -22,14 +22,16 @@ _GAP = r"\s{0,64}"
 _BEGINS_JSON = (_GAP, r"[\[{]", _GAP, r'[\[{"]')
 _TAG: Form = ("<", r"[|｜]?", r"[A-Za-z]", r"[\w:.▁-]{0,40}", r"[|｜]?", ">", *_BEGINS_JSON)
 _BRACKETS: Form = (r"\[", r"[A-Z]", r"[A-Z_]{2,30}", r"\]", *_BEGINS_JSON)
-_NAMED: Form = (r"[A-Za-z_]", r"[\w.-]{0,99}", r"[ \t]{0,9}", "\n", _GAP, r"\{")
+_OBJECT = (_GAP, r"\{", _GAP, r'["}]')
+_NAMED: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", *_OBJECT)
+_WITH_MARK: Form = (r"[A-Za-z_]", r"[\w.:-]{0,99}", r"\[", *"ARGS", r"\]", *_OBJECT)
 _PROMPTED: Form = (*">>>", *_NAMED)
 _ACTION: Form = tuple(ACTION)
 _ACTION_LINE: Form = ("\n", r"[ \t]{0,8}", *ACTION)
 
 _LAST_LINE: Form = ("\n", r"[ \t]{0,8}", r"[\[{]", _GAP, r'[{"A-Za-z_]')
 
-LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _PROMPTED, CALL)
+LOOSE_BEGINS: tuple[Form, ...] = (_ACTION, _NAMED, _WITH_MARK, _PROMPTED, CALL)
 LOOSE_SUSPECTS: tuple[Form, ...] = (_TAG, _BRACKETS, _ACTION_LINE, _LAST_LINE)
 LOOSE_BLOCKS = ("tool_code", "tool_call", "tool_calls", "function_call", "function_calls", "typescript")
 
@@ -58,9 +60,10 @@ def read_loose(dialect: Dialect, cursor: Cursor, tools: Tools | None) -> Reading
     if (yield from cursor.sees(CALL)):
         return (yield from _called(dialect, cursor, tools))
     yield from cursor.accept(">>>")
-    name, _ = yield from cursor.until("\n")
+    name, _ = yield from cursor.until("\n", "{", " ", "[")  # what stands here if a server left the tokens out
     if tool_named(plain_name(name), tools) is None:
         return None
+    yield from cursor.accept("[ARGS]")
     return (yield from dialect.named(cursor, plain_name(name), "", ("<|observation|>",), ("\n\n",)))
 
 

@@ -6,6 +6,7 @@ models that were trained on several formats fall back to these.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -23,12 +24,13 @@ ARGUMENTS = (
 AROUND = ("tool_calls", "tool_call", "function_call", "function_calls", "tool_uses", "calls", "function")
 BESIDE = frozenset({"id", "type", "tool_call_id", "call_id", "thought", "reasoning", "reason", "index"})
 
+_COUNT = re.compile(r":\d{1,3}$")  # Kimi
 _SPACES = ("functions.", "tools.", "default_api.", "multi_tool_use.")
 
 
 def plain_name(name: str) -> str:
-    """Without the namespace that some models put in front of it."""
-    name = name.strip()
+    """Without the namespace that some models put in front of it, and the number behind it."""
+    name = _COUNT.sub("", name.strip())
     return next((name.removeprefix(space) for space in _SPACES if name.startswith(space)), name)
 
 
@@ -57,9 +59,15 @@ def _calls(value: JsonValue, tools: Tools | None, depth: int = 0) -> Iterator[Te
 
 
 def _call(entry: dict[str, JsonValue], tools: Tools | None) -> TextCall | None:
+    if len(entry) == 1:  # the name is the key
+        ((key, value),) = entry.items()
+        if isinstance(value, dict) and (tool := tool_named(key, tools)) is not None:
+            return TextCall(tool.name, value)
     named = [key for key in NAMES if isinstance(entry.get(key), str)]
     given = [key for key in ARGUMENTS if key in entry]
     if len(named) != 1 or len(given) > 1 or not entry.keys() <= BESIDE | {*named, *given}:
+        return None
+    if not given and named[0] != "name":  # `{"action": "search"}` may be anything
         return None
     name = plain_name(str(entry[named[0]]))
     arguments = _arguments(entry[given[0]] if given else None)

@@ -41,6 +41,7 @@ THOUGHTS: Mapping[str, str] = MappingProxyType(
         "<|plamo:begin_think:plamo|>": "<|plamo:end_think:plamo|>",
         "◁think▷": "◁/think▷",  # Kimi VL
         "<longcat_think>": "</longcat_think>",
+        "[BEGIN REASONING]": "[BEGIN FINAL RESPONSE]",  # Apriel, which says the first in other words
     }
 )
 """What begins a thought in the text of some model, and what ends it."""
@@ -49,6 +50,7 @@ END_TOKENS = (
     *("</s>", "<eos>", "<|eos|>", "<end_of_turn>", "<turn|>", "<|im_end|>", "<|endoftext|>"),
     *("<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|return|>"),
     *("<|END_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<|endofturn|>", "[EOS]"),
+    "[END FINAL RESPONSE]",
 )
 """What some server leaves at the end of a reply, whatever the model."""
 ANSWERS: Mapping[str, str] = MappingProxyType(
